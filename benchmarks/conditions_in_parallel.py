@@ -23,9 +23,9 @@ import numpy as np
 from common import machine, markdown, publish
 
 from odefit import Control, ForwardMap
-from odefit.methods.remote_conditions import conditions_over_workers
+from odefit.common.arrays import Array
+from odefit.methods.running.remote_conditions import conditions_over_workers
 from odefit.problem import problem_from_mapping
-from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation
 
 MODELS = ("Isensee_JCB2018", "Smith_BMCSystBiol2013")

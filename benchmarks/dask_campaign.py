@@ -46,10 +46,10 @@ import psutil
 from common import machine, markdown, publish, seconds
 
 import odefit
-from odefit.methods.control import Control, Progress
 from odefit.methods.estimate import Start, Status
+from odefit.methods.running.control import Control, Progress
+from odefit.methods.running.executors.workers import Workers
 from odefit.methods.start_pool import run_starts
-from odefit.methods.workers import Workers
 from odefit.simulation import ForwardMap
 
 KILLED_AFTER = (0.2, 0.5)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from odefit.problem.algebras import NUMPY
-from odefit.problem.expressions import parse
-from odefit.problem.grammar import RESERVED
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import parse
+from odefit.expressions.grammar import RESERVED
 
 Units = Mapping[str, float]
 """The size of each old unit in the new one: a value of 1 becomes this."""

@@ -36,8 +36,8 @@ import numpy as np
 from common import markdown
 
 import odefit
-from odefit.assessment.bootstrap import bootstrap
-from odefit.result_file import to_mapping
+from odefit.assessment.sampling.bootstrap import bootstrap
+from odefit.result_data.result_file import to_mapping
 
 SHARE = 0.6
 """Kills come at a moment between none and this share of the seconds that the work takes alone."""

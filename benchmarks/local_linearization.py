@@ -38,8 +38,8 @@ from numpy.typing import NDArray
 
 from odefit import Model, Problem
 from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.casadi_engine import CasadiEngine
-from odefit.simulation.engine import (
+from odefit.simulation.engines.casadi_engine import CasadiEngine
+from odefit.simulation.engines.engine import (
     BatchFailure,
     BatchIntegrator,
     BatchSolution,
@@ -48,13 +48,13 @@ from odefit.simulation.engine import (
     InitialState,
     InitialValueProblems,
 )
-from odefit.simulation.heyoka_batches import HeyokaBatchIntegrator
-from odefit.simulation.heyoka_engine import HeyokaEngine
-from odefit.simulation.local_linearization import (
+from odefit.simulation.engines.heyoka.heyoka_batches import HeyokaBatchIntegrator
+from odefit.simulation.engines.heyoka.heyoka_engine import HeyokaEngine
+from odefit.simulation.engines.linearized.local_linearization import (
     LocalLinearizationBatchIntegrator,
     LocalLinearizationEngine,
 )
-from odefit.simulation.segments import Segment
+from odefit.simulation.engines.segments import Segment
 
 Array = NDArray[np.float64]
 

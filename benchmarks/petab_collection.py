@@ -37,9 +37,9 @@ from typing import Any
 import numpy as np
 from common import machine, markdown, publish, run_process
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.formats.petab import PetabImport, read_petab
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
 from odefit.simulation import Failure, ForwardMap
 
 BUDGET = 3.0

@@ -24,10 +24,10 @@ import numpy as np
 from common import machine, markdown, publish, run_process
 from petab_collection import STENCIL, WEIGHTS, nominal
 
+from odefit.common.arrays import Array
 from odefit.formats.petab import read_petab
-from odefit.problem.arrays import Array
-from odefit.problem.files import problem_from_mapping
 from odefit.problem.problem import Problem
+from odefit.problem.toml.files import problem_from_mapping
 from odefit.simulation import Evaluation, ForwardMap
 
 TOLERANCE = 1e-10

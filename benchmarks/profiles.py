@@ -59,12 +59,12 @@ from scipy.interpolate import CubicHermiteSpline
 from scipy.optimize import minimize
 
 import odefit
-from odefit.assessment.deviance import Deviance
+from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.profiles import Profile, ProfilesData
 from odefit.assessment.profiles.noise_limits import limits_by_unknown
 from odefit.assessment.profiles.on_nodes import is_narrow, suits_nodes
-from odefit.methods.scaling import Scaling
-from odefit.problem.files import problem_from_mapping
+from odefit.methods.local.scaling import Scaling
+from odefit.problem.toml.files import problem_from_mapping
 from odefit.simulation import Evaluation, ForwardMap, Simulation
 
 ATTEMPTS = 3

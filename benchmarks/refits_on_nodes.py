@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 import odefit
 from odefit.assessment.profiles.continuity import Joint, JointProblem, Straightened
 from odefit.simulation import ForwardMap, Trajectory
-from odefit.simulation.engine_choice import UNDECIDED
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 CONTINUOUS = 1e-6
 """Largest gap, relative to the values of nodes, of a refit that counts."""

@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 from common import machine, markdown, publish  # noqa: E402
 
-from odefit.problem.arrays import Array  # noqa: E402
+from odefit.common.arrays import Array  # noqa: E402
 from odefit.problem.binding import Binding  # noqa: E402
 
 SYSTEMS = (
@@ -49,8 +49,8 @@ class Kernel:
 
     def __init__(self, name: str, lanes: int) -> None:
         from odefit.problem.vector_field import VectorField
-        from odefit.simulation.engines import TAYLOR_TOLERANCE
-        from odefit.simulation.heyoka_equations import VariationalEquations
+        from odefit.simulation.engines.engines import TAYLOR_TOLERANCE
+        from odefit.simulation.engines.heyoka.heyoka_equations import VariationalEquations
         from studies.dense_data import dense_problem
 
         self.problem, _ = dense_problem(name, 1e-2, 0)

@@ -27,7 +27,7 @@ import pandas as pd
 from scipy.integrate import solve_ivp
 
 import odefit
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.reporting.second_opinions import told
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.second_opinion import better_map, second_opinion
@@ -223,7 +223,7 @@ def judged(number: int) -> dict[str, Any]:
 
 def library_shares() -> None:
     """Print the second opinion's share of the processor time of each fit of the library."""
-    stages: Any = import_module("odefit.fit_result")
+    stages: Any = import_module("odefit.fitting.fit_result")
     asked = stages.second_opinion
     spent = 0.0
 

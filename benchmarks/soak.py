@@ -39,7 +39,7 @@ from differential import guessed
 from random_problems import random_problem
 
 import odefit
-from odefit.methods import workers
+from odefit.methods.running.executors import workers
 from odefit.methods.solvers import local_process
 from odefit.problem import problem_from_mapping
 

@@ -36,6 +36,7 @@ import numpy as np
 from common import machine, markdown, publish, seconds
 
 import odefit
+from odefit.common.arrays import Array
 from odefit.discretisation.assembly import assemble
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
@@ -46,7 +47,6 @@ from odefit.methods.solvers.nl import PyomoAlgebra, write_nl
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.nonlinear_program import nonlinear_program
 from odefit.methods.solvers.solver import Answer, Limits
-from odefit.problem.arrays import Array
 
 FINAL = 36900.0
 STEPS = (1230, 3690, 12300, 36900, 100_000)

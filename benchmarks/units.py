@@ -27,8 +27,8 @@ from guises import OWN, Guise, other_guise, own_guise
 import odefit
 from odefit import library
 from odefit.problem import problem_from_mapping
-from odefit.problem.writing import problem_to_mapping
-from odefit.simulation.making_engines import EngineName
+from odefit.problem.toml.writing import problem_to_mapping
+from odefit.simulation.engines.making_engines import EngineName
 
 SAME_OBJECTIVE = 1e-5
 """Relative difference of objectives that counts as none."""

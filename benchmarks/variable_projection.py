@@ -23,8 +23,8 @@ from pathlib import Path
 from common import machine, markdown
 
 import odefit
-from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Start
+from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.problem import problem_from_mapping
 from odefit.structure.observation_unknowns import observation_unknowns
 

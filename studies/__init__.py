@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from odefit.problem.errors import InputError, did_you_mean
+from odefit.common.errors import InputError, did_you_mean
 from studies.alpha_pinene import ALPHA_PINENE
 from studies.automatic import AUTOMATIC
 from studies.campaign import Campaign, Record

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from studies.automatic_peers import Found, check_stated, deviations, estimates_noise, noise_unknowns
 
 if TYPE_CHECKING:
-    from odefit.problem.arrays import Array
+    from odefit.common.arrays import Array
     from odefit.problem.problem import Problem
     from studies.automatic_copasi_model import CopasiModel, Deviations
 
@@ -106,7 +106,7 @@ def weights_told(problem: Problem, reference: Array | None) -> Deviations:
     InputError
         They are estimated, and there are no values that imply them.
     """
-    from odefit.problem.algebras import NUMPY
+    from odefit.expressions.algebras import NUMPY
     from odefit.problem.binding import bound_value
     from studies.automatic_script import Script
 

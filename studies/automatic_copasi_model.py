@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odefit.problem.errors import InputError
-from odefit.problem.expressions import TIME, Expression
+from odefit.common.errors import InputError
+from odefit.expressions.expressions import TIME, Expression
 from studies.automatic_peers import ABSOLUTE, RELATIVE, written_out
 
 if TYPE_CHECKING:
-    from odefit.problem.arrays import Array
+    from odefit.common.arrays import Array
     from odefit.problem.condition import Condition
     from odefit.problem.experiment import Input
     from odefit.problem.problem import Problem
@@ -356,7 +356,7 @@ def _columns(
 
     Values at the same time are replicates, and stand in different columns too.
     """
-    from odefit.problem.algebras import NUMPY
+    from odefit.expressions.algebras import NUMPY
 
     series = condition.series[name]
     noise = problem.noise.get(name)

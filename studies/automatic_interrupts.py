@@ -32,7 +32,7 @@ from studies.fits import AS_LOW, EXACT
 
 if TYPE_CHECKING:
     from odefit.problem.problem import Problem
-    from odefit.result import Result
+    from odefit.result.result import Result
 
 LEVEL = 1e-2
 """The noise of the dense series among the problems."""
@@ -56,7 +56,7 @@ def broken_off(task: Task) -> Mapping[str, Any]:
         whole fit; ``after``: when it was broken off; ``late``: how long it then took to end;
         ``message``: what was wrong.
     """
-    from odefit.fit import fit
+    from odefit.fitting.fit import fit
 
     problem = interrupted_problem(task)
     began = time.perf_counter()
@@ -78,7 +78,7 @@ def broken_off(task: Task) -> Mapping[str, Any]:
         if not file.is_file():
             nothing = {"returned": False, "status": "none", "labelled": False, "late": late}
             return found | nothing | {"objective": math.inf, "message": said}
-        from odefit.result import load_result
+        from odefit.result.result import load_result
 
         result = load_result(file)
         return found | _told(result) | {"late": late, "labelled": _labelled(result, whole)}
@@ -96,7 +96,7 @@ def interrupted_problem(task: Task) -> Problem:
 
 def fit_to_file(text: str, folder: str) -> None:
     """Fit the problem of a task, given as JSON, and save the result: the work of the process."""
-    from odefit.fit import fit
+    from odefit.fitting.fit import fit
 
     task = json.loads(text)
     assert task["method"] == DEFAULT

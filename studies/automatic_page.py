@@ -19,7 +19,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from studies.automatic_judge import runs
 from studies.automatic_plan import DEFAULT, PUBLISHED, SLOW_LIBRARY
 from studies.automatic_tables import methods, speed, tables

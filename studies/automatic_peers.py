@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odefit.problem.errors import InputError
-from odefit.problem.expressions import Expression
+from odefit.common.errors import InputError
+from odefit.expressions.expressions import Expression
 
 if TYPE_CHECKING:
-    from odefit.problem.arrays import Array
+    from odefit.common.arrays import Array
     from odefit.problem.condition import Condition
     from odefit.problem.noise import Noise
     from odefit.problem.problem import Problem
@@ -145,7 +145,7 @@ def _of_noise(
     known: Mapping[str, Any],
     vector: Array,
 ) -> Array:
-    from odefit.problem.algebras import NUMPY
+    from odefit.expressions.algebras import NUMPY
 
     series = condition.series[name]
     count = len(series.values)

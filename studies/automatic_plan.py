@@ -10,7 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from studies.campaign import Task
 from studies.dense_data import DRAWS, LEVELS
 from studies.dense_systems import SYSTEMS

@@ -11,7 +11,7 @@ import numpy as np
 from studies.campaign import Task
 
 if TYPE_CHECKING:
-    from odefit.problem.arrays import Array
+    from odefit.common.arrays import Array
     from odefit.problem.problem import Problem
 
 _warm: list[bool] = []
@@ -23,7 +23,7 @@ def warm_up() -> None:
     if _warm:
         return
     from odefit import library
-    from odefit.fit import fit
+    from odefit.fitting.fit import fit
     from odefit.simulation import ForwardMap
 
     problem = library.load("harmonic")

@@ -20,9 +20,9 @@ from studies.automatic_problems import extent, subject, warm_up
 from studies.campaign import Task
 
 if TYPE_CHECKING:
-    from odefit.problem.arrays import Array
+    from odefit.common.arrays import Array
     from odefit.problem.problem import Problem
-    from odefit.result import Result
+    from odefit.result.result import Result
 
 
 def run(task: Task) -> Mapping[str, Any]:
@@ -64,9 +64,9 @@ def fitted(task: Task) -> dict[str, Any]:
 
 def own(task: Task, problem: Problem) -> dict[str, Any]:
     """Return what a method of the package found."""
-    from odefit.fit import fit
+    from odefit.common.errors import InputError
+    from odefit.fitting.fit import fit
     from odefit.methods.registry import make_method
-    from odefit.problem.errors import InputError
 
     method = None if task["method"] == DEFAULT else make_method(task["method"])
     try:
@@ -103,7 +103,7 @@ def told(result: Result) -> dict[str, Any]:
 
 def peer(task: Task, problem: Problem, truth: Array | None) -> dict[str, Any]:
     """Return what another program found; its answer is judged by odefit's own objective."""
-    from odefit.problem.errors import InputError
+    from odefit.common.errors import InputError
 
     try:
         if task["method"] == "copasi":

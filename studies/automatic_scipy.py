@@ -24,7 +24,7 @@ from studies.automatic_peers import Found, check_stated, estimates_noise
 from studies.automatic_script import LARGE, Script
 
 if TYPE_CHECKING:
-    from odefit.problem.arrays import Array
+    from odefit.common.arrays import Array
     from odefit.problem.problem import Problem
 
 STARTS = 10

@@ -20,9 +20,9 @@ import numpy as np
 from studies.automatic_peers import ABSOLUTE, RELATIVE, deviations
 
 if TYPE_CHECKING:
-    from odefit.problem.arrays import Array
+    from odefit.common.arrays import Array
+    from odefit.expressions.expressions import Expression
     from odefit.problem.condition import Condition
-    from odefit.problem.expressions import Expression
     from odefit.problem.problem import Problem
 
 LARGE = 1e6
@@ -116,7 +116,7 @@ class Script:
 
     def statements(self, vector: Array) -> list[dict[str, Statement]]:
         """Return for each experiment the measurements by observable, beside the model."""
-        from odefit.problem.algebras import NUMPY
+        from odefit.expressions.algebras import NUMPY
 
         found = []
         for condition, inputs in zip(self._problem.conditions, self._interpolated, strict=True):
@@ -206,7 +206,7 @@ class Script:
     def _values(
         self, bound: Mapping[str, Any], condition: Condition, vector: Array
     ) -> dict[str, float]:
-        from odefit.problem.algebras import NUMPY
+        from odefit.expressions.algebras import NUMPY
         from odefit.problem.binding import bound_value
 
         with np.errstate(all="ignore"):
@@ -239,7 +239,7 @@ def _function(
 
 
 def _value(expression: Expression, known: Mapping[str, Any]) -> Any:
-    from odefit.problem.algebras import NUMPY
+    from odefit.expressions.algebras import NUMPY
 
     return expression.evaluate(known, NUMPY)
 

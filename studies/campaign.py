@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd

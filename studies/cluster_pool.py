@@ -11,12 +11,12 @@ from concurrent.futures import Executor
 from functools import partial
 from multiprocessing.connection import wait
 
-from odefit.methods.control import Control
-from odefit.methods.executors.batch import Work
-from odefit.methods.executors.dispatch import WorkerLostError, dispatched
-from odefit.methods.process import POLLING_INTERVAL
-from odefit.methods.workers import Workers
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
+from odefit.methods.running.control import Control
+from odefit.methods.running.executors.batch import Work
+from odefit.methods.running.executors.dispatch import WorkerLostError, dispatched
+from odefit.methods.running.executors.workers import Workers
+from odefit.methods.running.process import POLLING_INTERVAL
 from studies.campaign import Campaign, Record, Task
 from studies.pool import RENEWED_AFTER, Worker
 

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from odefit.methods.executors.cluster import dask_cluster
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
+from odefit.methods.running.executors.cluster import dask_cluster
 from studies import CAMPAIGNS, campaign
 from studies.runner import run_campaign
 

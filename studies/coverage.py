@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from studies.campaign import Campaign, Record, Task
 from studies.coverage_problems import KNOWN
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from odefit.problem.arrays import Array
+    from odefit.common.arrays import Array
     from odefit.problem.problem import Problem
 
 
@@ -48,7 +48,7 @@ class Known:
         import numpy as np
 
         from odefit import Noise
-        from odefit.simulation.random_values import random_values
+        from odefit.simulation.residuals.random_values import random_values
 
         random = np.random.default_rng([number, len(self.name)])
         data: dict[str, Any] = {"t": list(self.times)}

@@ -7,13 +7,13 @@ from zlib import crc32
 
 import numpy as np
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from studies.dense_systems import SYSTEMS, DenseSystem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odefit.problem.arrays import Array
+    from odefit.common.arrays import Array
     from odefit.problem.problem import Problem
 
 LEVELS = (0.0, 1e-6, 1e-4, 1e-2)
@@ -110,7 +110,7 @@ def _problem(
 
 def parameters(system: DenseSystem) -> list[str]:
     """Return the names in the equations that are neither states, constants, inputs nor time."""
-    from odefit.problem.expressions import parse
+    from odefit.expressions.expressions import parse
 
     known = {*system.ode, *system.constants, *system.inputs, "t"}
     names = (name for text in system.ode.values() for name in sorted(parse(text).names))
@@ -119,8 +119,8 @@ def parameters(system: DenseSystem) -> list[str]:
 
 def _inputs(system: DenseSystem, times: Array) -> dict[str, Array]:
     """Return the values of the inputs, each with shape (times,): NaN where none is measured."""
-    from odefit.problem.algebras import NUMPY
-    from odefit.problem.expressions import parse
+    from odefit.expressions.algebras import NUMPY
+    from odefit.expressions.expressions import parse
 
     measured = np.arange(len(times)) % INPUT_EVERY == 0
     return {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from odefit.library import Reference
     from odefit.problem.problem import Problem
-    from odefit.result import Result
+    from odefit.result.result import Result
 
 AS_LOW = 1e-3
 """Largest relative excess of an objective that counts as the lowest one known."""
@@ -29,7 +29,7 @@ def compared(problem: Problem, reference: Reference, seed: int) -> dict[str, Any
         identifiable unknown against its reference, and ``worst``, its key; ``status``,
         ``starts``, ``evaluations``, ``seconds``.
     """
-    from odefit.fit import fit
+    from odefit.fitting.fit import fit
 
     result = fit(problem, seed=seed, jobs=1)
     known = reference.objective if reference.best_known is None else reference.best_known

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from studies.campaign import Task
 from studies.options import check_known, read_options
 from studies.study_plan import FINAL, STEPS

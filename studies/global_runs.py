@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from studies import global_plan as plan
 from studies.campaign import Task
 
 if TYPE_CHECKING:
-    from odefit.methods.control import Method, Progress
     from odefit.methods.estimate import Certificate, Estimate
     from odefit.methods.outer_approximation import OuterApproximation
+    from odefit.methods.running.control import Method, Progress
     from odefit.problem.problem import Problem
 
 ABSOLUTE_GAP = 1e-6
@@ -90,7 +90,7 @@ class _Run:
     """A method's estimate, with its log on the clock of the whole run."""
 
     def __init__(self, method: Method, problem: Problem) -> None:
-        from odefit.methods.control import Control
+        from odefit.methods.running.control import Control
 
         self.problem = problem
         self._told = self._began = time.perf_counter()
@@ -146,7 +146,7 @@ def scip(case: plan.Case, seconds: float) -> Mapping[str, Any]:
     from odefit.discretisation.formulations import Baseline
     from odefit.discretisation.instance import Instance
     from odefit.discretisation.scales import data_variation
-    from odefit.methods.control import Control
+    from odefit.methods.running.control import Control
     from odefit.methods.solvers.isolation import solve_isolated
     from odefit.methods.solvers.local_search import LocalSearch
     from odefit.methods.solvers.mesh_search import mesh_search

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from odefit import Control, ForwardMap, Model, Problem, SingleShooting, Status
-from odefit.assessment.goodness import assess_goodness
+from odefit.assessment.fit_quality.goodness import assess_goodness
 from odefit.simulation import Evaluation
 
 KINDS = (

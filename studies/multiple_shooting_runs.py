@@ -13,8 +13,8 @@ from studies.campaign import Task
 from studies.multiple_shooting_plan import ITERATIONS, SINGLE, TOLERANCE, Data
 
 if TYPE_CHECKING:
+    from odefit.common.arrays import Array
     from odefit.methods.multiple_shooting import History
-    from odefit.problem.arrays import Array
     from odefit.problem.problem import Problem
 
 SAME = 0.1
@@ -106,7 +106,7 @@ def _by_multiple_shooting(
 
 def _errors(problem: Problem, history: History) -> Array | None:
     """Return the standard errors as a result has them."""
-    from odefit.assessment.uncertainty import assess_uncertainty
+    from odefit.assessment.intervals.uncertainty import assess_uncertainty
     from odefit.methods.shooting.node_evaluation import evaluate_nodes
     from odefit.simulation import Failure, ForwardMap
 
@@ -118,8 +118,8 @@ def _errors(problem: Problem, history: History) -> Array | None:
 
 
 def _by_single_shooting(problem: Problem, start: Mapping[str, float]) -> dict[str, Any]:
-    from odefit.methods.control import Control
     from odefit.methods.estimate import Status
+    from odefit.methods.running.control import Control
     from odefit.methods.single_shooting import SingleShooting
     from odefit.simulation import ForwardMap
 

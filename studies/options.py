@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from odefit.problem.errors import InputError, did_you_mean
+from odefit.common.errors import InputError, did_you_mean
 
 
 def read_options(

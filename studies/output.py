@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odefit.reporting.numbers import significant
-from odefit.result_file import write_atomically
+from odefit.result_data.result_file import write_atomically
 from studies.campaign import Campaign, Record
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Generator, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
-from odefit.methods.process import POLLING_INTERVAL, Child
+from odefit.methods.running.process import POLLING_INTERVAL, Child
 from studies.campaign import Campaign, Outcome, Record, Task
 from studies.store import to_json
 

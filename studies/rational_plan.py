@@ -14,12 +14,12 @@ from zlib import crc32
 
 import numpy as np
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from studies.campaign import Task
 from studies.options import check_known, read_options
 
 if TYPE_CHECKING:
-    from odefit.problem.arrays import Array
+    from odefit.common.arrays import Array
     from odefit.problem.problem import Problem
 
 MODELS = tuple(

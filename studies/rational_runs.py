@@ -22,9 +22,9 @@ from studies.campaign import Task
 from studies.rational_plan import data_set
 
 if TYPE_CHECKING:
+    from odefit.common.arrays import Array
     from odefit.methods.algebraic import Algebraic
     from odefit.methods.estimate import Estimate
-    from odefit.problem.arrays import Array
     from odefit.problem.problem import Problem
     from odefit.simulation import ForwardMap
 
@@ -63,7 +63,7 @@ def prepared(task: Task) -> Mapping[str, Any]:
 @contextmanager
 def _empty_cache() -> Iterator[None]:
     """What is found inside is put where it belongs afterwards."""
-    from odefit.structure.storage import cache_folder
+    from odefit.structure.solutions.storage import cache_folder
 
     usual = cache_folder()
     before = os.environ.get("ODEFIT_CACHE")
@@ -148,8 +148,8 @@ class _Errors:
 
 
 def _solved(method: Algebraic, problem: Problem, errors: _Errors, promised: int) -> dict[str, Any]:
-    from odefit.methods.control import Control
-    from odefit.problem.errors import InputError
+    from odefit.common.errors import InputError
+    from odefit.methods.running.control import Control
 
     began = time.perf_counter()
     try:
@@ -184,8 +184,8 @@ def _solved(method: Algebraic, problem: Problem, errors: _Errors, promised: int)
 
 def _before(method: Algebraic, problem: Problem, errors: _Errors, promised: int) -> dict[str, Any]:
     """Without polishing; what is refused is refused with it too, and told there."""
-    from odefit.methods.control import Control
-    from odefit.problem.errors import InputError
+    from odefit.common.errors import InputError
+    from odefit.methods.running.control import Control
 
     try:
         estimate = method.solve(problem, Control(jobs=1))
@@ -208,7 +208,7 @@ def _floor(forward: ForwardMap, true: Array, noise: float) -> tuple[Array, float
     Without noise, the residuals at the truth are the rounding of the data: a few plain
     Gauss-Newton steps show how far that moves the optimum.
     """
-    from odefit.methods.control import Control
+    from odefit.methods.running.control import Control
     from odefit.methods.single_shooting import SingleShooting
     from odefit.simulation import Evaluation
 

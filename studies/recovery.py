@@ -55,7 +55,7 @@ def tasks() -> list[Task]:
 def run(task: Task) -> Mapping[str, Any]:
     """Fit one data set; return estimate, interval and truth of every unknown."""
     from odefit import library
-    from odefit.fit import fit
+    from odefit.fitting.fit import fit
     from studies.fits import reference_values
 
     problem = noisy_problem(task)

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from contextlib import closing
 from pathlib import Path
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from studies.campaign import Campaign, Record, Task
 from studies.cluster_pool import run_tasks_over
 from studies.interrupts import interrupts_noted

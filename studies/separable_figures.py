@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from odefit.problem.arrays import Array
+    from odefit.common.arrays import Array
     from studies.separable_tables import Group
 
 COLOURS = {"low": "#b91c1c", "medium": "#b45309", "high": "#1d4ed8"}

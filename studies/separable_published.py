@@ -19,8 +19,8 @@ from studies import separable_plan as plan
 from studies.campaign import Task
 
 if TYPE_CHECKING:
+    from odefit.common.arrays import Array
     from odefit.methods.integral_matching.criterion import IntegralCriterion
-    from odefit.problem.arrays import Array
     from odefit.problem.problem import Problem
 
 RELATIVE = float(np.sqrt(np.finfo(float).eps))

@@ -19,9 +19,9 @@ from studies.campaign import Task
 from studies.separable_published import published_estimates
 
 if TYPE_CHECKING:
+    from odefit.common.arrays import Array
     from odefit.methods.integral_matching import IntegralMatching
     from odefit.methods.smoothing import Smoother
-    from odefit.problem.arrays import Array
     from odefit.problem.problem import Problem
 
 SAME = 1e-6
@@ -122,8 +122,8 @@ def polished(task: Task) -> Mapping[str, Any]:
         started from the true values; ``reached``: as low as that; ``default``, the objective
         of the method with as many starts as it takes by itself, where one does not reach it.
     """
-    from odefit.methods.control import Control
     from odefit.methods.integral_matching import IntegralMatching
+    from odefit.methods.running.control import Control
     from odefit.methods.single_shooting import SingleShooting
     from odefit.simulation import ForwardMap
 

@@ -16,7 +16,7 @@ from studies.separable_runs import as_low, vectors
 if TYPE_CHECKING:
     import pandas as pd
 
-    from odefit.problem.arrays import Array
+    from odefit.common.arrays import Array
 
 KINDS = ("linear", "nonlinear")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from studies.campaign import Campaign, Record, Task
 
 FORMAT = "1"

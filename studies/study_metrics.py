@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 if TYPE_CHECKING:
+    from odefit.common.arrays import Array
     from odefit.library import Reference
-    from odefit.problem.arrays import Array
     from odefit.problem.problem import Problem
 
 FOUND = 0.1

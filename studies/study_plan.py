@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from studies.campaign import Task
 
 if TYPE_CHECKING:
+    from odefit.common.arrays import Array
     from odefit.discretisation.discretisation import Discretisation
     from odefit.discretisation.formulations import Formulation
     from odefit.discretisation.instance import Instance
     from odefit.methods.solvers.solver import Solver
-    from odefit.problem.arrays import Array
 
 STEPS: dict[str, tuple[int, ...]] = {
     "alpha-pinene": (1230, 3690),

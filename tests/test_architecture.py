@@ -10,6 +10,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -20,10 +21,13 @@ from types import ModuleType
 import pytest
 
 import odefit
+from docs import module_tables
 
 PACKAGE = Path(odefit.__file__).parent
 
 LAYERS = (
+    "common",
+    "expressions",
     "problem",
     "formats",
     "simulation",
@@ -33,20 +37,9 @@ LAYERS = (
     "methods",
     "assessment",
     "result_data",
-    "result_checks",
-    "result_file",
     "reporting",
-    "result_figures",
-    "profiles",
     "result",
-    "solutions",
-    "warm_start",
-    "fit_log",
-    "fit_checks",
-    "fit_early",
-    "fit_stages",
-    "fit_result",
-    "fit",
+    "fitting",
     "library",
     "explorer",
     "cli",
@@ -70,6 +63,8 @@ PRINTERS = ("odefit.cli", "odefit.__main__", "odefit.reporting.terminal", "studi
 """The modules that may print."""
 
 MOST_LINES = 500
+
+MOST_MODULES = 20
 
 
 @dataclass(frozen=True)
@@ -187,16 +182,16 @@ import odefit.problem.model
 if TYPE_CHECKING:
     from odefit.problem.noise import Noise
 def later():
-    from odefit.problem import files
-    return import_module("odefit.methods.transcription"), "odefit.fit:fit"
+    from odefit.problem.toml import files
+    return import_module("odefit.methods.transcription"), "odefit.fitting.fit:fit"
 """
     monkeypatch.setattr(f"{__name__}.tree", lambda module: ast.parse(source))
     assert {name for name, _ in named("any")} & set(sources()) == {
         "odefit.problem.model",
         "odefit.problem.noise",
-        "odefit.problem.files",
+        "odefit.problem.toml.files",
         "odefit.methods.transcription",
-        "odefit.fit",
+        "odefit.fitting.fit",
     }
 
 
@@ -211,13 +206,50 @@ def test_the_layers_are_those_of_the_documentation() -> None:
     assert tuple(rows) == LAYERS
 
 
-def test_every_module_has_its_place_in_the_documentation() -> None:
+def test_modules_that_the_documentation_names_exist() -> None:
     page = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
-    named = {name.rpartition("/")[2] for name in re.findall(r"`([\w/*]+\.py)`", page)}
-    named -= {"*_engine.py", "test_architecture.py"}
-    files = {path.name for path in sources().values() if not path.name.startswith("__")}
-    assert not files - named, f"not named in architecture.md: {sorted(files - named)}"
-    assert not named - files, f"no modules of odefit: {sorted(named - files)}"
+    named = set(re.findall(r"`([\w/]+\.py)`", page)) - {"tests/test_architecture.py"}
+    files = [path.relative_to(PACKAGE).as_posix() for path in sources().values()]
+    missing = [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in files)]
+    assert len(named) > 20
+    assert not missing, f"no modules of odefit: {sorted(missing)}"
+
+
+def test_the_page_of_modules_has_every_module_with_its_purpose() -> None:
+    listed = module_tables.page(LAYERS)
+    rows = dict(re.findall(r"^\| `(\w+\.py)` \| (.+) \|$", listed, re.MULTILINE))
+    names = {path.name for path in sources().values()} - {"__init__.py", "__main__.py"}
+    assert rows.keys() == names
+    assert all(len(purpose) > 15 for purpose in rows.values())
+    headings = set(re.findall(r"^#+ `([\w/]+)/`$", listed, re.MULTILINE))
+    assert headings == folders() - {"."}
+
+
+def folders() -> set[str]:
+    return {path.parent.relative_to(PACKAGE).as_posix() for path in sources().values()}
+
+
+def test_no_folder_is_crowded_and_the_package_holds_packages() -> None:
+    counts = Counter(path.parent.relative_to(PACKAGE).as_posix() for path in sources().values())
+    crowded = {folder: n for folder, n in counts.items() if n > MOST_MODULES}
+    assert not crowded, f"more than {MOST_MODULES} modules: {crowded}"
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}
+
+
+def test_folders_import_each_other_one_way() -> None:
+    """A folder and the modules beside it are places; no two places need each other."""
+    graphs: dict[str, dict[str, set[str]]] = {}
+    for i in imports():
+        one, other = i.importer.split("."), i.imported.split(".")
+        same = next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
+        if same and len(one) > same and len(other) > same:
+            graph = graphs.setdefault(".".join(one[:same]), {})
+            graph.setdefault(one[same], set()).add(other[same])
+    for package, graph in graphs.items():
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            raise AssertionError(f"{package}: {' <- '.join(error.args[1])}") from None
 
 
 def test_importing_odefit_is_light() -> None:
@@ -312,5 +344,5 @@ def test_every_module_can_be_imported() -> None:
     for info in pkgutil.walk_packages([str(PACKAGE)], "odefit."):
         if not info.name.endswith("__main__"):
             importlib.import_module(info.name)
-    # The module odefit.fit must not take the place of the function odefit.fit.
+    # No module may take the place of the function odefit.fit.
     assert callable(odefit.fit)

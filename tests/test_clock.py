@@ -14,35 +14,40 @@ import pytest
 
 import odefit
 from odefit import Model, Problem, library
-from odefit.fit_result import COUNT_WORK, SEARCH_WORK
+from odefit.fitting.fit_result import COUNT_WORK, SEARCH_WORK
 from odefit.structure.same_outputs import same_outputs
 
 PACKAGE = Path(odefit.__file__).parent
 
 REPORTS = """
-assessment/bootstrap assessment/profiles/profiling explorer/fit_job fit fit_log fit_result
-methods/automatic/matched_shooting methods/best_so_far methods/branch_and_bound/branch_and_bound
-methods/branch_and_bound/search methods/executors/batch
-methods/integral_matching/integral_matching methods/remote_conditions methods/shooting/search
-methods/single_shooting methods/solvers/ampl methods/solvers/local_search methods/solvers/maingo
-methods/solvers/nlpsol methods/solvers/reduced_space reporting/progress structure/homotopy/monodromy
-structure/identifiability warm_start
+assessment/profiles/profiling assessment/sampling/bootstrap explorer/fit_job fitting/fit
+fitting/fit_log fitting/fit_result fitting/warm_start methods/automatic/matched_shooting
+methods/best_so_far methods/branch_and_bound/branch_and_bound methods/branch_and_bound/search
+methods/integral_matching/integral_matching methods/running/executors/batch
+methods/running/remote_conditions methods/shooting/search methods/single_shooting
+methods/solvers/ampl methods/solvers/local_search methods/solvers/maingo methods/solvers/nlpsol
+methods/solvers/reduced_space reporting/progress structure/homotopy/monodromy
+structure/identifiability
 """.split()
 """Modules that read the clock to tell how long something took, or when to tell it."""
 
 LIMITS = """
-assessment/posterior cli/profile fit_early methods/automatic/algebraic_route
-methods/automatic/automatic methods/bounded_problem methods/control
-methods/outer_approximation/algorithm methods/outer_approximation/bound_tightening
-methods/outer_approximation/mixed_integer methods/outer_approximation/slave_problem methods/process
-methods/solvers/isolation methods/solvers/local_process methods/solvers/mesh_search
-methods/solvers/scip methods/solvers/solver methods/transcription/global_search methods/watch
-structure/deadline
+assessment/sampling/posterior cli/profile fitting/fit_early methods/automatic/algebraic_route
+methods/automatic/automatic methods/bounded_problem methods/outer_approximation/algorithm
+methods/outer_approximation/bound_tightening methods/outer_approximation/mixed_integer
+methods/outer_approximation/slave_problem methods/running/control methods/running/process
+methods/running/watch methods/solvers/isolation methods/solvers/local_process
+methods/solvers/mesh_search methods/solvers/scip methods/solvers/solver
+methods/transcription/global_search structure/series/deadline
 """.split()
 """Modules that keep a time limit of the fit, of the method or of the call, or share it out; and
 that end processes which do not answer."""
 
-WHERE = ["methods/checkpoint", "methods/executors/health", "methods/workers"]
+WHERE = [
+    "methods/running/checkpoint",
+    "methods/running/executors/health",
+    "methods/running/executors/workers",
+]
 """Modules that ask the clock where work is done, or when it is stored: the work is the same."""
 
 CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")

@@ -19,21 +19,21 @@ from jsonschema import Draft202012Validator
 import golden
 from golden_listings import problems, result_schema, stored_results
 from golden_listings.differences import differences
+from odefit.common.errors import InputError
+from odefit.expressions.derived_functions import DERIVED
+from odefit.expressions.grammar import COMPARISONS, FUNCTIONS, LOGIC, PIECEWISE, TRUTH
 from odefit.methods.registry import METHODS
 from odefit.problem import problem_from_mapping, problem_to_mapping
-from odefit.problem.derived_functions import DERIVED
 from odefit.problem.doses import DOSE_FIELDS
-from odefit.problem.errors import InputError
-from odefit.problem.grammar import COMPARISONS, FUNCTIONS, LOGIC, PIECEWISE, TRUTH
 from odefit.problem.model import Interpolation
 from odefit.problem.noise import NOISE_FIELDS, Distribution, Loss, Transform
 from odefit.problem.notation.rate_laws import LAWS
 from odefit.problem.parameters import PARAMETER_FIELDS
 from odefit.problem.priors import FAMILIES, PriorScale
-from odefit.problem.reading import EVENT_KEYS, EXPERIMENT_KEYS, SECTION_NAMES, TEXT_KEYS
-from odefit.reporting.markdown_report import report_markdown
-from odefit.result import Result, load_result
-from odefit.result_file import to_mapping
+from odefit.problem.toml.reading import EVENT_KEYS, EXPERIMENT_KEYS, SECTION_NAMES, TEXT_KEYS
+from odefit.reporting.documents.markdown_report import report_markdown
+from odefit.result.result import Result, load_result
+from odefit.result_data.result_file import to_mapping
 from tests.reporting import examples
 
 ROOT = Path(__file__).parents[1]

@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 
 import odefit
 from odefit import Model, Problem, Status
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from tests.cli.commands import run
 
 CONCENTRATIONS = [

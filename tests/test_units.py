@@ -11,7 +11,7 @@ from odefit import Model, Problem
 from odefit.assessment.identifiability import local_identifiability
 from odefit.methods.estimate import Status
 from odefit.simulation import ForwardMap
-from odefit.simulation.trajectory import Trajectory
+from odefit.simulation.trajectories.trajectory import Trajectory
 
 TIMES = np.array([0.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 60.0, 80.0, 100.0])
 SUBSTRATE = np.array(

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import odefit
 from odefit.cli.main import main as odefit_command
-from odefit.problem.files import problem_to_mapping
+from odefit.problem.toml.files import problem_to_mapping
 
 SEEDS = Path(__file__).parent / "mutation_seeds"
 TESTS = Path(__file__).parents[1] / "tests"

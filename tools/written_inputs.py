@@ -265,7 +265,7 @@ def checkpoint_case(given: list[Work], rng: random.Random, folder: Path) -> Case
 
 def _records(path: Path, rng: random.Random, forged: bool) -> str:
     """Change a record; where it is forged, with its digest."""
-    from odefit.methods.checkpoint import Checkpoint
+    from odefit.methods.running.checkpoint import Checkpoint
 
     with closing(sqlite3.connect(path)) as database:
         rows = database.execute("SELECT kind, key, value FROM records").fetchall()

@@ -10,7 +10,7 @@
 from typing import TYPE_CHECKING, Any
 
 from odefit import library
-from odefit.fit import fit
+from odefit.fitting.fit import fit
 from odefit.formats.loading import load
 from odefit.formats.saving import save
 from odefit.methods import Control, MultiStart, Progress, SingleShooting, Start, Status
@@ -27,8 +27,8 @@ from odefit.problem import (
     Problem,
 )
 from odefit.problem.sbml import SbmlModel, read_antimony, read_sbml
-from odefit.profiles import Profiles
-from odefit.result import Result, Solution, load_result
+from odefit.result.profiles import Profiles
+from odefit.result.result import Result, Solution, load_result
 from odefit.simulation import Failure, ForwardMap, simulate
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from odefit import Model, Problem
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 
 TIMES = np.linspace(0.0, 5.0, 12)
 

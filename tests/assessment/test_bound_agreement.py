@@ -10,10 +10,10 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from odefit import BranchAndBound, Model, MultiStart, Problem, SingleShooting, Status, fit
-from odefit.methods.control import Control
 from odefit.methods.estimate import Certificate, Estimate
+from odefit.methods.running.control import Control
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.trajectory import Trajectory
+from odefit.simulation.trajectories.trajectory import Trajectory
 
 TIMES = np.linspace(0.0, 4.0, 9)
 VALUES = 2.0 * np.exp(-0.7 * TIMES) + 0.05 * np.cos(9.0 * TIMES)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import odefit
-from odefit.assessment.uncertainty import assess_uncertainty
-from odefit.methods.control import Control
+from odefit.assessment.intervals.uncertainty import assess_uncertainty
+from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import SingleShooting
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.simulated_data import with_simulated_data

@@ -13,9 +13,9 @@ import numpy as np
 
 import odefit
 from odefit import Model, Problem
-from odefit.assessment.deviance import Deviance
+from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.profiles.on_nodes import HeldOnNodes
-from odefit.simulation.engine_choice import UNDECIDED
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 TIMES = np.array([0.5, 1.0, 2.0, 3.0, 4.5, 6.0, 8.0])
 

@@ -11,7 +11,7 @@ from scipy import stats
 import odefit
 from odefit import InputError, Model, Problem, SingleShooting
 from odefit.assessment.prediction import Band, LinearBands, SampledBands
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.simulation import ForwardMap
 from tests.assessment.lines import design, least_squares, line
 

@@ -9,7 +9,7 @@ import odefit
 from odefit import Model, Problem, SingleShooting
 from odefit.assessment.prediction import Band, LinearBands
 from odefit.assessment.profile_bands import MAX_TIMES, ProfileBands
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.simulation import ForwardMap
 from tests.assessment.lines import line
 

@@ -15,7 +15,12 @@ from tests.cli.commands import run
 ERRORS: tuple[type[Exception], ...] = (ZeroDivisionError, ValueError, np.linalg.LinAlgError)
 
 REPORT = {
-    "odefit.reporting.html": ("report_html", "report_values", "fit_curves", "parameter_rows"),
+    "odefit.reporting.documents.html": (
+        "report_html",
+        "report_values",
+        "fit_curves",
+        "parameter_rows",
+    ),
     "odefit.reporting.figures.fit": ("panel_figure",),
     "odefit.reporting.figures.residuals": ("panel_figure",),
     "odefit.reporting.sentences": ("verdict",),
@@ -72,7 +77,9 @@ def test_whatever_fails_after_the_fit_the_json_is_there(
 def test_where_the_json_fails_the_result_is_printed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(import_module("odefit.result_file"), "to_mapping", broken(KeyError))
+    monkeypatch.setattr(
+        import_module("odefit.result_data.result_file"), "to_mapping", broken(KeyError)
+    )
     assert run("fit", "decay.toml", "--json", "r.json", "--report", "r.html") == 0
     captured = capsys.readouterr()
     assert "0.69" in captured.out
@@ -84,7 +91,7 @@ def test_where_the_json_fails_the_result_is_printed(
 def test_a_broken_figure_costs_no_profiles(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    profiles = import_module("odefit.profiles").Profiles
+    profiles = import_module("odefit.result.profiles").Profiles
     monkeypatch.setattr(profiles, "plot", broken(ZeroDivisionError))
     monkeypatch.setattr(profiles, "__str__", broken(ValueError))
     files = ("--json", "p.json", "--plot", "p.png", "--report", "p.md")
@@ -100,7 +107,9 @@ def test_a_broken_figure_costs_no_profiles(
 def test_a_fit_whose_stage_fails_ends_with_the_status_of_its_answer(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(import_module("odefit.fit_result"), "assess_misfit", broken(ValueError))
+    monkeypatch.setattr(
+        import_module("odefit.fitting.fit_result"), "assess_misfit", broken(ValueError)
+    )
     assert run("fit", "decay.toml", "--json", "r.json", "--log", "fit.log") == 0
     said = " ".join(capsys.readouterr().err.split())
     assert "mistake in odefit, misfit: ValueError (of ours)" in said

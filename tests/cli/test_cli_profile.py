@@ -67,7 +67,7 @@ def test_a_fit_that_memory_has_ended_is_not_profiled(
         found = odefit.fit(problem, jobs=1)
         return replace(found, status=odefit.Status.MEMORY_LIMIT, message="3 GB were in use")
 
-    monkeypatch.setattr(sys.modules["odefit.fit"], "fit", ended)
+    monkeypatch.setattr(sys.modules["odefit.fitting.fit"], "fit", ended)
     assert run("profile", "decay.toml", "--memory", "2GB") == 4
     captured = capsys.readouterr()
     assert given == ["2GB"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from odefit.common.arrays import Array
 from odefit.discretisation.assembly import Assembly, assemble
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import SoftCons
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import Trapezoid
-from odefit.problem.algebras import NUMPY
-from odefit.problem.arrays import Array
+from odefit.expressions.algebras import NUMPY
 from tests.simulation.zoo import ZOO
 
 PENALTY = 3.0

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, ForwardMap, Model, Problem
+from odefit.common.arrays import Array
 from odefit.discretisation.blocks import Block
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import Trapezoid
-from odefit.problem.arrays import Array
-from odefit.simulation.casadi_algebra import CasadiAlgebra, Symbol
-from odefit.simulation.prior_residuals import PriorResiduals
+from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, Symbol
+from odefit.simulation.residuals.prior_residuals import PriorResiduals
 from tests.methods.transcription.exact import exact_values
 from tests.simulation.zoo import NOISE, ZOO, Case
 

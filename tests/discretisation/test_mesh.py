@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, InputError, Model, Problem
+from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import DataMesh, GivenMesh, Mesh, UniformMesh
 from odefit.discretisation.schemes import (
@@ -19,7 +20,6 @@ from odefit.discretisation.schemes import (
     Simpson,
     Trapezoid,
 )
-from odefit.problem.arrays import Array
 from odefit.problem.model import Interpolation
 from tests.methods.transcription.exact import discrete_solution
 

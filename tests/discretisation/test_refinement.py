@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, InputError, Model, Problem
+from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import GivenMesh, Mesh, UniformMesh
 from odefit.discretisation.refinement import (
@@ -18,7 +19,6 @@ from odefit.discretisation.refinement import (
     step_errors,
 )
 from odefit.discretisation.schemes import SCHEMES
-from odefit.problem.arrays import Array
 from tests.methods.transcription.exact import discrete_solution
 
 RATE = 1.3

@@ -14,6 +14,7 @@ from scipy.sparse import csc_array, diags_array, vstack
 from scipy.sparse.linalg import spsolve
 
 from odefit import InputError
+from odefit.common.arrays import Array
 from odefit.discretisation.schemes import (
     SCHEMES,
     AdamsMoulton,
@@ -25,7 +26,6 @@ from odefit.discretisation.schemes import (
     StartUp,
     Trapezoid,
 )
-from odefit.problem.arrays import Array
 
 Slope = Callable[[Array, Array], Array]
 Mesher = Callable[[int], Array]

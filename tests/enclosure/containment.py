@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 
 from odefit import ForwardMap, Problem
+from odefit.common.arrays import Array
 from odefit.enclosure import Enclosure, Residuals
-from odefit.enclosure.monomials import Monomials
-from odefit.problem.arrays import Array
+from odefit.enclosure.arithmetic.monomials import Monomials
 from odefit.simulation import Evaluation
 
 MAX_CORNERS = 16

@@ -10,9 +10,9 @@ import mpmath
 import numpy as np
 
 from odefit import Model, Problem
+from odefit.common.arrays import Array
 from odefit.enclosure import Enclosure, Residuals
 from odefit.enclosure.residuals import variables
-from odefit.problem.arrays import Array
 from tests.enclosure.containment import exact, sane
 
 DIGITS = 40

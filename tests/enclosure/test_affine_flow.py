@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, Model, Problem, library
+from odefit.common.arrays import Array
 from odefit.enclosure import Enclosure, affine_flow
 from odefit.enclosure.affine_flow import LinearODE, _common_step
 from odefit.enclosure.affine_maps import _eigenvectors
-from odefit.enclosure.monomials import Monomials
+from odefit.enclosure.arithmetic.monomials import Monomials
 from odefit.enclosure.system import System
-from odefit.problem.arrays import Array
 from tests.enclosure.containment import at, directions, vectors
 
 Rates = Callable[[Array], tuple[list[list[float]], list[float]]]

@@ -20,9 +20,9 @@ from odefit import (
     Problem,
     library,
 )
+from odefit.common.arrays import Array
 from odefit.enclosure import Enclosure
 from odefit.enclosure.residuals import Residuals
-from odefit.problem.arrays import Array
 from tests.enclosure.containment import at, box, checked, directions, sane, vectors
 from tests.simulation.zoo import NOISE, ZOO, Case
 

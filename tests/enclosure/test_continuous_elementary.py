@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, Model, Problem, library
+from odefit.common.arrays import Array
 from odefit.enclosure import Enclosure
-from odefit.problem.arrays import Array
 from tests.enclosure.containment import box, checked
 from tests.enclosure.solutions import observed
 

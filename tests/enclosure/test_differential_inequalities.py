@@ -11,15 +11,15 @@ import pytest
 
 import odefit
 from odefit import Event, Experiment, Model, Problem
+from odefit.common.arrays import Array
 from odefit.enclosure import Enclosure, affine_flow, differential_inequalities, flow
+from odefit.enclosure.arithmetic.intervals import Interval
 from odefit.enclosure.differential_inequalities import (
     DifferentialInequalities,
     StateIntervals,
     highest,
 )
-from odefit.enclosure.intervals import Interval
 from odefit.enclosure.system import System
-from odefit.problem.arrays import Array
 from tests.enclosure.containment import checked, sane
 from tests.enclosure.solutions import decay, holds, observed, oscillator
 

@@ -8,6 +8,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
+from odefit.common.arrays import Array
 from odefit.enclosure.error_propagation import (
     MAX_GROWTH_NORM,
     ErrorBound,
@@ -18,7 +19,6 @@ from odefit.enclosure.error_propagation import (
     propagate_componentwise,
     propagate_in_frame,
 )
-from odefit.problem.arrays import Array
 
 STEPS = 40
 """Steps of the Runge-Kutta method by which perturbed equations are solved."""

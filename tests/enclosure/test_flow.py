@@ -12,8 +12,8 @@ import pytest
 
 from odefit import Problem
 from odefit.enclosure import Enclosure, affine_flow, flow, taylor_step
+from odefit.enclosure.arithmetic.monomials import Monomials
 from odefit.enclosure.flow import Flow, StepControl
-from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import variables
 from odefit.enclosure.state_enclosure import StateEnclosure
 from odefit.enclosure.system import System

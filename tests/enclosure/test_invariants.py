@@ -7,7 +7,7 @@ from fractions import Fraction
 import odefit
 from odefit.enclosure.invariants import invariants
 from odefit.enclosure.system import System
-from odefit.structure.tape import Tape
+from odefit.structure.series.tape import Tape
 from tests.enclosure.solutions import observed
 
 

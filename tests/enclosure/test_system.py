@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, InputError, Model, Problem
+from odefit.common.arrays import Array
 from odefit.enclosure import Enclosure, flow
 from odefit.enclosure.system import System
-from odefit.problem.arrays import Array
 from tests.enclosure.containment import box, exact, sane
 
 DATA = {"t": [0.0, 1.0, 3.0], "x": [0.0, 0.0, 0.0]}

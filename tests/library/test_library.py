@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odefit import ForwardMap, InputError, Problem, library
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.simulation import Evaluation
 
 SEVERAL_SETS = [n for n in library.names() if library.reference(n).datasets > 1]

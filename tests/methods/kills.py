@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from odefit.methods import checkpoint
-from odefit.methods.checkpoint import Checkpoint
+from odefit.methods.running import checkpoint
+from odefit.methods.running.checkpoint import Checkpoint
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from odefit import Experiment, ForwardMap, Model, Problem
-from odefit.methods.variable_projection import Projection, VariableProjection
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
+from odefit.methods.local.variable_projection import Projection, VariableProjection
 
 TIMES = np.linspace(0.2, 3.0, 12)
 RATES = {

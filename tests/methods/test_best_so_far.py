@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import odefit
-from odefit.methods.control import Method
 from odefit.methods.estimate import Status
+from odefit.methods.running.control import Method
 from odefit.simulation import Evaluation, Failure, ForwardMap
 
 METHODS: dict[str, Callable[[], Method]] = {

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from odefit import Model, Parameter, Problem, library
+from odefit.common.errors import InputError
 from odefit.methods.bounded_problem import (
     BoundedProblem,
     GivenBounds,
@@ -17,8 +18,7 @@ from odefit.methods.bounded_problem import (
     finite_bounds,
     with_bounds,
 )
-from odefit.methods.control import Control
-from odefit.problem.errors import InputError
+from odefit.methods.running.control import Control
 
 TIMES = np.linspace(0.0, 4.0, 9)
 

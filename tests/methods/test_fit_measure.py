@@ -12,7 +12,7 @@ import pytest
 import odefit
 from odefit import ForwardMap, Model, MultiStart, Problem, Progress, Result, SingleShooting
 from odefit.methods.fit_measure import FitMeasure
-from odefit.reporting.html import report_html
+from odefit.reporting.documents.html import report_html
 from odefit.reporting.terminal import result_text
 from odefit.simulation import Evaluation
 

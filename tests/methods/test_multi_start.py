@@ -23,15 +23,14 @@ from odefit import (
     Status,
     library,
 )
-from odefit.methods import workers
 from odefit.methods.estimate import Estimate
-from odefit.methods.executors import sizes
 from odefit.methods.multi_start import (
     MIN_SEARCH_TOLERANCE,
     NOISE_SHARE,
     SEARCH_TOLERANCE,
     search_tolerance,
 )
+from odefit.methods.running.executors import sizes, workers
 from tests.methods.problems import decay, explosive, oscillator
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from odefit import InputError
-from odefit.problem.option_checks import number, whole
+from odefit.common.option_checks import number, whole
 
 SMALLEST = 5e-324
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import odefit
-from odefit.methods.control import Control
 from odefit.methods.outliers import normal_unit, suspected_outliers
+from odefit.methods.running.control import Control
 from odefit.problem.noise import Noise
-from odefit.simulation.random_values import standard_values
+from odefit.simulation.residuals.random_values import standard_values
 
 TIMES = np.linspace(0.0, 10.0, 35)
 WRONG = [6, 17, 28]
@@ -231,7 +231,7 @@ def test_the_normal_unit_turns_an_estimated_scale_into_a_standard_deviation(loss
     """The scale that a loss estimates of many normal values, times the unit, is their sd."""
     from scipy.optimize import brentq
 
-    from odefit.simulation.densities import Density
+    from odefit.simulation.residuals.densities import Density
 
     noise = Noise(loss=loss)
     values = np.random.default_rng(1).standard_normal(200_000)
@@ -250,7 +250,7 @@ def test_the_normal_unit_turns_an_estimated_scale_into_a_standard_deviation(loss
 )
 def test_random_values_have_the_density(noise: Noise) -> None:
     """Scores of location and scale have the expectations zero and the information as variance."""
-    from odefit.simulation.densities import Density
+    from odefit.simulation.residuals.densities import Density
 
     n = 200_000
     values = standard_values(noise, n, np.random.default_rng(5))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import odefit
+from odefit.common.errors import InputError
 from odefit.methods.registry import DEFAULT_METHOD, METHODS, OPTIONS, make_method
-from odefit.problem.errors import InputError
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -10,10 +10,10 @@ import pytest
 import odefit
 from odefit.discretisation.mesh import DataMesh
 from odefit.discretisation.schemes import Trapezoid
-from odefit.methods.control import Control
 from odefit.methods.estimate import Start, Status
 from odefit.methods.multi_start import LocalMethod
 from odefit.methods.rescue import rescued
+from odefit.methods.running.control import Control
 from odefit.methods.shooting.search import ShootingSearch
 from odefit.methods.solvers.local_search import LocalSearch
 from odefit.simulation import ForwardMap

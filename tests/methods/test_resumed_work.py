@@ -11,8 +11,8 @@ import pytest
 
 import odefit
 from odefit import Automatic, BranchAndBound, MultiStart
-from odefit.assessment.bootstrap import bootstrap
 from odefit.assessment.profiles.profiling import profile_all
+from odefit.assessment.sampling.bootstrap import bootstrap
 from odefit.methods import Control
 from odefit.methods.estimate import Estimate
 from tests.methods.checkpoints import records

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from odefit import Experiment, Model, Problem, library
 from odefit.methods.starts import guess, sample
-from odefit.problem.start_ranges import ranges
+from odefit.problem.variants.start_ranges import ranges
 
 Array = npt.NDArray[np.float64]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odefit.problem.reading import problem_from_mapping
+from odefit.problem.toml.reading import problem_from_mapping
 
 
 def test_assignments_are_those_of_all_events_repeated_ones_and_ones_at_unknown_times_too() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from odefit.expressions.expressions import FUNCTIONS
 from odefit.problem import Problem, load
-from odefit.problem.expressions import FUNCTIONS
 from odefit.problem.parameters import PARAMETER_FIELDS
-from odefit.problem.reading import EVENT_KEYS, EXPERIMENT_KEYS, SECTION_NAMES, TEXT_KEYS
+from odefit.problem.toml.reading import EVENT_KEYS, EXPERIMENT_KEYS, SECTION_NAMES, TEXT_KEYS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "problem-file.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from odefit.expressions.algebras import NUMPY
 from odefit.problem import InputError, Model
-from odefit.problem.algebras import NUMPY
 
 
 def errors(**sections: Any) -> tuple[str, ...]:

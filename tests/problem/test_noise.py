@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from odefit.problem.expressions import parse
-from odefit.problem.issues import Issues
+from odefit.expressions.expressions import parse
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.noise import Noise, as_noise
 
 

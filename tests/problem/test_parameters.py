@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odefit.problem.issues import Issues, finite_number
+from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.parameters import Parameter, as_parameter
 from odefit.problem.priors import Prior
 

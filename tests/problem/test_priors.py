@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 from odefit import InputError, Model, Prior, Problem
-from odefit.problem.issues import Issues
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.prior_families import DENSITY_FLOOR, KINK_ROUNDING
 from odefit.problem.priors import FAMILIES, as_prior, prior_table
 

@@ -9,14 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import odefit
-from odefit.problem import (
-    InputError,
-    Model,
-    Problem,
-    packages,
-    problem_from_mapping,
-    problem_to_mapping,
-)
+from odefit.common import packages
+from odefit.problem import InputError, Model, Problem, problem_from_mapping, problem_to_mapping
 from odefit.problem.unit_check import UnitReport
 from odefit.problem.units import unit_of
 

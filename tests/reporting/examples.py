@@ -11,14 +11,14 @@ import numpy as np
 
 import odefit
 from odefit.assessment.parts import Assessment, Direction, Local, Trouble, Uncertainty
+from odefit.common.arrays import Array
+from odefit.expressions.expressions import parse
 from odefit.methods.estimate import Completeness, Route, Start, Status
-from odefit.problem.arrays import Array
 from odefit.problem.experiment import Event, Experiment
-from odefit.problem.expressions import parse
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
-from odefit.result import Result, Solution
+from odefit.result.result import Result, Solution
 from odefit.result_data import values_at
 
 VERSIONS = {"odefit": "0.1.0", "numpy": "2.1.0"}

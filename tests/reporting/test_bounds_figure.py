@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 
 import odefit
 from odefit.methods.estimate import BoundStep, Certificate
+from odefit.reporting.documents.html import environment, report_values
 from odefit.reporting.figures.bounds import SCOPE_LINES, plot_bounds
 from odefit.reporting.figures.style import DATA, MODEL
-from odefit.reporting.html import environment, report_values
-from odefit.result import Result
+from odefit.result.result import Result
 from tests.reporting import examples
 from tests.reporting.test_figures import texts
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from odefit.reporting.html import report_html
-from odefit.result import Result
+from odefit.reporting.documents.html import report_html
+from odefit.result.result import Result
 from tests.reporting import examples
 
 CHROMIUM = next(

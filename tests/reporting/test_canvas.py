@@ -11,9 +11,9 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from odefit.reporting.figures.canvas import inches
-from odefit.result import Result
+from odefit.result.result import Result
 from tests.reporting import examples
 from tests.reporting.test_figures import texts
 

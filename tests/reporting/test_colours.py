@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.reporting.figures import style
 
 DICHROMATS = {

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from odefit.fit import fit
+from odefit.common.arrays import Array
+from odefit.fitting.fit import fit
 from odefit.methods.single_shooting import SingleShooting
-from odefit.problem.arrays import Array
 from odefit.problem.experiment import Event, Experiment
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise

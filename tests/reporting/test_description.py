@@ -14,8 +14,8 @@ from rich.console import Console
 from odefit import Event, Experiment, ForwardMap, library
 from odefit.assessment.identifiability import local_identifiability
 from odefit.cli import main
-from odefit.methods.control import Control
 from odefit.methods.multi_start import MultiStart
+from odefit.methods.running.control import Control
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
 from odefit.reporting import description

@@ -19,10 +19,10 @@ from odefit.problem.experiment import Experiment
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
 from odefit.reporting.curves import fit_curves
+from odefit.reporting.documents.svg import drawing
 from odefit.reporting.figures import correlation, fit, parameters, residuals, starts
 from odefit.reporting.figures.style import Plot, plain
-from odefit.reporting.svg import drawing
-from odefit.result import Result
+from odefit.result.result import Result
 from tests.reporting import examples
 
 PLOTS: list[Callable[[Result], Figure]] = [

@@ -12,8 +12,8 @@ import pytest
 
 import odefit
 from odefit import InputError, Model, Problem, Result
-from odefit.reporting.estimate_tables import in_latex, number_in_latex, number_in_words
-from odefit.reporting.html import has_correlation
+from odefit.reporting.documents.estimate_tables import in_latex, number_in_latex, number_in_words
+from odefit.reporting.documents.html import has_correlation
 
 
 @pytest.fixture(scope="module")

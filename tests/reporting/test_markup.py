@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from odefit.reporting.html import environment, typeset
-from odefit.reporting.mathml import element, join
+from odefit.reporting.documents.html import environment, typeset
+from odefit.reporting.formulas.mathml import element, join
 
 PARAGRAPH = environment().from_string('<p title="{{ value }}">{{ value }}</p>')
 

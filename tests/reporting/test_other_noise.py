@@ -9,7 +9,7 @@ import pytest
 
 import odefit
 from odefit.reporting.curves import fit_curves
-from odefit.reporting.equations import PLAIN, noise_words
+from odefit.reporting.formulas.equations import PLAIN, noise_words
 
 TIMES = np.arange(6.0)
 

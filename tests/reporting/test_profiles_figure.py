@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 
 from odefit.assessment.profiles import Profile, ProfilesData
 from odefit.assessment.profiles.parts import Verdict
+from odefit.common.arrays import Array
 from odefit.methods.estimate import Status
-from odefit.problem.arrays import Array
 from odefit.reporting.figures.profiles import plot_profiles
 from odefit.reporting.figures.style import DATA, MODEL
 

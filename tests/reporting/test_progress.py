@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from odefit.methods.control import Progress
+from odefit.methods.running.control import Progress
 from odefit.reporting.progress import TerminalProgress
 
 

@@ -9,7 +9,7 @@ import pytest
 from odefit.assessment.parts import Assessment
 from odefit.methods.estimate import Certificate, Completeness, Status
 from odefit.reporting.sentences import endings, findings, some, starts_sentence, verdict
-from odefit.result import Result
+from odefit.result.result import Result
 from tests.reporting import examples
 
 GOOD = examples.alpha_pinene()

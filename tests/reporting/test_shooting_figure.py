@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 import odefit
 from odefit import Event, Experiment, InputError, Model, MultipleShooting, Problem
+from odefit.common.arrays import Array
 from odefit.methods.multiple_shooting import History
-from odefit.problem.arrays import Array
 from odefit.reporting.figures.fit import PANEL_SIZE
 from odefit.reporting.figures.shooting import MAX_SINGLE_COLUMN_PANELS, plot_shooting
 from odefit.reporting.figures.style import DATA, MODEL

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from odefit.reporting.terminal import print_result, result_text
-from odefit.result import Result
+from odefit.result.result import Result
 from tests.reporting import examples
 
 TROUBLED = examples.troubled()

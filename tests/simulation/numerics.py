@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from odefit import ForwardMap, Problem
 from odefit.simulation import Evaluation, Simulation, Trajectory, simulate
-from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 
 Array = npt.NDArray[np.float64]
 

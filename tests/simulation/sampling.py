@@ -9,8 +9,8 @@ import numpy as np
 from odefit import ForwardMap
 from odefit.problem.binding import Binding
 from odefit.simulation import Trajectory
-from odefit.simulation.intervals import IntervalMap, IntervalSolution
 from odefit.simulation.nodes import Nodes, node_names
+from odefit.simulation.trajectories.intervals import IntervalMap, IntervalSolution
 from tests.simulation.numerics import Array
 
 

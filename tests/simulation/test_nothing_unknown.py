@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import odefit
+from odefit.common.arrays import Array
 from odefit.problem import problem_from_mapping
-from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation, Failure, ForwardMap, simulate
 from odefit.simulation.simulations import residual_table
 

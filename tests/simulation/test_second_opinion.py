@@ -9,13 +9,14 @@ import pandas as pd
 import pytest
 
 import odefit
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from odefit.problem.vector_field import SensitivityPattern
 from odefit.reporting.second_opinions import told
-from odefit.simulation import ForwardMap, engines
-from odefit.simulation.engine import EngineFailure, SegmentSolution
-from odefit.simulation.lsoda_engine import LsodaEngine
-from odefit.simulation.making_engines import made_engine
+from odefit.simulation import ForwardMap
+from odefit.simulation.engines import engines
+from odefit.simulation.engines.engine import EngineFailure, SegmentSolution
+from odefit.simulation.engines.lsoda_engine import LsodaEngine
+from odefit.simulation.engines.making_engines import made_engine
 from odefit.simulation.other_integrations import able_to_integrate
 from odefit.simulation.second_opinion import better_map, second_opinion
 from odefit.simulation.simulation_table import confirmed_simulation

@@ -11,10 +11,10 @@ from scipy.integrate import solve_ivp
 from scipy.special import lambertw
 
 import odefit
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engine import magnitudes, smallest_share
-from odefit.simulation.making_engines import EngineName
+from odefit.simulation.engines.engine import magnitudes, smallest_share
+from odefit.simulation.engines.making_engines import EngineName
 
 ENGINES: tuple[EngineName, ...] = ("auto", "heyoka", "bdf", "casadi")
 UNITS = (1e-15, 1e-12, 1e-6, 1.0, 1e6, 1e13)

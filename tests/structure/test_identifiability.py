@@ -9,9 +9,9 @@ import pytest
 
 import odefit
 from odefit import Event, Experiment, Model, Problem
-from odefit.structure.deadline import Deadline
-from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.same_outputs import same_outputs
+from odefit.structure.series.deadline import Deadline
+from odefit.structure.series.differentiated_system import DifferentiatedSystem
 from odefit.structure.structural_identifiability import (
     StructuralIdentifiability,
     UnknownIdentifiability,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, Model, Problem, library
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.structure.invariants import invariants
 from tests.structure.models import TIMES, problem
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odefit import Event, Experiment, Model, Problem, library
-from odefit.problem.arrays import BoolArray
+from odefit.common.arrays import BoolArray
+from odefit.expressions.expressions import TIME
 from odefit.problem.binding import bound_value
-from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import VectorField
 from odefit.structure.linearity import independent_set, interactions, linear_unknowns
 from tests.structure.models import TIMES, problem

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, ForwardMap, Model, Problem, library
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.simulation import Evaluation
 from odefit.structure.same_outputs import SameOutputs, same_outputs
 
@@ -94,7 +94,7 @@ def test_the_solutions_of_the_equations_are_kept_on_disk(
     def search(*_: Any) -> None:
         raise AssertionError("nothing to search for")
 
-    monkeypatch.setattr("odefit.structure.storage.find_indistinguishable", search)
+    monkeypatch.setattr("odefit.structure.solutions.storage.find_indistinguishable", search)
     assert found(both, [0.2, 0.5]).real == pytest.approx(np.array([[0.5, 0.2]]))
 
 

@@ -10,9 +10,9 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from odefit import Model, Problem
-from odefit.problem.arrays import Array, ComplexArray
-from odefit.structure.auxiliary_states import fill_dependent_states
-from odefit.structure.differentiated_system import DifferentiatedSystem
+from odefit.common.arrays import Array, ComplexArray
+from odefit.structure.series.differentiated_system import DifferentiatedSystem
+from odefit.structure.solutions.auxiliary_states import fill_dependent_states
 from odefit.structure.taylor_integration import taylor_integrate
 from tests.structure.models import problem
 

@@ -12,8 +12,8 @@ import pytest
 
 import odefit
 from odefit import ForwardMap, library
+from odefit.common.errors import InputError
 from odefit.problem import problem_to_mapping
-from odefit.problem.errors import InputError
 from odefit.simulation import Evaluation
 from studies import Record, campaign
 from studies.automatic_interrupts import broken_off

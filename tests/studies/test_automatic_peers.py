@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from odefit import ForwardMap, library
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.formats.petab import read_petab
 from odefit.problem import Event, Experiment, Model, Problem
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
 from odefit.simulation import Evaluation
 from studies.automatic_copasi import check_same, copasi, weights_told, with_best_noise
 from studies.automatic_peers import check_stated, estimates_noise, noise_unknowns

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from odefit import library
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from studies import CAMPAIGNS, Campaign, Record, campaign
 from studies.output import markdown, shown
 from studies.recovery import noisy_problem

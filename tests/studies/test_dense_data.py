@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from odefit.simulation import Evaluation, ForwardMap
 from studies import dense_data
 from studies.dense_data import BOUNDS, LEVELS, TRUE_VALUES, dense_problem, parameters

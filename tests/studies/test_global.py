@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from odefit import library
+from odefit.common.errors import InputError
 from odefit.methods.solvers.scip import Scip
-from odefit.problem.errors import InputError
 from studies import Record, campaign
 from studies import global_paper as paper
 from studies import global_plan as plan

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from studies import Record, campaign
 from studies.campaign import Task
 from studies.command_line import main

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from studies.interrupts import interrupts_noted
 from studies.runner import run_campaign
 from tests.studies.campaigns import LOG, PLAIN, SLOW, TROUBLE, TWICE, plain_tasks

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from odefit import library
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from studies import Record, campaign
 from studies import separable_paper as paper
 from studies.campaign import Task

@@ -16,7 +16,7 @@ from odefit.assessment.parts import Assessment
 from odefit.methods.estimate import Certificate
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
-from odefit.result_file import FORMAT, KEYS
+from odefit.result_data.result_file import FORMAT, KEYS
 
 FILE = Path(__file__).parents[2] / f"docs/_static/result-format-{FORMAT}.schema.json"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import odefit
 from golden_listings import problems
-from odefit.result import Result
+from odefit.result.result import Result
 
 FOLDER = Path(__file__).parents[2] / "tests/results-format-1"
 

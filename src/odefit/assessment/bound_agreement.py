@@ -15,14 +15,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from odefit.methods.control import Control
-from odefit.methods.cost_tolerance import CostTolerance
+from odefit.common.errors import InputError
 from odefit.methods.estimate import Certificate, Estimate, Start
+from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.polish import Answer, answer_by
-from odefit.problem.errors import InputError
+from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
-from odefit.simulation.making_engines import EngineName
+from odefit.simulation.engines.making_engines import EngineName
 
 ACCURATE: tuple[tuple[EngineName, float | None], ...] = (
     ("bdf", 1e-10),

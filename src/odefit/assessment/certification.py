@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from odefit.methods.control import Control
+from odefit.common.errors import InputError
 from odefit.methods.estimate import Estimate, Start
-from odefit.problem.errors import InputError
+from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem
 
 CERTIFY_SECONDS = 60.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from odefit.common.errors import counted
 from odefit.methods.estimate import Completeness
-from odefit.problem.errors import counted
 
 NEGLIGIBLE_DOUBT = 1e-9
 """Probability that a count of solutions is wrong below which it is not mentioned."""

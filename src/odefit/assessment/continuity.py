@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from odefit.assessment.parts import Continuity
-from odefit.problem.errors import counted
+from odefit.common.errors import counted
 from odefit.simulation.nodes import Nodes
 
 CONTINUITY_TOLERANCE = 1e-6

@@ -9,8 +9,8 @@ from decimal import ROUND_FLOOR, Context
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.methods.estimate import Agreement, Certificate
-from odefit.problem.arrays import Array
 
 MAX_NAMES = 8
 """Largest number of bounds that a sentence lists before it says "and n more"."""

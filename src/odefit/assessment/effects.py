@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from odefit.problem.arrays import Array, BoolArray
+from odefit.common.arrays import Array, BoolArray
 
 NO_EFFECT = 1e-13
 """Effect of an unknown's own size, relative to the largest effect, that rounding may make."""
@@ -35,7 +35,7 @@ def acting(jacobian: Array, sizes: Array) -> tuple[Array, BoolArray]:
     jacobian
         Shape (m, n).
     sizes
-        The size of each unknown, shape (n,), see :func:`odefit.problem.sizes.sizes_at`.
+        The size of each unknown, shape (n,), see :func:`odefit.problem.variants.sizes.sizes_at`.
     """
     norms = column_norms(jacobian)
     effects = norms * sizes

@@ -14,25 +14,25 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from odefit.assessment.directions import describe_directions
 from odefit.assessment.effects import column_norms
+from odefit.assessment.intervals.directions import describe_directions
+from odefit.assessment.intervals.uncertainty import PARTICIPATION, is_weak, singular_directions
 from odefit.assessment.parts import Direction
-from odefit.assessment.uncertainty import PARTICIPATION, is_weak, singular_directions
-from odefit.methods.control import Control, Interruption
+from odefit.common.arrays import Array
+from odefit.expressions.expressions import Expression
 from odefit.methods.estimate import Status
 from odefit.methods.multi_start import MultiStart
+from odefit.methods.running.control import Control, Interruption
 from odefit.methods.single_shooting import SingleShooting
-from odefit.problem.arrays import Array
 from odefit.problem.binding import unknowns_of
 from odefit.problem.condition import Series
-from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
-from odefit.problem.sizes import sizes_at
+from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engine_choice import EngineChoice
-from odefit.simulation.noise import series_residuals
-from odefit.simulation.work import WorkLimit, counting
+from odefit.simulation.engines.engine_choice import EngineChoice
+from odefit.simulation.engines.work import WorkLimit, counting
+from odefit.simulation.residuals.noise import series_residuals
 
 POINTS, MAX_POINTS = 6, 16
 """Number of points at which the sensitivities are computed, and the largest number where some
@@ -47,7 +47,7 @@ unknowns are hidden: everything has decayed before the first measurement, or not
 by the last."""
 
 MAX_WORK = 1e9
-"""Operations, see :mod:`odefit.simulation.work`, after which no further point is begun."""
+"""Operations, see :mod:`odefit.simulation.engines.work`, after which no further point is begun."""
 
 NO_EFFECT = 1e-9
 """Sensitivity, relative to that of the most influential unknown, that counts as none: the

@@ -10,11 +10,11 @@ import numpy as np
 
 from odefit.assessment.effects import column_norms
 from odefit.assessment.parts import Local
-from odefit.methods.cost_tolerance import CostTolerance, reproduces
+from odefit.common.arrays import Array
 from odefit.methods.estimate import Certificate
-from odefit.methods.scaling import Scaling
-from odefit.methods.trust_region import promised_decrease
-from odefit.problem.arrays import Array
+from odefit.methods.local.cost_tolerance import CostTolerance, reproduces
+from odefit.methods.local.scaling import Scaling
+from odefit.methods.local.trust_region import promised_decrease
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, get_args
 
+from odefit.common.arrays import Array
 from odefit.methods.estimate import Agreement, Certificate, Completeness
-from odefit.problem.arrays import Array
 
 
 class Trouble(StrEnum):

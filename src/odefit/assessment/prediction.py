@@ -14,27 +14,27 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.assessment.bootstrap import MIN_SAMPLES
-from odefit.assessment.degrees_of_freedom import (
+from odefit.assessment.effects import RANK_TOLERANCE, acting
+from odefit.assessment.intervals.degrees_of_freedom import (
     corrected_covariance,
     effective_degrees,
     inflated_covariance,
     noise_freedom,
 )
-from odefit.assessment.deviance import Deviance
-from odefit.assessment.effects import RANK_TOLERANCE, acting
-from odefit.assessment.simulated_fits import SimulatedFits
-from odefit.assessment.small_samples import quantile_of
-from odefit.problem.algebras import Dual
-from odefit.problem.arrays import Array
+from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.intervals.simulated_fits import SimulatedFits
+from odefit.assessment.intervals.small_samples import quantile_of
+from odefit.assessment.sampling.bootstrap import MIN_SAMPLES
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
+from odefit.expressions.algebras import Dual
 from odefit.problem.condition import Condition, Series
-from odefit.problem.errors import InputError
 from odefit.problem.noise import Noise
-from odefit.problem.sizes import sizes_at
+from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.noise import standard_deviations
-from odefit.simulation.random_values import random_values, wideness
-from odefit.simulation.trajectory import Trajectory
+from odefit.simulation.residuals.noise import standard_deviations
+from odefit.simulation.residuals.random_values import random_values, wideness
+from odefit.simulation.trajectories.trajectory import Trajectory
 from odefit.structure.signs import nonnegative_names
 
 UNDETERMINED_SHARE = 1e-5

@@ -14,8 +14,8 @@ import numpy as np
 
 from odefit.assessment.prediction import Band, LinearBands
 from odefit.assessment.profiles.profiling import profile_all
-from odefit.methods.control import Control
-from odefit.problem.arrays import Array, IntArray
+from odefit.common.arrays import Array, IntArray
+from odefit.methods.running.control import Control
 from odefit.problem.condition import Condition
 from odefit.simulation import Failure, ForwardMap
 

@@ -25,7 +25,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run ``odefit compare``: compare results of the same data."""
     from odefit.reporting.comparison import compare as compare_results
-    from odefit.result import load_result
+    from odefit.result.result import load_result
 
     results = [load_result(path) for path in options.results]
     names = distinct_names(options.results)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odefit.cli.shared import DONE, add_reading, loaded
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 
 if TYPE_CHECKING:
     from odefit.explorer import Explorer
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 def _explorer(options: argparse.Namespace) -> Explorer:
     """Return the page for a problem file, or for a result."""
     from odefit.explorer import explore
-    from odefit.result import load_result
+    from odefit.result.result import load_result
 
     source = Path(options.source)
     result = None if options.result is None else load_result(options.result)

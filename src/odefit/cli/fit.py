@@ -28,10 +28,10 @@ from odefit.cli.shared import (
     told_later,
 )
 from odefit.cli.unknowns import PROPOSE, add_unknowns, with_unknowns
-from odefit.methods.control import Interruption
-from odefit.methods.memory import memory_limit
+from odefit.common.errors import InputError
 from odefit.methods.registry import METHODS, OPTIONS
-from odefit.problem.errors import InputError
+from odefit.methods.running.control import Interruption
+from odefit.methods.running.memory import memory_limit
 
 
 def add_parser(commands: Any) -> None:
@@ -107,12 +107,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _fit(options: argparse.Namespace, signals: Interruption) -> int:
-    from odefit.fit import fit as run_fit
-    from odefit.methods.checkpoint import ForeignCheckpointError, remove_checkpoint
-    from odefit.methods.executors.cluster import dask_cluster
+    from odefit.fitting.fit import fit as run_fit
     from odefit.methods.method_options import configured
+    from odefit.methods.running.checkpoint import ForeignCheckpointError, remove_checkpoint
+    from odefit.methods.running.executors.cluster import dask_cluster
     from odefit.reporting.terminal import print_notes, print_result
-    from odefit.result import Result
+    from odefit.result.result import Result
 
     if options.weights is not None:
         raise InputError(

@@ -25,7 +25,7 @@ from odefit.cli import (
     simulate,
 )
 from odefit.cli.shared import DONE, INTERRUPTED, UNUSABLE, plain_warnings
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 
 COMMANDS = (
     fit,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from odefit.cli.shared import DONE, check_writable
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 
 
 def add_parser(commands: Any) -> None:
@@ -35,8 +35,8 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run ``odefit new``: write a first problem file."""
-    from odefit.problem.drafts import draft
-    from odefit.result_file import write_atomically
+    from odefit.problem.toml.drafts import draft
+    from odefit.result_data.result_file import write_atomically
 
     target = options.output or options.data.with_suffix(".toml")
     if target.suffix.lower() != ".toml":

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odefit.cli.shared import DONE, check_writable, saved_result
-from odefit.problem.errors import InputError, one_of
-from odefit.problem.packages import require
+from odefit.common.errors import InputError, one_of
+from odefit.common.packages import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from odefit.result import Result
+    from odefit.result.result import Result
 
 KINDS = {
     "fit": "measurements and model",
@@ -107,7 +107,7 @@ def check_figure(path: Path) -> None:
 def write_figure(figure: Figure, path: Path) -> None:
     """Write a figure to a file in the style of all figures."""
     from odefit.reporting.figures.style import plain_style
-    from odefit.result_file import write_atomically
+    from odefit.result_data.result_file import write_atomically
 
     buffer = io.BytesIO()
     with plain_style():
@@ -133,7 +133,7 @@ def _drawn(result: Result, options: argparse.Namespace) -> Figure:
                 f"odefit profile {options.result} --json {options.result}"
             )
         from odefit.reporting.figures.profiles import plot_profiles
-        from odefit.result_figures import canvas_of
+        from odefit.result.result_figures import canvas_of
 
         return plot_profiles(result.profiles, None, canvas_of(options.width, None, None))
     if options.what == "bounds" and result.assessment.bounds is None:

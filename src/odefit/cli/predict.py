@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from odefit.cli.shared import DONE, check_writable, saved_result, write_csv
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 
 
 def add_parser(commands: Any) -> None:

@@ -29,13 +29,13 @@ from odefit.cli.shared import (
     told_later,
 )
 from odefit.cli.unknowns import add_unknowns, changed, with_unknowns
-from odefit.methods.control import Interruption
+from odefit.common.errors import InputError
 from odefit.methods.estimate import Status
-from odefit.methods.memory import memory_limit
-from odefit.problem.errors import InputError
+from odefit.methods.running.control import Interruption
+from odefit.methods.running.memory import memory_limit
 
 if TYPE_CHECKING:
-    from odefit.result import Result
+    from odefit.result.result import Result
 
 
 def add_parser(commands: Any) -> None:
@@ -92,7 +92,7 @@ def _profile(options: argparse.Namespace, signals: Interruption) -> int:
     check_files(options)
     if options.plot is not None:
         check_figure(options.plot)
-    from odefit.methods.executors.cluster import dask_cluster
+    from odefit.methods.running.executors.cluster import dask_cluster
 
     with dask_cluster(options.dask) as executor:
         return _profiled(options, executor, signals)
@@ -150,8 +150,8 @@ def _result(
     options: argparse.Namespace, executor: Executor | None, signals: Interruption
 ) -> Result:
     """Return the result in a file, or that of a fit."""
-    from odefit.fit import fit
-    from odefit.result import load_result
+    from odefit.fitting.fit import fit
+    from odefit.result.result import load_result
 
     if Path(options.source).suffix.lower() == ".json":
         if option := changed(options):

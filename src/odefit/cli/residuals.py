@@ -16,7 +16,7 @@ from odefit.cli.shared import (
     write_csv,
 )
 from odefit.cli.unknowns import add_fix, with_unknowns
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 
 
 def add_parser(commands: Any) -> None:

@@ -12,16 +12,16 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odefit.methods.checkpoint import CheckpointWarning
-from odefit.methods.control import Control, Interruption, Progress, interruptible
+from odefit.common.errors import InputError
 from odefit.methods.estimate import Cause, Status
-from odefit.problem.errors import InputError
+from odefit.methods.running.checkpoint import CheckpointWarning
+from odefit.methods.running.control import Control, Interruption, Progress, interruptible
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from odefit.problem.problem import Problem
-    from odefit.result import Result
+    from odefit.result.result import Result
 
 DONE, UNUSABLE, NO_FIT, TIME_LIMIT, INTERRUPTED, TERMINATED = 0, 2, 3, 4, 130, 143
 """Exit statuses."""
@@ -189,7 +189,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 def check_files(options: argparse.Namespace) -> None:
     """Refuse names of files whose format there is not, and what could not be written."""
-    from odefit.reporting.file_kinds import check_report, check_table, suffix_of
+    from odefit.reporting.documents.file_kinds import check_report, check_table, suffix_of
 
     for name in ("json", "report", "table", "plot", "checkpoint"):
         path = getattr(options, name, None)
@@ -278,7 +278,7 @@ def saved_result(path: str | Path) -> Result:
     InputError
         The file is none of a result, or the result holds no solution.
     """
-    from odefit.result import load_result
+    from odefit.result.result import load_result
 
     if Path(path).suffix.lower() in (".toml", ".yaml", ".yml"):
         raise InputError(
@@ -297,7 +297,7 @@ def write_csv(table: pd.DataFrame, path: Path | None) -> None:
         # Standard output has the line ends of the system, and would double those of pandas.
         table.to_csv(sys.stdout, index=False, lineterminator="\n")
         return
-    from odefit.result_file import write_atomically
+    from odefit.result_data.result_file import write_atomically
 
     write_atomically(path, table.to_csv(index=False, lineterminator="\n"))
     print(f"written: {path}", file=sys.stderr)

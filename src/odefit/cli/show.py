@@ -22,7 +22,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run ``odefit show``: print a result with its notes."""
     from odefit.reporting.terminal import print_notes, print_result
-    from odefit.result import load_result
+    from odefit.result.result import load_result
 
     result = load_result(options.result)
     print_result(result)

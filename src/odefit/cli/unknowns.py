@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from odefit.problem.problem import Problem
 
 PROPOSE = "propose"

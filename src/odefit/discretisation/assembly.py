@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, hstack
 
+from odefit.common.arrays import Array
 from odefit.discretisation.blocks import Block
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Constraints, Formulation
 from odefit.discretisation.instance import Instance
-from odefit.problem.arrays import Array
-from odefit.problem.expressions import Algebra
+from odefit.expressions.expressions import Algebra
 
 T = TypeVar("T")
 

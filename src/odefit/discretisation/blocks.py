@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from odefit.problem.algebras import NUMPY
-from odefit.problem.arrays import Array, IntArray
+from odefit.common.arrays import Array, IntArray
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import TIME, Algebra, Expression
 from odefit.problem.binding import Bound, bound_value, unknowns_of
 from odefit.problem.condition import Condition
-from odefit.problem.expressions import TIME, Algebra, Expression
 from odefit.problem.noise import Noise
 from odefit.problem.priors import Prior
 from odefit.problem.problem import Problem

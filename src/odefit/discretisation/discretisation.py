@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array, eye_array, kron
 
+from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.discretisation.blocks import Block, Equations
 from odefit.discretisation.mesh import GivenMesh, Mesh, Segment, segments
 from odefit.discretisation.schemes import Scheme
-from odefit.problem.algebras import NUMPY
-from odefit.problem.arrays import Array, BoolArray, IntArray
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import Expression
 from odefit.problem.condition import Condition
-from odefit.problem.expressions import Expression
-from odefit.problem.features import refuse_integrated_features
 from odefit.problem.problem import Problem
+from odefit.problem.variants.features import refuse_integrated_features
 from odefit.problem.vector_field import VectorField
 
 MESH_TIME_TOLERANCE = 1e-9

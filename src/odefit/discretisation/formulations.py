@@ -12,8 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.problem.arrays import Array, BoolArray, IntArray
-from odefit.problem.option_checks import number
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.common.option_checks import number
 
 
 @dataclass(frozen=True, eq=False)

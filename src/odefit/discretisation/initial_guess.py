@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
-from odefit.problem.arrays import Array
-from odefit.problem.sizes import typical_sizes
-from odefit.problem.state_guesses import states_from_data
+from odefit.problem.variants.sizes import typical_sizes
+from odefit.problem.variants.state_guesses import states_from_data
 from odefit.simulation import Failure, ForwardMap
 
 StateGuess = Literal["data", "simulation", "zero"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Formulation
-from odefit.problem.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,13 @@ from typing import Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
+from odefit.common.option_checks import number, whole
 from odefit.discretisation.schemes import Relations, Scheme
-from odefit.problem.arrays import Array
+from odefit.expressions.expressions import Expression
 from odefit.problem.condition import Condition
-from odefit.problem.errors import InputError
 from odefit.problem.experiment import Input
-from odefit.problem.expressions import Expression
-from odefit.problem.option_checks import number, whole
 
 
 class Mesh(Protocol):

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.option_checks import number, whole
 from odefit.discretisation.discretisation import Discretisation, PlacedSegment
 from odefit.discretisation.mesh import GivenMesh
 from odefit.discretisation.scales import variable_sizes
-from odefit.problem.arrays import Array
-from odefit.problem.option_checks import number, whole
 
 ZERO_VALUE = 1e-10
 """Values below this fraction of the size of their variable count as zero: solvers leave as much."""

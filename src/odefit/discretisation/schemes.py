@@ -16,9 +16,9 @@ from typing import Literal, Protocol
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from odefit.problem.arrays import Array, IntArray
-from odefit.problem.errors import InputError, counted, one_of
-from odefit.problem.option_checks import whole
+from odefit.common.arrays import Array, IntArray
+from odefit.common.errors import InputError, counted, one_of
+from odefit.common.option_checks import whole
 
 Weights = tuple[csr_array, csr_array]
 """Coefficients of values and of right-hand sides at the points, one row for each result."""

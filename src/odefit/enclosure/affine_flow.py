@@ -17,6 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.enclosure.affine_maps import (
     AffinePowers,
     Matrix,
@@ -25,13 +26,12 @@ from odefit.enclosure.affine_maps import (
     product,
     taken,
 )
+from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW
+from odefit.enclosure.arithmetic.taylor_models import MIN_KEPT_SHARE, TaylorModel
 from odefit.enclosure.flow import Flow, StepControl
-from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW
 from odefit.enclosure.state_enclosure import StateEnclosure
 from odefit.enclosure.system import Mode, System
-from odefit.enclosure.taylor_models import MIN_KEPT_SHARE, TaylorModel
-from odefit.problem.arrays import Array, BoolArray, IntArray
 
 SERIES_TERMS = 11
 """Terms of the series of phi that are computed."""

@@ -16,11 +16,11 @@ from operator import add
 
 import numpy as np
 
-from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
+from odefit.enclosure.arithmetic.taylor_models import TaylorModel
 from odefit.enclosure.system import Mode, System
-from odefit.enclosure.taylor_models import TaylorModel
-from odefit.problem.arrays import Array, BoolArray, IntArray
 
 MAX_CONDITION_NUMBER = 1e4
 """Condition number of eigenvectors above which they are not used as a basis."""

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from odefit.enclosure.invariants import coefficients
-from odefit.problem.expressions import TIME
+from odefit.expressions.expressions import TIME
 from odefit.problem.model import Model
 from odefit.problem.notation.network import conserved_weights
-from odefit.structure.tape import NotRationalError, Recording, Tape, Term
+from odefit.structure.series.tape import NotRationalError, Recording, Tape, Term
 
 MOST_STATES = 200
 """Number of states above which no sums are looked for."""

@@ -15,12 +15,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.enclosure.affine_flow import LinearODE, StiffAffineFlow
+from odefit.enclosure.arithmetic.intervals import Interval, evaluated
+from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure.arithmetic.taylor_models import TaylorModel
 from odefit.enclosure.differential_inequalities import DifferentialInequalities, StateIntervals
 from odefit.enclosure.error_propagation import ErrorBound
 from odefit.enclosure.flow import Flow, StepControl
-from odefit.enclosure.intervals import Interval, evaluated
-from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import (
     Priors,
     Residuals,
@@ -32,9 +34,7 @@ from odefit.enclosure.residuals import (
 )
 from odefit.enclosure.state_enclosure import StateEnclosure
 from odefit.enclosure.system import System
-from odefit.enclosure.taylor_models import TaylorModel
 from odefit.enclosure.taylor_step import StepMethod
-from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
 

@@ -22,13 +22,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from odefit.enclosure.intervals import Interval, evaluated, polynomial
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.enclosure.arithmetic.intervals import Interval, evaluated, polynomial
+from odefit.enclosure.arithmetic.rounding import OVERFLOW, ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
+from odefit.enclosure.arithmetic.taylor_evaluation import TapeProgram
 from odefit.enclosure.invariants import invariants
-from odefit.enclosure.rounding import OVERFLOW, ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.enclosure.system import Mode, System
-from odefit.enclosure.taylor_evaluation import TapeProgram
-from odefit.problem.arrays import Array, BoolArray, IntArray
-from odefit.structure.tape import NotRationalError, Term
+from odefit.structure.series.tape import NotRationalError, Term
 
 STEPS_PER_SPAN = 4
 """Steps of a time span: in each, all other states are taken as anything between constants."""

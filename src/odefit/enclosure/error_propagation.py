@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
-from odefit.problem.arrays import Array, BoolArray, IntArray
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 
 MAX_GROWTH_NORM = 8.0
 """Norm of step times Jacobian up to which growth is computed; beyond, nothing is known."""

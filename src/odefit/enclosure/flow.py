@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.common.arrays import Array, IntArray
+from odefit.enclosure.arithmetic.taylor_models import TaylorModel
 from odefit.enclosure.state_enclosure import StateEnclosure
-from odefit.enclosure.taylor_models import TaylorModel
 from odefit.enclosure.taylor_step import HOPED_GROWTH, StepMethod, TaylorStep, dependent
-from odefit.problem.arrays import Array, IntArray
 
 SHORTEST_STEP = 2.0**-12
 """Shortest step, relative to a time span: steps are not halved any more, but taken as they are."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from odefit.problem.exact_linear_algebra import null_space
-from odefit.structure.tape import Tape, Term, needed
+from odefit.common.exact_linear_algebra import null_space
+from odefit.structure.series.tape import Tape, Term, needed
 
 MAX_PRODUCTS = 500
 """Products in an expansion above which invariants are not searched."""

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
+from odefit.common.arrays import Array, BoolArray
+from odefit.common.errors import InputError
+from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
+from odefit.enclosure.arithmetic.taylor_models import TaylorModel
 from odefit.enclosure.system import System
-from odefit.enclosure.taylor_models import TaylorModel
-from odefit.problem.arrays import Array, BoolArray
+from odefit.expressions.expressions import Expression
 from odefit.problem.condition import Condition
-from odefit.problem.errors import InputError
-from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
-from odefit.structure.tape import Term
+from odefit.structure.series.tape import Term
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.common.arrays import Array, IntArray
+from odefit.enclosure.arithmetic.intervals import Interval
+from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN
+from odefit.enclosure.arithmetic.taylor_models import TaylorModel
 from odefit.enclosure.error_propagation import ErrorBound
-from odefit.enclosure.intervals import Interval
-from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.rounding import ROUNDING_MARGIN
-from odefit.enclosure.taylor_models import TaylorModel
-from odefit.problem.arrays import Array, IntArray
 
 
 @dataclass(frozen=True, eq=False)

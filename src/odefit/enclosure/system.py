@@ -10,18 +10,18 @@ from functools import cached_property
 
 import numpy as np
 
-from odefit.enclosure.function_rewriting import FunctionRewriting
-from odefit.enclosure.taylor_evaluation import TapeProgram
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
+from odefit.common.exact_linear_algebra import inverse
+from odefit.enclosure.arithmetic.function_rewriting import FunctionRewriting
+from odefit.enclosure.arithmetic.taylor_evaluation import TapeProgram
+from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
-from odefit.problem.errors import InputError
-from odefit.problem.exact_linear_algebra import inverse
-from odefit.problem.expressions import TIME, Expression
-from odefit.problem.features import refuse_integrated_features
 from odefit.problem.problem import Problem
+from odefit.problem.variants.features import refuse_integrated_features
 from odefit.problem.vector_field import VectorField
-from odefit.structure.tape import NotRationalError, Recording, Tape, Term
+from odefit.structure.series.tape import NotRationalError, Recording, Tape, Term
 
 
 @dataclass(frozen=True, eq=False)

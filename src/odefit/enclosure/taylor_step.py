@@ -15,6 +15,11 @@ from functools import cached_property
 
 import numpy as np
 
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
+from odefit.enclosure.arithmetic.taylor_evaluation import TaylorEvaluation
+from odefit.enclosure.arithmetic.taylor_models import CONSTANT, TaylorModel
 from odefit.enclosure.error_propagation import (
     MAX_GROWTH_NORM,
     ErrorBound,
@@ -24,13 +29,8 @@ from odefit.enclosure.error_propagation import (
     propagate_in_frame,
     zeroed,
 )
-from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.enclosure.state_enclosure import StateEnclosure
 from odefit.enclosure.system import Mode, System
-from odefit.enclosure.taylor_evaluation import TaylorEvaluation
-from odefit.enclosure.taylor_models import CONSTANT, TaylorModel
-from odefit.problem.arrays import Array, BoolArray, IntArray
 
 JACOBIAN_ORDERS = 3
 """Orders in time to which the Jacobian is expanded; its degree in the box is one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odefit.problem.packages import require
+from odefit.common.packages import require
 
 if TYPE_CHECKING:
     from odefit.explorer.explorer import Explorer, explore

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from odefit.common.errors import InputError
 from odefit.explorer.page_data import Json
 from odefit.explorer.session import Session
-from odefit.problem.errors import InputError
 
 STATIC = Path(__file__).parent / "static"
 """The folder of the page's own files."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from odefit.explorer.server import LocalServer
 from odefit.explorer.session import Session
 from odefit.problem.problem import Problem
-from odefit.result import Result
+from odefit.result.result import Result
 
 
 class Explorer:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from odefit.fit import fit
-from odefit.methods.control import Progress
-from odefit.methods.process import Child, Send
-from odefit.methods.process_platform import CAN_INTERRUPT, interrupt
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
+from odefit.fitting.fit import fit
+from odefit.methods.running.control import Progress
+from odefit.methods.running.process import Child, Send
+from odefit.methods.running.process_platform import CAN_INTERRUPT, interrupt
 from odefit.problem.problem import Problem
-from odefit.result import Result
+from odefit.result.result import Result
 
 State = Literal["idle", "running", "stopping", "done", "failed"]
 

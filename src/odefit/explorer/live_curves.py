@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
 from odefit.reporting.curves import fine_times, read_off, spreads_over_decades
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engine_choice import UNDECIDED
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.nodes import Nodes
-from odefit.simulation.observation import algebraic_variables
-from odefit.simulation.trajectory import Trajectory
+from odefit.simulation.residuals.observation import algebraic_variables
+from odefit.simulation.trajectories.trajectory import Trajectory
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.explorer.fit_job import Report
 from odefit.explorer.live_curves import LiveCurves, LiveModel
 from odefit.explorer.phase_plane import PhasePlane
 from odefit.explorer.sensitivity_curves import SensitivityCurves
 from odefit.explorer.sliders import Slider
-from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.problem.algebras import NUMPY
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import TIME
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
-from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import VectorField
 
 POINTS = 48

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.explorer.live_curves import LiveModel
-from odefit.problem.arrays import Array
 from odefit.simulation import Failure
 
 

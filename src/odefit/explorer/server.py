@@ -8,10 +8,10 @@ import time
 
 import uvicorn
 
+from odefit.common.errors import InputError
 from odefit.explorer.access import Access
 from odefit.explorer.application import application
 from odefit.explorer.session import Session
-from odefit.problem.errors import InputError
 
 ADDRESS = "127.0.0.1"
 """The address to which the server is bound: nobody else's machine can reach it."""

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.explorer.fit_job import FitJob
 from odefit.explorer.guess_writing import Proposal, carry_out, propose, with_guesses
 from odefit.explorer.live_curves import LiveModel
@@ -29,10 +31,8 @@ from odefit.explorer.sensitivity_curves import sensitivity_curves
 from odefit.explorer.sliders import first_values, misplaced, sliders
 from odefit.formats.saving import save
 from odefit.methods.registry import METHODS
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
-from odefit.result import Result
+from odefit.result.result import Result
 from odefit.simulation import Failure
 from odefit.simulation.other_integrations import able_to_integrate
 

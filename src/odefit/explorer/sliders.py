@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.methods.starts import guess
-from odefit.problem.arrays import Array
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
-from odefit.problem.start_ranges import Range, ranges
+from odefit.problem.variants.start_ranges import Range, ranges
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ def sliders(problem: Problem, values: Array) -> list[Slider]:
     """Return the slider of every unknown, such that `values` lie on it.
 
     A slider reaches from bound to bound. Where a bound is missing, or zero on a logarithmic scale,
-    the range of start values takes its place (:func:`odefit.problem.start_ranges.ranges`), and a
-    decade around the first value. The scale is logarithmic where the problem says so, and where
-    start values are sampled by order of magnitude.
+    the range of start values takes its place (:func:`odefit.problem.variants.start_ranges.ranges`),
+    and a decade around the first value. The scale is logarithmic where the problem says so, and
+    where start values are sampled by order of magnitude.
 
     Parameters
     ----------

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from odefit.problem import files
-from odefit.problem.errors import InputError
-from odefit.problem.file_access import checked_within
+from odefit.common.errors import InputError
+from odefit.problem.inputs.file_access import checked_within
 from odefit.problem.problem import Problem
+from odefit.problem.toml import files
 
 YAML_SUFFIXES = (".yaml", ".yml")
 SBML_SUFFIXES = (".xml", ".sbml")

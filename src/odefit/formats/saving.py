@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from odefit.common.errors import InputError
 from odefit.formats.loading import YAML_SUFFIXES
-from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
-from odefit.problem.toml_files import write_toml
+from odefit.problem.toml.toml_files import write_toml
 
 
 def save(problem: Problem, path: str | os.PathLike[str]) -> Path:

@@ -40,7 +40,7 @@ def path(name: str) -> Path:
     InputError
         There is no problem of this name; the message proposes similar ones.
     """
-    from odefit.problem.errors import InputError
+    from odefit.common.errors import InputError
 
     if name not in names():
         close = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
@@ -108,8 +108,8 @@ def load(
     """
     import numpy as np
 
+    from odefit.common.errors import InputError
     from odefit.problem import load as load_problem
-    from odefit.problem.errors import InputError
 
     file = path(name)
     known = reference(name, dataset)
@@ -146,8 +146,8 @@ def load(
 
 def _columns(file: Path) -> dict[str, Any]:
     """Return the columns of a data file of the library."""
-    from odefit.problem.issues import Issues
-    from odefit.problem.table import read_table
+    from odefit.problem.inputs.issues import Issues
+    from odefit.problem.inputs.table import read_table
 
     issues = Issues()
     columns = read_table(file, file.name, (), issues)

@@ -82,7 +82,7 @@ def read_reference(folder: Path, dataset: int) -> Reference:
     import tomllib
 
     # imported here, not above: tools may read the references without NumPy being there
-    from odefit.problem.errors import InputError
+    from odefit.common.errors import InputError
 
     raw: dict[str, Any] = tomllib.loads((folder / "reference.toml").read_text(encoding="utf-8"))
     sets: dict[str, Any] = raw.get("datasets", {"0": raw})

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from odefit.methods.control import Control
-from odefit.methods.cost_tolerance import CostTolerance
+from odefit.common.arrays import Array
+from odefit.common.errors import counted
 from odefit.methods.estimate import NO_START, Cause, Estimate, Start, Status
+from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.running.control import Control
 from odefit.methods.starts import guess, sample
-from odefit.problem.arrays import Array
-from odefit.problem.errors import counted
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.best_seen import BestSeen

@@ -16,17 +16,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from odefit.methods.control import Control
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, one_of
+from odefit.common.option_checks import number
 from odefit.methods.domains import Domains
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError, one_of
-from odefit.problem.features import refuse_integrated_features
+from odefit.methods.running.control import Control
 from odefit.problem.noise import Noise
-from odefit.problem.option_checks import number
 from odefit.problem.problem import Problem
-from odefit.problem.start_ranges import ranges
+from odefit.problem.variants.features import refuse_integrated_features
+from odefit.problem.variants.start_ranges import ranges
 from odefit.simulation import ForwardMap
-from odefit.simulation.making_engines import EngineName
+from odefit.simulation.engines.making_engines import EngineName
 
 GivenBounds = Mapping[str, tuple[float, float]] | Literal["propose"] | None
 """The option `bounds` of a global method: bounds by name, or proposals that are accepted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from odefit.problem.expressions import Expression, as_expression
+from odefit.expressions.expressions import Expression, as_expression
 from odefit.problem.problem import Problem
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure
 from odefit.simulation.nodes import Nodes

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.methods.estimate import Start
-from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.counts import LEAST_MEAN
-from odefit.simulation.noise import density_of, known_scales
-from odefit.simulation.prior_residuals import PriorResiduals
-from odefit.simulation.residual_arrays import ResidualArrays
+from odefit.simulation.residuals.counts import LEAST_MEAN
+from odefit.simulation.residuals.noise import density_of, known_scales
+from odefit.simulation.residuals.prior_residuals import PriorResiduals
+from odefit.simulation.residuals.residual_arrays import ResidualArrays
 
 OBJECTIVE = "objective"
 """The name of a sum of squares."""

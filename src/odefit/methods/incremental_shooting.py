@@ -14,13 +14,13 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
-from odefit.methods.control import Control
+from odefit.common.arrays import Array
 from odefit.methods.estimate import Start, Status
+from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import START_SEARCH, SingleShooting
-from odefit.problem.arrays import Array
-from odefit.problem.horizon import with_horizon
+from odefit.problem.variants.horizon import with_horizon
 from odefit.simulation import ForwardMap
-from odefit.simulation.making_engines import EngineName
+from odefit.simulation.engines.making_engines import EngineName
 
 HORIZONS = (
     (1 / 16, 1 / 8, 1 / 4, 1 / 2),

@@ -11,27 +11,27 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.methods.control import Control, Progress, interruptible
-from odefit.methods.cost_tolerance import CostTolerance
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.common.errors import counted
 from odefit.methods.estimate import NO_START, Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.incremental_shooting import IncrementalShooting
-from odefit.methods.remote_conditions import conditions_over_workers
-from odefit.methods.run_log import log_start
-from odefit.methods.scaling import bounds_touched
+from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.local.scaling import bounds_touched
+from odefit.methods.local.variable_projection import VariableProjection
+from odefit.methods.running.control import Control, Progress, interruptible
+from odefit.methods.running.executors.workers import Workers
+from odefit.methods.running.remote_conditions import conditions_over_workers
+from odefit.methods.running.run_log import log_start
+from odefit.methods.running.start_checkpoint import StartCheckpoint
 from odefit.methods.screening import lowest
 from odefit.methods.single_shooting import START_SEARCH, SingleShooting
-from odefit.methods.start_checkpoint import StartCheckpoint
 from odefit.methods.start_pool import run_starts
 from odefit.methods.starts import Design, guess, sample
-from odefit.methods.variable_projection import VariableProjection
-from odefit.methods.workers import Workers
-from odefit.problem.arrays import Array, BoolArray, IntArray
-from odefit.problem.errors import counted
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
-from odefit.simulation.making_engines import EngineName
-from odefit.simulation.noise import known_sds
+from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.residuals.noise import known_sds
 
 
 class LocalMethod(Protocol):

@@ -1,10 +1,11 @@
 """Outliers: values that are further from the model than noise explains, in robust and plain fits.
 
 With a loss they are read off the answer. Where a plain fit leaves more than the noise that is
-given, a fit with Student's loss (:mod:`odefit.simulation.densities`) from the same point shows
-whether a few values are the cause: those far from the robust fit, if the noise explains all others.
-Residuals of the plain fit itself would not do, as outliers mask each other by pulling the model
-towards themselves (P. J. Rousseeuw and A. M. Leroy, Robust Regression and Outlier Detection, 1987).
+given, a fit with Student's loss (:mod:`odefit.simulation.residuals.densities`) from the same point
+shows whether a few values are the cause: those far from the robust fit, if the noise explains all
+others. Residuals of the plain fit itself would not do, as outliers mask each other by pulling the
+model towards themselves (P. J. Rousseeuw and A. M. Leroy, Robust Regression and Outlier Detection,
+1987).
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from functools import cache
 
 import numpy as np
 
-from odefit.methods.control import Control
+from odefit.common.arrays import Array
+from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import SingleShooting
-from odefit.problem.arrays import Array
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.densities import Density
-from odefit.simulation.noise import density_of, known_sds
-from odefit.simulation.trajectory import Trajectory
+from odefit.simulation.residuals.densities import Density
+from odefit.simulation.residuals.noise import density_of, known_sds
+from odefit.simulation.trajectories.trajectory import Trajectory
 
 LEVEL = 0.05
 """Probability that normal noise gives any value that counts as an outlier."""

@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from odefit.methods.control import Control, interruptible
-from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
-from odefit.methods.remote_conditions import conditions_over_workers
+from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.running.control import Control, interruptible
+from odefit.methods.running.remote_conditions import conditions_over_workers
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.cut_off import NEVER, CutOffError, cutting_off
-from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines.cut_off import NEVER, CutOffError, cutting_off
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.other_integrations import other_integrations
-from odefit.simulation.trajectory import Trajectory, without_sensitivities
+from odefit.simulation.trajectories.trajectory import Trajectory, without_sensitivities
 
 POLISH = SingleShooting(evaluations=3000)
 """The local search of the last improvement."""

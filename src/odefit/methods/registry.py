@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from odefit.problem.errors import InputError, did_you_mean, shown
+from odefit.common.errors import InputError, did_you_mean, shown
 
 if TYPE_CHECKING:
-    from odefit.methods.control import Method
+    from odefit.methods.running.control import Method
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from odefit.methods.control import Control
-from odefit.methods.cost_tolerance import CostTolerance
+from odefit.common.arrays import Array
 from odefit.methods.estimate import Start, Status
-from odefit.problem.arrays import Array
+from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.running.control import Control
 from odefit.simulation import Evaluation, ForwardMap
 
 

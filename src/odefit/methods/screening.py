@@ -12,11 +12,11 @@ import math
 
 import numpy as np
 
-from odefit.methods.control import Control
-from odefit.methods.variable_projection import VariableProjection
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
+from odefit.methods.local.variable_projection import VariableProjection
+from odefit.methods.running.control import Control
 from odefit.simulation import Evaluation
-from odefit.simulation.engine_choice import UNDECIDED
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 
 def lowest(projection: VariableProjection, points: Array, control: Control) -> tuple[Array, float]:

@@ -9,21 +9,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.methods.control import Control
-from odefit.methods.cost_tolerance import CostTolerance
+from odefit.common.arrays import Array
 from odefit.methods.estimate import Estimate, Start, Status
-from odefit.methods.remote_conditions import conditions_over_workers
+from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.local.scaling import Scaling
+from odefit.methods.local.trust_region import Minimum, Tolerances, minimise
+from odefit.methods.local.variable_projection import Projection, VariableProjection
 from odefit.methods.rescue import stopped
-from odefit.methods.run_log import failed_start
-from odefit.methods.scaling import Scaling
+from odefit.methods.running.control import Control
+from odefit.methods.running.remote_conditions import conditions_over_workers
+from odefit.methods.running.run_log import failed_start
 from odefit.methods.starts import guess, sample
-from odefit.methods.trust_region import Minimum, Tolerances, minimise
-from odefit.methods.variable_projection import Projection, VariableProjection
-from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
-from odefit.simulation.making_engines import EngineName
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines.making_engines import EngineName
 
 MIN_LIKELIHOOD_GAIN = 1e-9
 """Gain of the log-likelihood that is too small for another step."""

@@ -9,13 +9,13 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.methods.control import Control
 from odefit.methods.estimate import Start, Status
-from odefit.methods.executors.batch import Work
-from odefit.methods.executors.dispatch import WorkerLostError, dispatched
-from odefit.methods.run_log import LOGGER
-from odefit.methods.watch import watched
-from odefit.methods.workers import Workers
+from odefit.methods.running.control import Control
+from odefit.methods.running.executors.batch import Work
+from odefit.methods.running.executors.dispatch import WorkerLostError, dispatched
+from odefit.methods.running.executors.workers import Workers
+from odefit.methods.running.run_log import LOGGER
+from odefit.methods.running.watch import watched
 from odefit.simulation import ForwardMap
 
 

@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.problem.problem import Problem
-from odefit.problem.start_ranges import ranges
+from odefit.problem.variants.start_ranges import ranges
 
 Design = Literal["latin", "sobol"]
 

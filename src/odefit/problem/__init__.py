@@ -1,15 +1,15 @@
 """The estimation problem: equations, data, parameters, and the files they come in."""
 
+from odefit.common.errors import InputError
+from odefit.expressions.expressions import Expression, ExpressionError, parse
 from odefit.problem.doses import Doses
-from odefit.problem.errors import InputError
 from odefit.problem.experiment import Cycle, Event, Experiment
-from odefit.problem.expressions import Expression, ExpressionError, parse
-from odefit.problem.files import load, problem_from_mapping, problem_to_mapping
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise
 from odefit.problem.parameters import Parameter, Unknown
 from odefit.problem.priors import Prior
 from odefit.problem.problem import Problem
+from odefit.problem.toml.files import load, problem_from_mapping, problem_to_mapping
 
 __all__ = [
     "Cycle",

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from odefit.problem.algebras import DUAL, Dual
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import DUAL, Dual
+from odefit.expressions.expressions import Algebra, Expression
+from odefit.expressions.gradients import Gradient
 from odefit.problem.condition import Condition
-from odefit.problem.expressions import Algebra, Expression
-from odefit.problem.gradients import Gradient
 
 Bound = int | float | Expression
 """The index of an unknown, a number, or an expression in parameters and constants."""

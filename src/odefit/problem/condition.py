@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from odefit.problem.arrays import Array, BoolArray, IntArray
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.expressions.expressions import Expression
 from odefit.problem.experiment import Input
-from odefit.problem.expressions import Expression
 
 
 @dataclass(frozen=True, eq=False)

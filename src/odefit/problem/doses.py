@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from odefit.problem.errors import did_you_mean, one_of, shown
-from odefit.problem.expressions import Expression
-from odefit.problem.issues import Issues
+from odefit.common.errors import did_you_mean, one_of, shown
+from odefit.expressions.expressions import Expression
+from odefit.problem.inputs.issues import Issues
 
 ByState = Expression | str | float | Mapping[str, Expression | str | float]
 """An expression for all doses, or one for each state that doses go into."""

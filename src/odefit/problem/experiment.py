@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
+from odefit.common.packages import require
+from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.doses import Doses
-from odefit.problem.expressions import TIME, Expression
-from odefit.problem.packages import require
 from odefit.problem.parameters import Parameter
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from odefit.problem.errors import counted, one_of, shown
-from odefit.problem.expressions import (
+from odefit.common.errors import counted, one_of, shown
+from odefit.expressions.expressions import (
     FUNCTIONS,
     NAME_PATTERN,
     PIECEWISE,
@@ -20,8 +20,8 @@ from odefit.problem.expressions import (
     Instruction,
     parse,
 )
-from odefit.problem.grammar import RESERVED
-from odefit.problem.issues import Issues, finite_number
+from odefit.expressions.grammar import RESERVED
+from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.notation.notation import Notation
 from odefit.problem.notation.writing_out import written_out
 from odefit.problem.sbml import read_antimony, read_sbml

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
-from odefit.problem.errors import one_of, shown
-from odefit.problem.expressions import Expression
-from odefit.problem.issues import LARGEST, Issues, finite_number
+from odefit.common.errors import one_of, shown
+from odefit.expressions.expressions import Expression
+from odefit.problem.inputs.issues import LARGEST, Issues, finite_number
 
 Transform = Literal["log", "log10"]
 

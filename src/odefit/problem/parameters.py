@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
-from odefit.problem.errors import counted, one_of, shown
-from odefit.problem.issues import Issues, finite_number
+from odefit.common.errors import counted, one_of, shown
+from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.priors import Prior, as_prior
 
 Scale = Literal["linear", "log10"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from odefit.problem.errors import one_of, shown
-from odefit.problem.issues import Issues, finite_number
+from odefit.common.errors import one_of, shown
+from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.prior_families import (
     Cauchy,
     Deviance,

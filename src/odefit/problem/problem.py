@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, closest, counted, did_you_mean, shown
+from odefit.expressions.expressions import TIME
+from odefit.problem.building.preparation import Definition, as_initial, experiment_place, prepared
+from odefit.problem.building.resolution import resolve
+from odefit.problem.building.revision import revised
+from odefit.problem.building.switches import with_switches
 from odefit.problem.condition import Condition
 from odefit.problem.doses import Doses
-from odefit.problem.errors import InputError, closest, counted, did_you_mean, shown
+from odefit.problem.dosing.subjects import with_subjects
 from odefit.problem.experiment import Experiment, Value, frame
-from odefit.problem.expressions import TIME
-from odefit.problem.issues import Issues, finite_number
+from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise, as_noise, noise_hint
 from odefit.problem.parameters import Parameter, as_parameter
-from odefit.problem.preparation import Definition, as_initial, experiment_place, prepared
 from odefit.problem.priors import Prior
-from odefit.problem.resolution import resolve
-from odefit.problem.revision import revised
-from odefit.problem.subjects import with_subjects
-from odefit.problem.switches import with_switches
 from odefit.problem.units import read_units
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Problem:
     ----------
     model
         The equations as they are solved: comparisons that the time decides are constants that
-        events set, see :mod:`odefit.problem.switches`.
+        events set, see :mod:`odefit.problem.building.switches`.
     given
         The equations as they were given.
     parameters, initial, noise, experiments, name, description, time_unit, units, notes

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from odefit.problem.errors import shown
-from odefit.problem.expressions import Expression
-from odefit.problem.formulas import PARTS, Part, call
-from odefit.problem.formulas import name as part_of_name
-from odefit.problem.grammar import COMPARISONS, CONDITIONS, PIECEWISE
+from odefit.common.errors import shown
+from odefit.expressions.expressions import Expression
+from odefit.expressions.formulas import PARTS, Part, call
+from odefit.expressions.formulas import name as part_of_name
+from odefit.expressions.grammar import COMPARISONS, CONDITIONS, PIECEWISE
+from odefit.expressions.postfix import TIME
+from odefit.problem.building.preparation import experiment_place
 from odefit.problem.parameters import Parameter
-from odefit.problem.postfix import TIME
-from odefit.problem.preparation import experiment_place
 from odefit.problem.problem import Problem
 from odefit.problem.units import NUMBER, Unit, unit_of
 

@@ -11,11 +11,11 @@ from functools import cache
 from tokenize import TokenError
 from typing import Any
 
-from odefit.problem.errors import did_you_mean, shown
-from odefit.problem.expressions import ExpressionError
-from odefit.problem.issues import Issues
+from odefit.common.errors import did_you_mean, shown
+from odefit.common.packages import require
+from odefit.expressions.expressions import ExpressionError
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.notation.arrays import Arrays
-from odefit.problem.packages import require
 
 MAX_LENGTH = 80
 """Length in characters of the label of a unit; longer ones are labels alone."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Dual
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import DUAL, Dual
+from odefit.expressions.expressions import NON_SMOOTH, TIME, Algebra
 from odefit.problem.condition import Condition
-from odefit.problem.expressions import NON_SMOOTH, TIME, Algebra
 from odefit.problem.model import Model
 
 

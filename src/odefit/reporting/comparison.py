@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from odefit.methods.cost_tolerance import NEGLIGIBLE_RESIDUAL
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
-from odefit.problem.packages import require
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
+from odefit.common.packages import require
+from odefit.methods.local.cost_tolerance import NEGLIGIBLE_RESIDUAL
 from odefit.problem.problem import Problem
 from odefit.reporting.numbers import significant
 from odefit.result_data import ResultData

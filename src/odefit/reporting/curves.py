@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from odefit.assessment.prediction import Band, BandSource
-from odefit.problem.algebras import NUMPY
-from odefit.problem.arrays import Array, BoolArray, IntArray
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition, Series
-from odefit.problem.expressions import TIME, Expression
 from odefit.problem.noise import Noise, Transform
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
 from odefit.simulation import Failure, ForwardMap, simulate
-from odefit.simulation.noise import known_sds
 from odefit.simulation.other_integrations import able_to_integrate
+from odefit.simulation.residuals.noise import known_sds
 
 LINE_POINTS = 240
 """Number of points of a smooth line: finer than a panel's pixels need."""

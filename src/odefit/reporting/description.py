@@ -16,13 +16,13 @@ from odefit.assessment.identifiability import (
     Identifiability,
     local_identifiability,
 )
-from odefit.problem.errors import counted
-from odefit.problem.packages import installed
+from odefit.common.errors import counted
+from odefit.common.packages import installed
 from odefit.problem.parameters import Parameter, Unknown
 from odefit.problem.problem import Problem
-from odefit.problem.start_ranges import Range, ranges
 from odefit.problem.unit_check import check_units, has_units
-from odefit.reporting.equations import (
+from odefit.problem.variants.start_ranges import Range, ranges
+from odefit.reporting.formulas.equations import (
     PLAIN,
     conserved_lines,
     initial_lines,
@@ -36,8 +36,8 @@ from odefit.reporting.numbers import percent, significant
 from odefit.reporting.sentences import data_sentence, some
 from odefit.reporting.terminal import NARROW_WIDTH, bulleted, empty_table, plain_only
 from odefit.simulation import ForwardMap
-from odefit.structure.deadline import Deadline
 from odefit.structure.identifiability import analysed
+from odefit.structure.series.deadline import Deadline
 from odefit.structure.structural_identifiability import StructuralIdentifiability
 
 UNITS_UNCHECKED = (
@@ -50,7 +50,8 @@ MAX_ROWS = 60
 """Largest number of rows of the table of experiments."""
 
 COUNT_WORK = 1e9
-"""Operations, see :mod:`odefit.structure.deadline`, that the analysis of the equations may take."""
+"""Operations, see :mod:`odefit.structure.series.deadline`, that the analysis of the equations may
+take."""
 
 
 def print_description(problem: Problem, seed: int = 0, console: Console | None = None) -> None:

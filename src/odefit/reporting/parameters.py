@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from odefit.assessment.parts import Trouble, Uncertainty
-from odefit.problem.expressions import Expression, parse
-from odefit.problem.packages import require
+from odefit.common.packages import require
+from odefit.expressions.expressions import Expression, parse
 from odefit.problem.parameters import Parameter, Unknown
 from odefit.problem.problem import Problem
 from odefit.reporting.numbers import decade_for, level_words, percent, significant, to_decade

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odefit.assessment.bootstrap import Bootstrap
-from odefit.assessment.posterior import Posterior
 from odefit.assessment.prediction import Band, BandSource, LinearBands, SampledBands
 from odefit.assessment.profile_bands import ProfileBands
-from odefit.problem.arrays import Array
-from odefit.problem.columns import as_table, numeric_column
+from odefit.assessment.sampling.bootstrap import Bootstrap
+from odefit.assessment.sampling.posterior import Posterior
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, one_of, shown
+from odefit.common.option_checks import check_level
+from odefit.expressions.expressions import TIME
+from odefit.problem.building.columns import as_table, numeric_column
 from odefit.problem.condition import Condition
-from odefit.problem.errors import InputError, one_of, shown
-from odefit.problem.expressions import TIME
-from odefit.problem.issues import Issues
-from odefit.problem.option_checks import check_level
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.problem import Problem
 from odefit.reporting.numbers import significant
 from odefit.reporting.sentences import some

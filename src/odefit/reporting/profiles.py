@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from odefit.assessment.profiles import Profile, ProfilesData
 from odefit.assessment.profiles.parts import Verdict
 from odefit.assessment.profiles.verdicts import disagrees
+from odefit.common.packages import require
 from odefit.methods.estimate import Status
-from odefit.problem.packages import require
 from odefit.reporting.numbers import duration, level_words, significant
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import math
 import time
 from types import TracebackType
 
-from odefit.methods.control import Progress
-from odefit.problem.errors import counted
+from odefit.common.errors import counted
+from odefit.methods.running.control import Progress
 
 
 class TerminalProgress:

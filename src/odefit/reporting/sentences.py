@@ -11,8 +11,8 @@ from typing import Literal
 
 from odefit.assessment.discretised import rounded_down
 from odefit.assessment.parts import Trouble
+from odefit.common.errors import counted
 from odefit.methods.estimate import Route, Start, Status
-from odefit.problem.errors import counted
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.reporting.numbers import percent, significant

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from odefit.problem.arrays import Array
-from odefit.problem.packages import require
+from odefit.common.arrays import Array
+from odefit.common.packages import require
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
 from odefit.simulation import Failure, residual_table

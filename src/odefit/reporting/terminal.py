@@ -12,8 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from odefit.common.errors import counted
 from odefit.methods.estimate import Route
-from odefit.problem.errors import counted
 from odefit.reporting.numbers import duration, significant
 from odefit.reporting.parameters import Row, interval_level, parameter_rows, shortened
 from odefit.reporting.sentences import (

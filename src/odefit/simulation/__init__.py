@@ -1,10 +1,10 @@
 """The forward map: trajectories, sensitivities, residuals."""
 
+from odefit.simulation.engines.failure import Failure
 from odefit.simulation.evaluation import Evaluation
-from odefit.simulation.failure import Failure
 from odefit.simulation.forward import ForwardMap
 from odefit.simulation.simulations import Residuals, Simulation, residual_table, simulate
-from odefit.simulation.trajectory import Trajectory
+from odefit.simulation.trajectories.trajectory import Trajectory
 
 __all__ = [
     "Evaluation",

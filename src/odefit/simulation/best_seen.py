@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.problem.problem import Problem
 
 

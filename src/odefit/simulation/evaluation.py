@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from odefit.problem.arrays import Array
-from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
+from odefit.common.arrays import Array
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 
 
 @dataclass(frozen=True, eq=False)

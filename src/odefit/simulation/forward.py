@@ -11,33 +11,33 @@ from functools import cached_property
 
 import numpy as np
 
-from odefit.problem.algebras import Dual
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
+from odefit.expressions.algebras import Dual
+from odefit.expressions.expressions import Expression
 from odefit.problem.condition import Condition
-from odefit.problem.errors import InputError
-from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.adjoint_gradient import AdjointGradient
+from odefit.simulation.adjoint.adjoint_gradient import AdjointGradient
 from odefit.simulation.best_seen import best_seen
-from odefit.simulation.conditions import ConditionsMap, Elsewhere, UnitOutcome
-from odefit.simulation.cut_off import CutOffError, cut_off
-from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
-from odefit.simulation.engines import Engines
+from odefit.simulation.engines.cut_off import CutOffError, cut_off
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines.engines import Engines
+from odefit.simulation.engines.failure import Failure
+from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.needed_accuracy import finest_noise, measured_sizes
 from odefit.simulation.evaluation import CostGradient, Evaluation
-from odefit.simulation.failure import Failure
-from odefit.simulation.intervals import PiecewiseMap
-from odefit.simulation.making_engines import EngineName
-from odefit.simulation.needed_accuracy import finest_noise, measured_sizes
 from odefit.simulation.nodes import Nodes, node_names
-from odefit.simulation.noise import SeriesResiduals, names_in_noise, series_residuals
-from odefit.simulation.observation import observe
-from odefit.simulation.prior_residuals import PriorResiduals
-from odefit.simulation.residual_arrays import ResidualArrays, ResidualSource, SeriesRows
-from odefit.simulation.residual_fault import residual_fault
-from odefit.simulation.resting import resting_warnings
-from odefit.simulation.trajectory import Trajectory
+from odefit.simulation.propagation.resting import resting_warnings
+from odefit.simulation.residuals.noise import SeriesResiduals, names_in_noise, series_residuals
+from odefit.simulation.residuals.observation import observe
+from odefit.simulation.residuals.prior_residuals import PriorResiduals
+from odefit.simulation.residuals.residual_arrays import ResidualArrays, ResidualSource, SeriesRows
+from odefit.simulation.residuals.residual_fault import residual_fault
+from odefit.simulation.trajectories.conditions import ConditionsMap, Elsewhere, UnitOutcome
+from odefit.simulation.trajectories.intervals import PiecewiseMap
+from odefit.simulation.trajectories.trajectory import Trajectory
 
 ADJOINT_DIRECTIONS = 10
 """Unknowns of the equations from which on the gradient is found by the adjoint.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
 

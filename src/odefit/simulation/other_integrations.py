@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.problem.problem import Problem
-from odefit.simulation.failure import Failure
+from odefit.simulation.engines.failure import Failure
+from odefit.simulation.engines.making_engines import EngineName
 from odefit.simulation.forward import ForwardMap
-from odefit.simulation.making_engines import EngineName
 from odefit.simulation.nodes import Nodes
 from odefit.simulation.second_opinion import better_map, second_opinion
 

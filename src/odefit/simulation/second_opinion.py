@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
-from odefit.simulation.failure import Failure
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
+from odefit.simulation.engines.failure import Failure
+from odefit.simulation.engines.making_engines import EngineName
 from odefit.simulation.forward import ForwardMap
-from odefit.simulation.making_engines import EngineName
-from odefit.simulation.trajectory import Trajectory, without_sensitivities
+from odefit.simulation.trajectories.trajectory import Trajectory, without_sensitivities
 
 ASKED_ACCURACY = 1e-6
 """Difference that does not count, relative to the largest magnitude of what is compared."""

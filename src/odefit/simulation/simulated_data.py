@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
-from odefit.simulation.failure import Failure
+from odefit.simulation.engines.failure import Failure
 from odefit.simulation.forward import ForwardMap
-from odefit.simulation.noise import SeriesResiduals
-from odefit.simulation.random_values import random_series
-from odefit.simulation.trajectory import Trajectory
+from odefit.simulation.residuals.noise import SeriesResiduals
+from odefit.simulation.residuals.random_values import random_series
+from odefit.simulation.trajectories.trajectory import Trajectory
 
 Draw = Callable[[str, int], Array]
 """Returns so many standardised residuals for the observable of this name."""

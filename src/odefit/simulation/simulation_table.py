@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError, did_you_mean
-from odefit.problem.packages import require
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, did_you_mean
+from odefit.common.packages import require
 from odefit.problem.problem import Problem
-from odefit.simulation.failure import Failure
+from odefit.simulation.engines.failure import Failure
 from odefit.simulation.forward import ForwardMap
 from odefit.simulation.nodes import Nodes
 from odefit.simulation.second_opinion import SecondOpinion, better_map, second_opinion

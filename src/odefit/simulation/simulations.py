@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.problem.problem import Problem
-from odefit.simulation.failure import Failure
+from odefit.simulation.engines.failure import Failure
 from odefit.simulation.forward import ForwardMap
 from odefit.simulation.nodes import Nodes
-from odefit.simulation.observation import algebraic_variables
 from odefit.simulation.other_integrations import able_to_integrate
-from odefit.simulation.trajectory import Trajectory
+from odefit.simulation.residuals.observation import algebraic_variables
+from odefit.simulation.trajectories.trajectory import Trajectory
 
 
 @dataclass(frozen=True, eq=False)

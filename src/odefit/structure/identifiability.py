@@ -11,23 +11,23 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from odefit.expressions.expressions import Expression
 from odefit.problem.binding import unknowns_of
-from odefit.problem.expressions import Expression
 from odefit.problem.model import Model
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
-from odefit.structure.auxiliary_states import unknowns_in
-from odefit.structure.combinations import IdentifiableCombinations, identifiable_combinations
-from odefit.structure.deadline import Deadline, UnfinishedError
-from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
-from odefit.structure.expansion import Expansion
-from odefit.structure.ranks import LocalRank, local_rank
-from odefit.structure.solution_numbers import SolutionNumbers, count_solutions
+from odefit.structure.rank.combinations import IdentifiableCombinations, identifiable_combinations
+from odefit.structure.rank.ranks import LocalRank, local_rank
+from odefit.structure.series.deadline import Deadline, UnfinishedError
+from odefit.structure.series.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
+from odefit.structure.series.expansion import Expansion
+from odefit.structure.series.tape import NotRationalError, Term
+from odefit.structure.solutions.auxiliary_states import unknowns_in
+from odefit.structure.solutions.solution_numbers import SolutionNumbers, count_solutions
 from odefit.structure.structural_identifiability import (
     StructuralIdentifiability,
     UnknownIdentifiability,
 )
-from odefit.structure.tape import NotRationalError, Term
 
 TIME_LIMIT = 120.0
 """Default of the time limit, in seconds."""

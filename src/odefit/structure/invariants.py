@@ -11,9 +11,9 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Dual
-from odefit.problem.arrays import Array
-from odefit.problem.expressions import TIME
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import DUAL, Dual
+from odefit.expressions.expressions import TIME
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 from odefit.structure.linearity import MAX_REMEMBERED, identity

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Dual
-from odefit.problem.arrays import Array, BoolArray
+from odefit.common.arrays import Array, BoolArray
+from odefit.expressions.algebras import DUAL, Dual
+from odefit.expressions.expressions import NON_SMOOTH, TIME, Expression
 from odefit.problem.binding import bound_value
-from odefit.problem.expressions import NON_SMOOTH, TIME, Expression
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 from odefit.structure.segments import scalar_segments

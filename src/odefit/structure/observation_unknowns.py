@@ -15,8 +15,8 @@ from itertools import combinations
 
 import numpy as np
 
+from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.binding import bound_value, dynamic_unknowns
-from odefit.problem.expressions import TIME, Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField

@@ -12,18 +12,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.problem.problem import Problem
-from odefit.structure.comparison import FURTHER_ORDERS
-from odefit.structure.deadline import Deadline, UnfinishedError
-from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
 from odefit.structure.exact.count import exact_count
+from odefit.structure.homotopy.square import SquareSystem
 from odefit.structure.identifiability import acting_on_noise
-from odefit.structure.indistinguishable import carried
-from odefit.structure.later_times import same_later
-from odefit.structure.special_starts import Reach, reach_at_start
-from odefit.structure.square import SquareSystem
-from odefit.structure.storage import stored_indistinguishable
+from odefit.structure.rank.special_starts import Reach, reach_at_start
+from odefit.structure.series.deadline import Deadline, UnfinishedError
+from odefit.structure.series.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
+from odefit.structure.solutions.comparison import FURTHER_ORDERS
+from odefit.structure.solutions.indistinguishable import carried
+from odefit.structure.solutions.later_times import same_later
+from odefit.structure.solutions.storage import stored_indistinguishable
 
 REAL_TOLERANCE = 1e-6
 """Relative imaginary part up to which a solution counts as real."""
@@ -69,7 +69,7 @@ def same_outputs(
     vector
         Unknowns, shape (n,).
     work
-        Operations that the count may take, see :mod:`odefit.structure.deadline`.
+        Operations that the count may take, see :mod:`odefit.structure.series.deadline`.
     search_work
         Operations that count and search may take, if there is something to search for; None for
         `work`.

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from odefit.expressions.expressions import TIME, Algebra
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
-from odefit.problem.expressions import TIME, Algebra
 
 
 def scalar_segments(

@@ -14,8 +14,8 @@ from functools import reduce
 
 import numpy as np
 
+from odefit.expressions.expressions import PIECEWISE, TIME, Expression
 from odefit.problem.condition import Condition
-from odefit.problem.expressions import PIECEWISE, TIME, Expression
 from odefit.problem.problem import Problem
 
 

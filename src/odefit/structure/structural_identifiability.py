@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from odefit.problem.packages import require
+from odefit.common.packages import require
 
 if TYPE_CHECKING:
     import pandas as pd

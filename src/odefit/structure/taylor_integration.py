@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from odefit.problem.arrays import ComplexArray
-from odefit.structure.auxiliary_states import fill_dependent_states
-from odefit.structure.differentiated_system import DifferentiatedSystem
-from odefit.structure.expansion import Expansion
+from odefit.common.arrays import ComplexArray
+from odefit.structure.series.differentiated_system import DifferentiatedSystem
+from odefit.structure.series.expansion import Expansion
+from odefit.structure.solutions.auxiliary_states import fill_dependent_states
 
 ORDER = 16
 """Order of the Taylor series."""

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 import odefit
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 
 SD = 0.05
 LIMIT = 3.841458820694124  # chi-square with one degree of freedom, 95 %

@@ -10,8 +10,8 @@ import numpy as np
 from odefit.assessment.profiles.checkpoint import SideCheckpoint
 from odefit.assessment.profiles.parts import Side
 from odefit.assessment.profiles.tasks import Task
-from odefit.methods.control import Control
-from odefit.methods.start_checkpoint import opened
+from odefit.methods.running.control import Control
+from odefit.methods.running.start_checkpoint import opened
 from tests.assessment.profiles.narrow import exact_optimum, threshold_problem
 
 NONE = np.zeros(0)

@@ -7,8 +7,8 @@ import pytest
 
 from odefit.assessment.profiles.coordinates import Coordinates
 from odefit.assessment.profiles.families import Point, bend, between, unbound
-from odefit.problem.arrays import Array
-from odefit.simulation.engine_choice import UNDECIDED
+from odefit.common.arrays import Array
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 NONE = np.zeros(2, dtype=bool)
 COORDINATES = Coordinates(NONE, NONE, np.full(2, -np.inf), np.full(2, np.inf))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import odefit
-from odefit.assessment.deviance import Deviance
+from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.profiles.continuity import Joint, JointProblem, Straightened
 from odefit.assessment.profiles.families import Final
 from odefit.assessment.profiles.joined import Minimiser, Tangents
@@ -23,11 +23,11 @@ from odefit.assessment.profiles.on_nodes import (
 )
 from odefit.assessment.profiles.profiling import profile_all
 from odefit.assessment.profiles.tracing import trace
-from odefit.methods.control import Control
+from odefit.common.arrays import Array
 from odefit.methods.polish import POLISH
-from odefit.problem.arrays import Array
+from odefit.methods.running.control import Control
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engine_choice import UNDECIDED
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from tests.assessment.profiles.narrow import (
     LIMIT,
     exact_interval,

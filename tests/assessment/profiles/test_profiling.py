@@ -15,9 +15,9 @@ import odefit
 from odefit import Control, ForwardMap, Model, Problem, SingleShooting
 from odefit.assessment.profiles import ProfilesData, profiling
 from odefit.assessment.profiles.profiling import profile_all
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.methods.estimate import Status
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
 
 TIMES = np.linspace(0.0, 5.0, 8)
 VALUES = 1 + 2 * TIMES + 0.3 * np.random.default_rng(3).normal(size=8)

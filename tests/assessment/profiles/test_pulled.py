@@ -7,7 +7,7 @@ import pytest
 
 from odefit import ForwardMap, Model, Problem
 from odefit.assessment.profiles.pulled import OwnCoordinate, PulledQuantity
-from odefit.simulation.engine_choice import UNDECIDED
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 
 @pytest.mark.parametrize("at", [0.0, 1e-200, 1e-3])

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicHermiteSpline
 
-from odefit.assessment.deviance import Deviance
+from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.profiles.families import Point
 from odefit.assessment.profiles.parts import Side
 from odefit.assessment.profiles.tracing import trace
-from odefit.problem.arrays import Array
-from odefit.simulation.engine_choice import UNDECIDED
+from odefit.common.arrays import Array
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 LIMIT = 4.0
 DEVIANCE = Deviance(0.0, 1.0, math.inf, 0)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicHermiteSpline
 
-from odefit.assessment.deviance import Deviance
+from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.profiles.parts import Profile, Side
 from odefit.assessment.profiles.profiling import profile_all
 from odefit.assessment.profiles.quantities import Quantity
@@ -23,9 +23,9 @@ from odefit.assessment.profiles.valleys import (
     unchecked,
     with_points,
 )
-from odefit.methods.control import Control, Progress
+from odefit.common.arrays import Array
 from odefit.methods.polish import POLISH
-from odefit.problem.arrays import Array
+from odefit.methods.running.control import Control, Progress
 from odefit.problem.problem import Problem
 from odefit.reporting.profiles import profile_table, profile_text
 from odefit.simulation import ForwardMap

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from odefit import ForwardMap, Problem
+from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import Mesh, UniformMesh
 from odefit.discretisation.schemes import SCHEMES
-from odefit.problem.arrays import Array
 from odefit.simulation import Failure
 
 TURNS = 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from odefit import ForwardMap, Model, Problem
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 
 TIMES = np.array([0.0, 0.5, 1.0, 1.6, 2.4])
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, Model, Problem, library
+from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import DataMesh, GivenMesh, Mesh, UniformMesh
 from odefit.discretisation.schemes import SCHEMES
 from odefit.enclosure import Residuals
+from odefit.enclosure.arithmetic.monomials import Monomials
 from odefit.enclosure.discretised.krawczyk import KrawczykSolver
 from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
-from odefit.enclosure.monomials import Monomials
-from odefit.problem.arrays import Array
 from tests.enclosure.containment import at, directions, vectors
 from tests.enclosure.discretised.discrete import Discrete
 from tests.enclosure.discretised.elementary_problems import MODELS, problem_of

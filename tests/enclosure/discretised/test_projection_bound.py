@@ -9,10 +9,10 @@ import pytest
 from scipy.interpolate import BSpline
 
 from odefit import Event, Experiment, Model, Problem, library
+from odefit.common.arrays import Array
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import Collocation
 from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
-from odefit.problem.arrays import Array
 
 
 def spline_distance(times: Array, values: Array, elements: int, degree: int) -> float:

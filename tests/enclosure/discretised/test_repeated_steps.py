@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, Model, Problem, library
+from odefit.common.arrays import Array
 from odefit.discretisation.mesh import GivenMesh, Mesh, UniformMesh
 from odefit.discretisation.schemes import SCHEMES
 from odefit.enclosure.discretised import repeated_steps
 from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
-from odefit.problem.arrays import Array
 from tests.enclosure.containment import at, directions, vectors
 
 ONE_STEP = ["euler", "trapezoid", "runge-kutta", "radau", "legendre"]

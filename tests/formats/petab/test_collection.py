@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from odefit.common.arrays import Array
 from odefit.formats.petab import PetabImport, read_petab
-from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation, ForwardMap
 
 FOLDER = Path(__file__).parents[2] / "data" / "petab"

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import yaml
 
+from odefit.common.arrays import Array
 from odefit.formats.petab import PetabImport, read_petab
 from odefit.methods.fit_measure import prior_squares
 from odefit.problem import problem_to_mapping
-from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation, Failure, ForwardMap, simulate
 
 SUITE = Path(__file__).parents[2] / "data" / "petab" / "suite"

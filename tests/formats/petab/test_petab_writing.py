@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import odefit
 from odefit import Event, Experiment, InputError, Model, Parameter, Problem
+from odefit.common.arrays import Array
 from odefit.formats.petab import read_petab, write_petab
-from odefit.problem.arrays import Array
-from odefit.problem.start_ranges import ranges
+from odefit.problem.variants.start_ranges import ranges
 from odefit.simulation import Evaluation, ForwardMap
-from tests.simulation.test_residual_arrays import CASES
+from tests.simulation.residuals.test_residual_arrays import CASES
 
 REFUSED = {"many conditions", "noise of everything"}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from odefit.common.errors import InputError
 from odefit.formats.petab import read_petab
-from odefit.problem.errors import InputError
 
 MODEL = """<?xml version="1.0" encoding="UTF-8"?>
 <sbml xmlns="http://www.sbml.org/sbml/level3/version1/core" level="3" version="1">

@@ -8,7 +8,7 @@ import pytest
 
 from odefit.formats.petab.tables import Table, as_list, as_number, read_tsv
 from odefit.formats.petab.version1 import COLUMNS
-from odefit.problem.issues import Issues
+from odefit.problem.inputs.issues import Issues
 
 
 def read(tmp_path: Path, text: str) -> tuple[Table | None, list[str]]:

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from odefit import Control, Model, Problem, Start
+from odefit.common.arrays import Array
 from odefit.methods.algebraic import Algebraic
 from odefit.methods.estimate import Estimate
-from odefit.problem.arrays import Array
 
 TIMES = np.linspace(0.0, 4.0, 31)
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from odefit import Algebraic, Control, Event, Experiment, Model, Problem
+from odefit.common.arrays import Array
 from odefit.methods.algebraic.algebraic import _Run
 from odefit.methods.algebraic.message import result_message
-from odefit.problem.arrays import Array
 from tests.methods.algebraic.models import (
     LOGISTIC,
     LOGISTIC_TRUTH,

@@ -16,8 +16,8 @@ from odefit.methods.algebraic.derivatives import (
     longest_segment,
 )
 from odefit.methods.smoothing import AAA, GaussianProcess
-from odefit.structure.differentiated_system import DifferentiatedSystem
-from odefit.structure.square import SquareSystem
+from odefit.structure.homotopy.square import SquareSystem
+from odefit.structure.series.differentiated_system import DifferentiatedSystem
 from tests.methods.algebraic.models import LOGISTIC, integrated, prey, prey_rhs
 
 TIMES = np.linspace(0.0, 10.0, 11)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from odefit import ForwardMap, Model, Problem, library
+from odefit.common.arrays import Array
 from odefit.methods.algebraic.candidates import candidate, solution_of
 from odefit.methods.algebraic.derivatives import SmoothedData
 from odefit.methods.algebraic.preparation import Preparation, prepare
 from odefit.methods.algebraic.refinement import Refinement
 from odefit.methods.smoothing import AAA
-from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation
 from tests.methods.algebraic.models import TIMES, prey
 

@@ -13,10 +13,10 @@ import pytest
 
 from odefit import InputError
 from odefit.methods.algebraic.preparation import prepare
-from odefit.structure import storage
-from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.homotopy.monodromy import GenericSolutions
-from odefit.structure.square import SquareSystem
+from odefit.structure.homotopy.square import SquareSystem
+from odefit.structure.series.differentiated_system import DifferentiatedSystem
+from odefit.structure.solutions import storage
 from tests.methods.algebraic.models import prey, solved, toy
 
 CHILD = """

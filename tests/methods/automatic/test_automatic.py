@@ -19,8 +19,8 @@ from odefit import (
     Status,
 )
 from odefit.methods.automatic.routes import MATCHING, MULTIPLE, SHOOTING
-from odefit.methods.checkpoint import ForeignCheckpointError
 from odefit.methods.estimate import Estimate, Route
+from odefit.methods.running.checkpoint import ForeignCheckpointError
 from odefit.simulation import Evaluation
 from tests.methods.checkpoints import execute, records
 
@@ -132,7 +132,7 @@ def test_where_every_trajectory_is_long_the_search_waits_for_them(
     assert not isinstance(simulated, odefit.Failure)
     problem = empty.with_data({"data": {"t": times, "a": simulated.states["a"]}})
     monkeypatch.setattr("odefit.methods.automatic.automatic.SEARCH_STEPS", 1)
-    monkeypatch.setattr("odefit.simulation.engines.STEPS_FOR_OUTPUT", 0)
+    monkeypatch.setattr("odefit.simulation.engines.engines.STEPS_FOR_OUTPUT", 0)
     found = solved(problem)
     failed = [s for s in found.starts if not np.isfinite(s.cost)]
     assert [s.index for s in failed[:3]] == [0, 1, 2]

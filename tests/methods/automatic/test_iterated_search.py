@@ -24,10 +24,10 @@ from odefit.methods.automatic.routes import (
     Seen,
     search_routes,
 )
-from odefit.methods.cost_tolerance import CostTolerance, reaches
 from odefit.methods.estimate import Estimate, Route
 from odefit.methods.incremental_shooting import FINAL
-from odefit.methods.variable_projection import VariableProjection
+from odefit.methods.local.cost_tolerance import CostTolerance, reaches
+from odefit.methods.local.variable_projection import VariableProjection
 from odefit.simulation.nodes import Nodes
 from tests.methods.checkpoints import execute, records
 

@@ -8,6 +8,7 @@ from scipy.fft import dct
 from scipy.stats import chi2, f
 
 from odefit import ForwardMap, Model, Noise, Problem, Start, Status
+from odefit.common.arrays import Array
 from odefit.methods.automatic.noise_fit import (
     MIN_PATTERN_CHANCE,
     NoiseFit,
@@ -16,7 +17,6 @@ from odefit.methods.automatic.noise_fit import (
     slow_parts,
     slow_pattern,
 )
-from odefit.problem.arrays import Array
 
 TIMES = np.linspace(0.0, 6.0, 301)
 TRUE = np.array([0.5])

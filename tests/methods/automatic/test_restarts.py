@@ -5,7 +5,7 @@ import numpy as np
 from odefit import Start, Status
 from odefit.methods.automatic.families import Families
 from odefit.methods.automatic.restarts import MAX_TRIALS, Restarts
-from odefit.methods.cost_tolerance import CostTolerance
+from odefit.methods.local.cost_tolerance import CostTolerance
 
 TOLERANCE = CostTolerance(None, 1e-4, 0.0)
 

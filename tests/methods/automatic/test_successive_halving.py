@@ -17,9 +17,9 @@ from odefit.methods.automatic.successive_halving import (
     Ladder,
     ShortSearch,
 )
-from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate
-from odefit.problem.start_ranges import ranges
+from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.problem.variants.start_ranges import ranges
 from odefit.simulation.nodes import Nodes
 from tests.methods.automatic.test_iterated_search import end as end_at
 from tests.methods.automatic.test_iterated_search import route, rugged

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odefit.methods.control import Control, Progress
+from odefit.methods.running.control import Control, Progress
 
 
 def stopped_after(batches: int, seed: int = 1) -> Control:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.enclosure import Residuals
-from odefit.enclosure.monomials import Monomials
+from odefit.enclosure.arithmetic.monomials import Monomials
 from odefit.enclosure.residuals import variables
-from odefit.problem.arrays import Array
 
 
 class Quartic:

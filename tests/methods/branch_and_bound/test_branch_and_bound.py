@@ -14,10 +14,10 @@ import pytest
 
 import odefit
 from odefit import BranchAndBound, Model, Problem, fit, library
+from odefit.common.errors import InputError
 from odefit.methods.branch_and_bound.search import variation
-from odefit.methods.control import Control, Progress
 from odefit.methods.estimate import Status
-from odefit.problem.errors import InputError
+from odefit.methods.running.control import Control, Progress
 from tests.methods import problems
 from tests.methods.branch_and_bound.batches import stopped_after
 

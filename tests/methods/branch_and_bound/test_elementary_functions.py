@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from odefit import BranchAndBound, ForwardMap, Problem, fit
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.simulation import Evaluation
 from tests.enclosure.discretised.elementary_problems import MODELS, problem_of
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
+from odefit.common.arrays import Array
 from odefit.enclosure import Residuals
-from odefit.enclosure.monomials import Monomials
+from odefit.enclosure.arithmetic.monomials import Monomials
 from odefit.methods.branch_and_bound.node_bounds import NodeBounder
-from odefit.problem.arrays import Array
 from tests.enclosure.containment import at, directions
 
 BOXES = 20

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import odefit
+from odefit.common.errors import InputError
 from odefit.methods.branch_and_bound.tree import Tree
 from odefit.methods.branch_and_bound.tree_checkpoint import SearchState, TreeCheckpoint
-from odefit.methods.checkpoint import Checkpoint
 from odefit.methods.estimate import BoundStep
-from odefit.problem.errors import InputError
+from odefit.methods.running.checkpoint import Checkpoint
 from tests.methods.branch_and_bound.quartic import BEST, LOWER, UPPER, Quartic
 from tests.methods.checkpoints import execute
 from tests.methods.problems import decay

@@ -9,11 +9,11 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from odefit import Experiment, IntegralMatching, Model, Problem
+from odefit.common.arrays import Array
 from odefit.methods.integral_matching import Match
 from odefit.methods.integral_matching.criterion import IntegralCriterion
 from odefit.methods.integral_matching.quadrature import Grid
 from odefit.methods.integral_matching.segments import Segment
-from odefit.problem.arrays import Array
 
 T = np.linspace(0.0, 4.0, 41)
 DECAY = np.exp(-0.7 * T)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from odefit import Experiment, IntegralMatching, Model, Problem, library, simulate
+from odefit.common.arrays import Array
 from odefit.methods.integral_matching.criterion import IntegralCriterion
 from odefit.methods.integral_matching.separation import EquationBlock, Penalty, solve_block
-from odefit.methods.trust_region import Tolerances
-from odefit.problem.arrays import Array
+from odefit.methods.local.trust_region import Tolerances
 from odefit.simulation import Simulation
 from tests.methods.integral_matching.problems import (
     DECAY,

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 
 import odefit
 from odefit import Event, Experiment, IntegralMatching, library
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.simulation import Simulation
 from tests.methods.integral_matching.problems import (
     CHAIN,

@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from odefit import Experiment, IntegralMatching, Model, Problem
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.structure.linearity import interactions, linear_unknowns
 
 

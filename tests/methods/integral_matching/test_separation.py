@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize
 
 from odefit import IntegralMatching, Model, library
+from odefit.common.arrays import Array
 from odefit.methods.integral_matching.criterion import IntegralCriterion
 from odefit.methods.integral_matching.lasso import lasso
 from odefit.methods.integral_matching.separation import (
@@ -23,8 +24,7 @@ from odefit.methods.integral_matching.separation import (
     solve_block,
     solve_linear,
 )
-from odefit.methods.trust_region import Tolerances
-from odefit.problem.arrays import Array
+from odefit.methods.local.trust_region import Tolerances
 from tests.methods.integral_matching.problems import (
     SATURATED,
     T,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, IntegralMatching, Model, Noise, Problem
+from odefit.common.arrays import Array
 from odefit.methods.integral_matching.state_reconstruction import AffineObservables, measured_states
-from odefit.problem.arrays import Array
 from tests.methods.integral_matching.problems import CHAIN, DECAY, T, matched, worst
 
 ODE = {"x": "-a*x", "w": "a*x - b*w"}

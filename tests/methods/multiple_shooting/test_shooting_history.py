@@ -8,7 +8,7 @@ import pytest
 import odefit
 from odefit import Experiment, Failure, Model, MultipleShooting, Problem, library
 from odefit.methods.multiple_shooting import History
-from odefit.simulation.intervals import IntervalMap
+from odefit.simulation.trajectories.intervals import IntervalMap
 from tests.methods.problems import explosive
 from tests.methods.shooting.instances import exchange
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from odefit import Model, Problem
+from odefit.common.arrays import Array, IntArray
 from odefit.discretisation.initial_guess import guess_from_data
 from odefit.methods.outer_approximation.fbbt import FBBT
 from odefit.methods.outer_approximation.master_problem import MasterProblem, Partition
@@ -25,7 +26,6 @@ from odefit.methods.transcription import (
     Limits,
     UniformMesh,
 )
-from odefit.problem.arrays import Array, IntArray
 from odefit.simulation.simulation_table import simulation_table
 
 CHOICES: dict[str, dict[str, Any]] = {

@@ -17,9 +17,10 @@ from scipy.sparse import csr_array
 
 import odefit
 from odefit import Model, Problem
+from odefit.common.arrays import Array
 from odefit.discretisation.initial_guess import guess_states
-from odefit.enclosure.intervals import Interval, real_product, relational_quotient
-from odefit.enclosure.rounding import UNIT_ROUNDOFF
+from odefit.enclosure.arithmetic.intervals import Interval, real_product, relational_quotient
+from odefit.enclosure.arithmetic.rounding import UNIT_ROUNDOFF
 from odefit.methods.bounded_problem import with_bounds
 from odefit.methods.outer_approximation.bound_tightening import BoundTightening
 from odefit.methods.outer_approximation.fbbt import FBBT
@@ -44,7 +45,6 @@ from odefit.methods.outer_approximation.temporal_decomposition import strengthen
 from odefit.methods.outer_approximation.univariate import Univariate
 from odefit.methods.solvers.reduced_space import ReducedSpace
 from odefit.methods.transcription import Collocation, Discretisation, UniformMesh
-from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
 from tests.methods.outer_approximation.problems import in_pieces, lifted
 from tests.methods.outer_approximation.test_univariate import CASES, label

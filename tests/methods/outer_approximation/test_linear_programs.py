@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from odefit.common.arrays import Array
 from odefit.methods.outer_approximation.linear_programs import (
     Polyhedron,
     is_proved_empty,
     minimise,
     safe_dual_bound,
 )
-from odefit.problem.arrays import Array
 
 
 def random_polyhedron(random: np.random.Generator, n: int = 2, rows: int = 4) -> Polyhedron:

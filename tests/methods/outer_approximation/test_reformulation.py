@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import parse
 from odefit.methods.outer_approximation.reformulation import AffineAlgebra, Reformulation
-from odefit.problem.algebras import NUMPY
-from odefit.problem.expressions import parse
 from tests.methods.outer_approximation.problems import CHOICES, define, lifted, planted
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from odefit.common.arrays import Array
 from odefit.methods.outer_approximation.linear_programs import Polyhedron, minimise
 from odefit.methods.outer_approximation.master_problem import (
     active_pieces_halved,
@@ -19,7 +20,6 @@ from odefit.methods.outer_approximation.relaxation import (
     linear_relaxation,
     objective_coefficients,
 )
-from odefit.problem.arrays import Array
 from tests.methods.outer_approximation.problems import CHOICES, Planted, in_pieces, lifted, planted
 
 EVERY = [*CHOICES]

@@ -11,10 +11,10 @@ import pytest
 
 from odefit import InputError, OuterApproximation
 from odefit.methods import Control
-from odefit.methods.checkpoint import Checkpoint
 from odefit.methods.estimate import Certificate, Estimate
 from odefit.methods.outer_approximation.algorithm import Search
 from odefit.methods.outer_approximation.mixed_integer import SolverProcess
+from odefit.methods.running.checkpoint import Checkpoint
 from tests.methods.checkpoints import records
 from tests.methods.kills import killed_again_and_again
 from tests.methods.outer_approximation.problems import problem

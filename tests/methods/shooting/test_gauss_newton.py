@@ -27,7 +27,7 @@ from odefit.methods.shooting.node_evaluation import (
 from odefit.methods.shooting.search import ShootingSearch
 from odefit.methods.shooting.shooting_problem import Point, ShootingProblem
 from odefit.methods.starts import sample
-from odefit.simulation.trajectory import Trajectory
+from odefit.simulation.trajectories.trajectory import Trajectory
 from tests.methods.shooting.instances import (
     LORENZ,
     columns,

@@ -9,8 +9,8 @@ import pytest
 
 import odefit
 from odefit import ForwardMap, Problem, Status, library
+from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.local import assess_local
-from odefit.assessment.uncertainty import assess_uncertainty
 from odefit.methods.shooting.node_evaluation import evaluate_nodes
 from odefit.simulation import Evaluation, Failure
 from odefit.simulation.nodes import Nodes

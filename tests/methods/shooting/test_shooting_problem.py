@@ -10,7 +10,7 @@ from odefit.methods.shooting.shooting_problem import Linearisation, Point
 from tests.methods.shooting.instances import exchange, linearised, on_trajectory, shaken
 from tests.simulation.numerics import Array, evaluated
 from tests.simulation.sampling import inner_node_times
-from tests.simulation.test_intervals import CASES
+from tests.simulation.trajectories.test_intervals import CASES
 from tests.simulation.zoo import NOISE, Case
 
 ALL = {**CASES, **NOISE}

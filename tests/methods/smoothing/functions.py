@@ -11,6 +11,7 @@ from math import factorial
 import numpy as np
 from numpy.polynomial import polynomial
 
+from odefit.common.arrays import Array
 from odefit.methods.smoothing import (
     AAA,
     Chebyshev,
@@ -21,7 +22,6 @@ from odefit.methods.smoothing import (
     SmoothingSpline,
     SplineByNoise,
 )
-from odefit.problem.arrays import Array
 
 ALL: tuple[Smoother, ...] = (
     AAA(),

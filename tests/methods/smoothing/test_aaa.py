@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from odefit.common.arrays import Array
 from odefit.methods.smoothing import AAA, FloaterHormann, GaussianProcess
 from odefit.methods.smoothing.aaa import RationalApproximation, has_spurious_pole
 from odefit.methods.smoothing.barycentric import Rational
 from odefit.methods.smoothing.floater_hormann import BlendedInterpolant
 from odefit.methods.smoothing.smoother import InUnits
-from odefit.problem.arrays import Array
 from tests.methods.smoothing.functions import GRID, measured, runge, van_der_pol, wave
 
 AT = (-0.25, 0.0, 0.13, 0.25)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from odefit.common.arrays import Array
 from odefit.methods.smoothing import GaussianProcess, SmoothingSpline
 from odefit.methods.smoothing.basis import Basis, ChebyshevBasis, FourierBasis
 from odefit.methods.smoothing.bayesian_regression import (
@@ -14,10 +15,9 @@ from odefit.methods.smoothing.bayesian_regression import (
     most_likely_variances,
 )
 from odefit.methods.smoothing.expansion import Expansion
-from odefit.methods.smoothing.few_splines import equal_bsplines
 from odefit.methods.smoothing.gaussian_process import entire_decay, geometric_decay
 from odefit.methods.smoothing.smoother import InUnits
-from odefit.problem.arrays import Array
+from odefit.methods.smoothing.splines.few_splines import equal_bsplines
 from tests.methods.smoothing.functions import LONG, wave
 
 X = np.linspace(-1, 1, 30)

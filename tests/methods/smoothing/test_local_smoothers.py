@@ -7,6 +7,7 @@ import pytest
 from scipy.interpolate import make_smoothing_spline
 
 from odefit import InputError
+from odefit.common.arrays import Array
 from odefit.methods.smoothing import (
     AAA,
     Chebyshev,
@@ -19,8 +20,7 @@ from odefit.methods.smoothing import (
     SplineByNoise,
 )
 from odefit.methods.smoothing.smoother import InUnits
-from odefit.methods.smoothing.smoothing_parameter import PenalisedSpline
-from odefit.problem.arrays import Array
+from odefit.methods.smoothing.splines.smoothing_parameter import PenalisedSpline
 from tests.methods.smoothing.functions import GRID, LONG, exponential, wave
 
 SPLINES: tuple[Smoother, ...] = (

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from odefit import InputError
+from odefit.common.arrays import Array
 from odefit.methods.smoothing import noise as noise_module
 from odefit.methods.smoothing import noise_level
-from odefit.problem.arrays import Array
 from tests.methods.smoothing.functions import GRID, LONG, measured
 
 SIGNALS = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from odefit.common.arrays import Array
 from odefit.methods.smoothing import Smoother, SmoothingSpline, SplineByNoise
-from odefit.methods.smoothing import few_splines as few
-from odefit.methods.smoothing import penalised_design as penalised
-from odefit.methods.smoothing.penalised_spline import PenalisedProblem
 from odefit.methods.smoothing.smoother import NormalisedSeries
-from odefit.problem.arrays import Array
+from odefit.methods.smoothing.splines import few_splines as few
+from odefit.methods.smoothing.splines import penalised_design as penalised
+from odefit.methods.smoothing.splines.penalised_spline import PenalisedProblem
 
 T = np.linspace(0.0, 3.0, 31)
 CUBIC = SmoothingSpline(order=2, size=None, criterion="gcv")

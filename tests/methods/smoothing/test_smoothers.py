@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from odefit import InputError
+from odefit.common.arrays import Array
 from odefit.methods.smoothing import (
     AAA,
     Chebyshev,
@@ -15,7 +16,6 @@ from odefit.methods.smoothing import (
     SmoothingSpline,
     SplineByNoise,
 )
-from odefit.problem.arrays import Array
 from tests.methods.smoothing.functions import (
     ALL,
     FOR_NOISE,

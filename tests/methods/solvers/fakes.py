@@ -12,11 +12,11 @@ from typing import Literal
 
 import numpy as np
 
+from odefit.common.errors import InputError
 from odefit.discretisation.instance import Instance
 from odefit.methods.solvers.isolation import Progress
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
-from odefit.problem.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from odefit import library
+from odefit.common.errors import InputError
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline, ExtraTol, Formulation, SoftCons
 from odefit.discretisation.instance import Instance
@@ -18,7 +19,6 @@ from odefit.methods.solvers import ampl
 from odefit.methods.solvers.ampl import AmplSolver
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.solver import Limits, Outcome
-from odefit.problem.errors import InputError
 from tests.methods.transcription.instances import decay, harmonic, needs
 
 SCRIPT = Path(__file__).with_name("ampl.py")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from odefit import library
+from odefit.common.errors import InputError
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import SoftCons
 from odefit.discretisation.instance import Instance
@@ -17,7 +18,6 @@ from odefit.discretisation.schemes import SCHEMES
 from odefit.methods.solvers.isolation import solve_isolated
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.solver import Answer, Limits, Outcome
-from odefit.problem.errors import InputError
 from tests.methods.solvers.fakes import Shy, Trouble
 from tests.methods.transcription.instances import decay
 

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from odefit.common.errors import InputError
 from odefit.discretisation.formulations import SoftCons
 from odefit.discretisation.instance import Instance
 from odefit.methods.solvers import local_process
 from odefit.methods.solvers.local_process import process_number, solve_locally
 from odefit.methods.solvers.nlpsol import Bonmin, Ipopt, Uno
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, Solver
-from odefit.problem.errors import InputError
 from tests.methods.solvers.fakes import Patient, Trouble
 from tests.methods.transcription.instances import decay, harmonic
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from odefit import ForwardMap, Model, Problem
+from odefit.common.arrays import Array
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import SCHEMES
-from odefit.methods.control import Control
 from odefit.methods.estimate import Status
+from odefit.methods.running.control import Control
 from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
-from odefit.problem.arrays import Array
 
 TIMES = np.linspace(0.0, 2.0, 5)
 MEASURED = np.array([1.0, 0.9, 0.3, 0.4, 0.1])

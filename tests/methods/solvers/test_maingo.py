@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from odefit import library
+from odefit.common.errors import InputError
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline, ExtraTol
 from odefit.discretisation.instance import Instance
@@ -13,7 +14,6 @@ from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import SCHEMES
 from odefit.methods.solvers.maingo import Maingo, explicit_order
 from odefit.methods.solvers.solver import Limits, Outcome
-from odefit.problem.errors import InputError
 from tests.methods.transcription.instances import decay, needs, scan
 
 maingo = needs("maingopy")

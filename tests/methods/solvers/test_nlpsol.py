@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from odefit.common.errors import InputError
 from odefit.discretisation.formulations import ExtraTol, Formulation, SoftCons
 from odefit.discretisation.instance import Instance
 from odefit.methods.solvers.nlpsol import Bonmin, Ipopt, Uno
 from odefit.methods.solvers.solver import Limits, Outcome, Solver
-from odefit.problem.errors import InputError
 from tests.methods.transcription.instances import decay, harmonic, scan
 
 LOCAL = [Ipopt(), Bonmin(), Uno()]

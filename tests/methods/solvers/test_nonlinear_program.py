@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from odefit import ForwardMap, Model, Problem, fit, library
+from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline, ExtraTol, Formulation, SoftCons
 from odefit.discretisation.instance import Instance
@@ -27,7 +28,6 @@ from odefit.discretisation.schemes import (
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.nonlinear_program import NonlinearProgram, nonlinear_program
 from odefit.methods.solvers.solver import Limits, Outcome, constraint_violation
-from odefit.problem.arrays import Array
 from tests.methods.transcription.exact import exact_values, reference_of
 from tests.simulation.zoo import NOISE, ZOO, Case
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.discretisation.formulations import Baseline, ExtraTol, Formulation, SoftCons
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.scales import data_variation
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.scip import Scip, ScipAlgebra
 from odefit.methods.solvers.solver import Limits, Outcome
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
 from tests.methods.transcription.instances import decay, harmonic, needs, scan
 
 pytestmark = needs("pyscipopt")

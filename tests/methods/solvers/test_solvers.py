@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
+from odefit.common.errors import InputError
 from odefit.methods.solvers.registry import SOLVERS, available, solver
-from odefit.problem.errors import InputError
 
 
 def test_what_ships_with_casadi_is_always_there() -> None:

@@ -7,11 +7,11 @@ from scipy.sparse import csc_array
 from scipy.sparse.linalg import spsolve
 
 from odefit import ForwardMap, Problem, library
+from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation, PlacedSegment
 from odefit.discretisation.formulations import Baseline
+from odefit.expressions.algebras import NUMPY
 from odefit.methods.solvers.nonlinear_program import nonlinear_program
-from odefit.problem.algebras import NUMPY
-from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding
 from odefit.simulation import Trajectory
 

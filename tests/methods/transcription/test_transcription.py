@@ -26,26 +26,26 @@ from odefit import (
     Status,
     Transcription,
 )
+from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.refinement import refine_mesh, step_errors
-from odefit.methods import workers
-from odefit.methods.checkpoint import ForeignCheckpointError
 from odefit.methods.estimate import Estimate
+from odefit.methods.running.checkpoint import ForeignCheckpointError
+from odefit.methods.running.executors import workers
 from odefit.methods.solvers import local_search as module
 from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.scip import Scip
 from odefit.methods.solvers.solver import Answer, Limits
 from odefit.methods.transcription import SCHEMES, DataMesh, ExtraTol, Ipopt, SoftCons
-from odefit.problem.arrays import Array
+from tests.fitting.test_fit import TWELVE, scattered
 from tests.methods.problems import decay, explosive, oscillator
 from tests.methods.solvers.fakes import Fragile
 from tests.methods.test_multi_start import essence
 from tests.methods.transcription import instances
 from tests.methods.transcription.exact import reference_of
 from tests.methods.transcription.instances import needs, scan
-from tests.test_fit import TWELVE, scattered
 
 ONE: dict[str, Any] = {"starts": 1, "screening": 1}
 """No more than one start, wherever it is."""

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import odefit
+from odefit.expressions.algebras import NUMPY
 from odefit.problem import (
     InputError,
     Model,
@@ -19,7 +20,6 @@ from odefit.problem import (
     problem_from_mapping,
     problem_to_mapping,
 )
-from odefit.problem.algebras import NUMPY
 from odefit.simulation.simulations import Simulation
 
 

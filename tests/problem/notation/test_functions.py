@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import odefit
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import parse
+from odefit.expressions.formulas import text_of
 from odefit.problem import InputError, Model, Problem, problem_from_mapping
-from odefit.problem.algebras import NUMPY
-from odefit.problem.expressions import parse
-from odefit.problem.formulas import text_of
 
 MM = {"mm(s, vmax, km)": "vmax*s/(km + s)"}
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import odefit
+from odefit.expressions.algebras import NUMPY
 from odefit.problem import InputError, Model, Problem, problem_from_mapping, problem_to_mapping
-from odefit.problem.algebras import NUMPY
 
 
 def texts(table: Any) -> dict[str, str]:

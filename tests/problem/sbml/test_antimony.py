@@ -9,8 +9,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import odefit
+from odefit.common.packages import PURPOSES
 from odefit.problem import problem_from_mapping
-from odefit.problem.packages import PURPOSES
 from odefit.problem.sbml import read_antimony, read_sbml
 from odefit.simulation import Failure, ForwardMap
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from odefit.problem.expressions import ExpressionError, parse
+from odefit.expressions.expressions import ExpressionError, parse
 from odefit.problem.sbml import condition_text, formula_text
 
 SUITE = Path(__file__).parents[2] / "data" / "petab" / "math_tests.yaml"

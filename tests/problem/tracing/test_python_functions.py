@@ -136,7 +136,7 @@ FUNCTIONS: Sequence[Callable[..., Any]] = (
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions_of_numpy_have_the_same_values(function: Callable[..., Any]) -> None:
-    from odefit.problem.algebras import NUMPY
+    from odefit.expressions.algebras import NUMPY
 
     model = Model.from_function(function, ["A", "B", "C"], ["k"])
     draw = np.random.default_rng(1)

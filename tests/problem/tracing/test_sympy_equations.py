@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odefit.expressions.algebras import NUMPY
 from odefit.problem import InputError, Model
-from odefit.problem.algebras import NUMPY
 
 sympy = pytest.importorskip("sympy", reason="equations in SymPy need SymPy, which is no dependency")
 x, y, k, t = sympy.symbols("x y k t")

@@ -10,12 +10,12 @@ import pytest
 
 import odefit
 from odefit import Experiment, Model, Problem
-from odefit.structure.deadline import Deadline
-from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.exact.count import ExactCount, exact_count
 from odefit.structure.homotopy.monodromy import MISS_PROBABILITY, all_solutions
-from odefit.structure.square import SquareSystem
-from odefit.structure.storage import stored_solutions
+from odefit.structure.homotopy.square import SquareSystem
+from odefit.structure.series.deadline import Deadline
+from odefit.structure.series.differentiated_system import DifferentiatedSystem
+from odefit.structure.solutions.storage import stored_solutions
 from tests.structure.literature import PUBLISHED, Published
 
 LIBRARY = {

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from odefit.structure.deadline import Deadline, UnfinishedError
 from odefit.structure.exact.f4 import Element, groebner_basis
 from odefit.structure.exact.monomials import Packing
 from odefit.structure.exact.quotient import NotZeroDimensionalError, Quotient
 from odefit.structure.exact.univariate import distinct_roots
-from odefit.structure.number_fields import PRIME
+from odefit.structure.series.deadline import Deadline, UnfinishedError
+from odefit.structure.series.number_fields import PRIME
 
 Dense = dict[tuple[int, ...], int]
 

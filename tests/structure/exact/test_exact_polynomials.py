@@ -17,7 +17,7 @@ from odefit.structure.exact.polynomials import (
     variable,
     variables,
 )
-from odefit.structure.number_fields import PRIME
+from odefit.structure.series.number_fields import PRIME
 
 
 def value(f: Polynomial, at: dict[int, int]) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from odefit.structure.deadline import Deadline, UnfinishedError
 from odefit.structure.exact.f4 import groebner_basis
 from odefit.structure.exact.monomials import Packing
 from odefit.structure.exact.quotient import Quotient
 from odefit.structure.exact.univariate import distinct_roots
-from odefit.structure.number_fields import PRIME
+from odefit.structure.series.deadline import Deadline, UnfinishedError
+from odefit.structure.series.number_fields import PRIME
 
 
 def ideal(system: list[dict[tuple[int, ...], int]], count: int) -> Quotient:

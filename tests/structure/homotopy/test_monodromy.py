@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from odefit import library
-from odefit.structure.comparison import count_indistinguishable
-from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.homotopy.monodromy import MISS_PROBABILITY, all_solutions, miss_probability
-from odefit.structure.indistinguishable import find_indistinguishable
-from odefit.structure.square import SquareSystem
+from odefit.structure.homotopy.square import SquareSystem
+from odefit.structure.series.differentiated_system import DifferentiatedSystem
+from odefit.structure.solutions.comparison import count_indistinguishable
+from odefit.structure.solutions.indistinguishable import find_indistinguishable
 
 COUNTS = {
     "harmonic": (1, 1),

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from odefit import library
-from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.homotopy.parameter_homotopy import ParameterHomotopy
-from odefit.structure.square import SquareSystem
+from odefit.structure.homotopy.square import SquareSystem
+from odefit.structure.series.differentiated_system import DifferentiatedSystem
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from odefit.problem.arrays import Array, ComplexArray, IntArray
+from odefit.common.arrays import Array, ComplexArray, IntArray
 from odefit.structure.homotopy.tracker import (
     PathStatus,
     TrackerOptions,

@@ -10,9 +10,9 @@ import numpy as np
 
 from odefit.assessment.profiles.parts import End, Side
 from odefit.assessment.profiles.tasks import Task
-from odefit.methods.checkpoint import Checkpoint
-from odefit.methods.start_checkpoint import numbers
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
+from odefit.methods.running.checkpoint import Checkpoint
+from odefit.methods.running.start_checkpoint import numbers
 
 
 class SideCheckpoint:

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.methods.scaling import Scaling
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.methods.local.scaling import Scaling
 from odefit.methods.shooting.node_evaluation import shooting_problem
 from odefit.methods.shooting.shooting_problem import Point as NodeValues
-from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.problem import Problem
-from odefit.problem.sizes import sizes_at
+from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engine_choice import EngineChoice
+from odefit.simulation.engines.engine_choice import EngineChoice
 
 SMALL = 1e-4
 """Value of a node, relative to the size of its state, below which its coordinate is linear."""

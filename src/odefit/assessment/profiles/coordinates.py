@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.problem.arrays import Array, BoolArray
+from odefit.common.arrays import Array, BoolArray
 from odefit.problem.problem import Problem
 
 SLIGHT_EFFECT = 1.0

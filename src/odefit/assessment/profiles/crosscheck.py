@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from odefit.assessment.profiles.parts import Side
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 
 BELOW = 0.02
 """Deviance below the limit, relative to it, from which on a fit beyond a limit refutes it."""

@@ -15,10 +15,10 @@ import numpy as np
 
 from odefit.assessment.effects import RANK_TOLERANCE, column_norms
 from odefit.assessment.profiles.coordinates import Coordinates
-from odefit.methods.trust_region import Tolerances, minimise, promised_decrease
-from odefit.problem.arrays import Array, BoolArray
+from odefit.common.arrays import Array, BoolArray
+from odefit.methods.local.trust_region import Tolerances, minimise, promised_decrease
 from odefit.simulation import Evaluation, ForwardMap
-from odefit.simulation.engine_choice import EngineChoice
+from odefit.simulation.engines.engine_choice import EngineChoice
 
 MAX_EVALUATIONS = 100
 """Largest number of evaluations of one corrector."""

@@ -19,12 +19,12 @@ from odefit.assessment.profiles.families import (
     unbound,
 )
 from odefit.assessment.profiles.pulled import OwnCoordinate, PulledQuantity
-from odefit.methods.scaling import Scaling
-from odefit.methods.trust_region import Tolerances, bounded_step, minimise, promised_decrease
-from odefit.methods.variable_projection import VariableProjection
-from odefit.problem.arrays import Array, IntArray
+from odefit.common.arrays import Array, IntArray
+from odefit.methods.local.scaling import Scaling
+from odefit.methods.local.trust_region import Tolerances, bounded_step, minimise, promised_decrease
+from odefit.methods.local.variable_projection import VariableProjection
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engine_choice import EngineChoice
+from odefit.simulation.engines.engine_choice import EngineChoice
 
 
 class HeldUnknown(Common):

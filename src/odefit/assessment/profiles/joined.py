@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.assessment.profiles.continuity import Joint, JointProblem, Straightened
+from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.methods.shooting.constrained_least_squares import (
     GeneralisedInverse,
     Inequalities,
     active_set,
 )
-from odefit.problem.arrays import Array, BoolArray, IntArray
 
 MAX_STEPS = 150
 """Largest number of steps of one minimisation."""

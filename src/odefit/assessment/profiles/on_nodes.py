@@ -17,16 +17,16 @@ import numpy as np
 from odefit.assessment.profiles.continuity import Joint, JointProblem, Straightened
 from odefit.assessment.profiles.families import Final, Point
 from odefit.assessment.profiles.joined import Curvature, JoinedMinimum, Minimiser
-from odefit.methods.scaling import Scaling
-from odefit.problem.arrays import Array, IntArray
+from odefit.common.arrays import Array, IntArray
+from odefit.methods.local.scaling import Scaling
 from odefit.problem.binding import scalar_value
 from odefit.problem.condition import Condition
-from odefit.problem.features import integrated_features
 from odefit.problem.problem import Problem
+from odefit.problem.variants.features import integrated_features
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engine_choice import EngineChoice
+from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.nodes import node_names
-from odefit.simulation.trajectory import Trajectory
+from odefit.simulation.trajectories.trajectory import Trajectory
 
 NARROW = 1e5
 """Effect of a change by a factor e, in standard deviations, from which on fits are on nodes."""

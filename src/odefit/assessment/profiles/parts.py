@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.methods.estimate import Status
-from odefit.problem.arrays import Array
 
 End = Literal["limit", "bound", "flat", "failed", "stopped", "better", "points", "contradicted"]
 """How a side of a profile ends: at the limit of the interval, at a bound, flat without end, where

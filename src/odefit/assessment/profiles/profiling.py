@@ -11,12 +11,13 @@ from functools import partial
 
 import numpy as np
 
-from odefit.assessment.deviance import Deviance
-from odefit.assessment.linear_checks import checked
+from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.parts import Direction, Trouble, Uncertainty
 from odefit.assessment.profiles.checkpoint import SideCheckpoint
 from odefit.assessment.profiles.families import Family, Point
 from odefit.assessment.profiles.held import HeldUnknown
+from odefit.assessment.profiles.linear_checks import checked
 from odefit.assessment.profiles.noise_limits import limits_by_unknown
 from odefit.assessment.profiles.on_nodes import HeldOnNodes, is_narrow, suits_nodes
 from odefit.assessment.profiles.parts import End, Profile, ProfilesData, Side
@@ -33,23 +34,22 @@ from odefit.assessment.profiles.valleys import (
     unchecked,
 )
 from odefit.assessment.profiles.verdicts import assembled
-from odefit.assessment.uncertainty import assess_uncertainty
-from odefit.methods.control import Control, Progress
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, one_of
 from odefit.methods.estimate import Status
-from odefit.methods.executors.batch import Work
-from odefit.methods.executors.dispatch import dispatched
+from odefit.methods.local.scaling import Scaling
 from odefit.methods.polish import POLISH
-from odefit.methods.run_log import LOGGER
-from odefit.methods.scaling import Scaling
-from odefit.methods.start_checkpoint import opened
-from odefit.methods.watch import running
-from odefit.methods.workers import Workers
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError, one_of
+from odefit.methods.running.control import Control, Progress
+from odefit.methods.running.executors.batch import Work
+from odefit.methods.running.executors.dispatch import dispatched
+from odefit.methods.running.executors.workers import Workers
+from odefit.methods.running.run_log import LOGGER
+from odefit.methods.running.start_checkpoint import opened
+from odefit.methods.running.watch import running
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.cut_off import cut_off
-from odefit.simulation.engine_choice import EngineChoice
+from odefit.simulation.engines.cut_off import cut_off
+from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.other_integrations import able_to_integrate
 
 MAX_ADOPTIONS = 5

@@ -27,11 +27,11 @@ from odefit.assessment.profiles.families import (
     between,
     unbound,
 )
-from odefit.methods.trust_region import bounded_step
-from odefit.problem.arrays import Array
-from odefit.problem.sizes import sizes_at
+from odefit.common.arrays import Array
+from odefit.methods.local.trust_region import bounded_step
+from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engine_choice import EngineChoice
+from odefit.simulation.engines.engine_choice import EngineChoice
 
 STIFFNESS = 10.0
 """How many times stiffer than the data the residual is that pulls at a quantity."""

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Dual
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, one_of
+from odefit.expressions.algebras import DUAL, Dual
+from odefit.expressions.expressions import Expression, ExpressionError, parse
 from odefit.problem.binding import bound_value, unknowns_of
-from odefit.problem.errors import InputError, one_of
-from odefit.problem.expressions import Expression, ExpressionError, parse
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engine_choice import EngineChoice
+from odefit.simulation.engines.engine_choice import EngineChoice
 
 _LABEL = re.compile(r"\s*(?P<label>[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?P<rest>.*)", re.DOTALL)
 _PREDICTION = re.compile(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from odefit.assessment.deviance import Deviance
+from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.profiles.quantities import Quantity
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.problem.problem import Problem
 
 

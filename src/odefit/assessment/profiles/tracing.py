@@ -15,10 +15,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from odefit.assessment.deviance import Deviance
+from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.profiles.families import Family, Final, Point
 from odefit.assessment.profiles.parts import End, Side
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 
 STEP = 0.35
 """Step of the root of the deviance, relative to the root of its limit."""

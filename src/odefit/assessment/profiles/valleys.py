@@ -20,8 +20,8 @@ from odefit.assessment.profiles.crosscheck import contradicted, refutation
 from odefit.assessment.profiles.parts import OPEN, Side
 from odefit.assessment.profiles.tasks import Optimum, Task
 from odefit.assessment.profiles.tracing import UNCERTAIN, departure
-from odefit.methods.scaling import Scaling
-from odefit.problem.arrays import Array, IntArray
+from odefit.common.arrays import Array, IntArray
+from odefit.methods.local.scaling import Scaling
 from odefit.simulation import Evaluation, ForwardMap
 
 SAME = 0.02

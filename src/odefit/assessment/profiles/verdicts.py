@@ -9,8 +9,8 @@ import numpy as np
 
 from odefit.assessment.parts import Direction
 from odefit.assessment.profiles.parts import OPEN, Profile, Side, Verdict
-from odefit.methods.scaling import bounds_touched
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
+from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.problem import Problem
 
 FLAT = 0.01

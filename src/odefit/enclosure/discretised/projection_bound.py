@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.enclosure.residuals import ResidualsAtTime
-from odefit.problem.arrays import Array
-from odefit.structure.tape import Term
+from odefit.structure.series.tape import Term
 
 MIN_SINGULAR_RATIO = 1e-8
 """Least ratio of the smallest to the largest singular value of columns of length one with which

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.enclosure.affine_maps import AffinePowers
+from odefit.enclosure.arithmetic.taylor_models import TaylorModel
 from odefit.enclosure.discretised.krawczyk import KrawczykSolver, PointEnclosure
 from odefit.enclosure.discretised.step_equations import StepEquations
-from odefit.enclosure.taylor_models import TaylorModel
 
 MIN_REPEATS = 24
 """Number of equal steps from which on powers of their map pay."""

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.discretisation.mesh import Mesh, segments
 from odefit.discretisation.schemes import Scheme
+from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure.arithmetic.taylor_models import TaylorModel
 from odefit.enclosure.discretised.krawczyk import PointEnclosure
 from odefit.enclosure.discretised.projection_bound import Readout, projection_bound
 from odefit.enclosure.discretised.right_hand_sides import depends_on_states
 from odefit.enclosure.discretised.segment_enclosure import OpenBoxes, SegmentEnclosure
-from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import Priors, Residuals, ResidualsAtTime, influences, variables
 from odefit.enclosure.system import System
-from odefit.enclosure.taylor_models import TaylorModel
-from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.discretisation.mesh import Segment
-from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW
+from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW
+from odefit.enclosure.arithmetic.taylor_evaluation import TapeProgram
+from odefit.enclosure.arithmetic.taylor_models import CONSTANT, TaylorModel
 from odefit.enclosure.system import Mode, System
-from odefit.enclosure.taylor_evaluation import TapeProgram
-from odefit.enclosure.taylor_models import CONSTANT, TaylorModel
-from odefit.problem.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,20 +7,20 @@ from functools import cached_property
 
 import numpy as np
 
+from odefit.common.arrays import Array, IntArray
 from odefit.discretisation.discretisation import MESH_TIME_TOLERANCE
 from odefit.discretisation.mesh import Segment
 from odefit.discretisation.schemes import Scheme
 from odefit.enclosure.affine_maps import AffinePowers, is_autonomous_affine
+from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure.arithmetic.taylor_models import MIN_KEPT_SHARE, TaylorModel
 from odefit.enclosure.discretised.krawczyk import KrawczykSolver, PointEnclosure
 from odefit.enclosure.discretised.projection_bound import Readout
 from odefit.enclosure.discretised.repeated_steps import RepeatedSteps, StepSequence, step_powers
 from odefit.enclosure.discretised.right_hand_sides import RightHandSides
 from odefit.enclosure.discretised.step_equations import step_equations
-from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import Residuals, ResidualsAtTime, known_at
 from odefit.enclosure.system import System
-from odefit.enclosure.taylor_models import MIN_KEPT_SHARE, TaylorModel
-from odefit.problem.arrays import Array, IntArray
 
 
 class OpenBoxes:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.discretisation.mesh import Segment
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from odefit.common.errors import closest, did_you_mean, shown
 from odefit.formats.petab.description import STEADY, ExperimentRows, Period
 from odefit.formats.petab.names import PetabNames, names_in, number_in
 from odefit.formats.petab.tables import ALIKE, as_number
-from odefit.problem.errors import closest, did_you_mean, shown
-from odefit.problem.issues import Issues
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.sbml import substituted
 
 

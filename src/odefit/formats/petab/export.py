@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.expressions.expressions import TIME, Expression
 from odefit.formats.petab.formula_text import FORMULAS, Formula, identifier
-from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
+from odefit.problem.building.preparation import Definition
+from odefit.problem.building.resolution import resolve
 from odefit.problem.condition import Condition, Series
 from odefit.problem.experiment import Input
-from odefit.problem.expressions import TIME, Expression
-from odefit.problem.issues import Issues
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.noise import Noise
 from odefit.problem.parameters import Parameter
-from odefit.problem.preparation import Definition
 from odefit.problem.problem import Problem
-from odefit.problem.resolution import resolve
 from odefit.problem.sbml.sbml_writing import SbmlEquations, WrittenEvent
 from odefit.problem.vector_field import VectorField
 

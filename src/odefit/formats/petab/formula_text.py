@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from odefit.problem.grammar import CONDITIONS
+from odefit.expressions.grammar import CONDITIONS
 
 NAMES = {"log": "ln", "asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 """Functions that PEtab and SBML call otherwise."""

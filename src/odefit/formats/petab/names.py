@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from odefit.common.errors import did_you_mean, shown
+from odefit.expressions.expressions import FUNCTIONS, TIME, ExpressionError, parse, parse_condition
 from odefit.formats.petab.description import Description
-from odefit.problem.errors import did_you_mean, shown
-from odefit.problem.expressions import FUNCTIONS, TIME, ExpressionError, parse, parse_condition
-from odefit.problem.issues import Issues
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.sbml import SbmlModel, formula_text, substituted
 
 

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from odefit.common.errors import shown
 from odefit.formats.petab.description import Description, Measurement, ObservableRow
 from odefit.formats.petab.experiments import plain_name
 from odefit.formats.petab.names import PetabNames, names_in, number_in
 from odefit.formats.petab.tables import as_number
-from odefit.problem.errors import shown
-from odefit.problem.issues import Issues
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.sbml import substituted
 
 LAPLACE_SD = repr(math.sqrt(2.0))

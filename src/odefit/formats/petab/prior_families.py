@@ -6,9 +6,9 @@ import math
 from collections.abc import Collection
 from typing import Any
 
+from odefit.common.errors import one_of, shown
 from odefit.formats.petab.tables import Row, as_list, as_number
-from odefit.problem.errors import one_of, shown
-from odefit.problem.issues import Issues
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.priors import FAMILIES
 
 VERSION_2_NAMES = {**{name: name for name in FAMILIES}, "chisquare": "chi-square"}

@@ -15,10 +15,10 @@ from odefit.formats.petab.experiments import Experiments, comment_columns
 from odefit.formats.petab.names import PetabNames, names_in, reachable
 from odefit.formats.petab.observables import Observables, Observed, ObservedRow
 from odefit.formats.petab.yaml_file import read_files
-from odefit.problem.files import problem_from_mapping
-from odefit.problem.issues import Issues
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.problem import Problem
 from odefit.problem.sbml import SbmlModel, read_sbml
+from odefit.problem.toml.files import problem_from_mapping
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
+from odefit.common.errors import did_you_mean, shown
 from odefit.formats.petab.description import Measurement
 from odefit.formats.petab.tables import Row, Table, as_list
 from odefit.formats.petab.yaml_file import PetabFiles
-from odefit.problem.errors import did_you_mean, shown
-from odefit.problem.issues import Issues
+from odefit.problem.inputs.issues import Issues
 
 WITHOUT_EFFECT = frozenset(
     {"parameterName", "observableName", "datasetId", "replicateId", "conditionName",

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from odefit.problem.errors import closest, shown
-from odefit.problem.file_access import read_text
-from odefit.problem.issues import Issues
+from odefit.common.errors import closest, shown
+from odefit.problem.inputs.file_access import read_text
+from odefit.problem.inputs.issues import Issues
 
 EMPTY = frozenset({"", "nan", "na", "n/a", "null", "none"})
 """Cells that say nothing, in any case of letters: pandas, by which others read PEtab, takes them

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from odefit.common.errors import one_of, shown
 from odefit.formats.petab.description import (
     STEADY,
     Description,
@@ -29,8 +30,7 @@ from odefit.formats.petab.rows import (
 )
 from odefit.formats.petab.tables import Table
 from odefit.formats.petab.yaml_file import PetabFiles
-from odefit.problem.errors import one_of, shown
-from odefit.problem.issues import Issues
+from odefit.problem.inputs.issues import Issues
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "parameter": (

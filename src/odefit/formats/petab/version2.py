@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from odefit.common.errors import one_of, shown
 from odefit.formats.petab.description import (
     STEADY,
     Description,
@@ -28,8 +29,7 @@ from odefit.formats.petab.rows import (
 )
 from odefit.formats.petab.tables import Table, as_list
 from odefit.formats.petab.yaml_file import PetabFiles
-from odefit.problem.errors import one_of, shown
-from odefit.problem.issues import Issues
+from odefit.problem.inputs.issues import Issues
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "parameter": (

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from odefit.common.errors import InputError
 from odefit.formats.petab.export import Export
 from odefit.formats.petab.formula_text import identifier
-from odefit.problem.errors import InputError
 from odefit.problem.priors import Prior
 from odefit.problem.problem import Problem
 from odefit.problem.sbml.sbml_writing import sbml_text

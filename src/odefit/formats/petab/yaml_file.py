@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from odefit.common.errors import InputError, one_of, shown
+from odefit.common.packages import require
 from odefit.formats.petab.tables import Table, read_tsv
-from odefit.problem.errors import InputError, one_of, shown
-from odefit.problem.file_access import NamedFiles, read_text
-from odefit.problem.issues import Issues
-from odefit.problem.packages import require
+from odefit.problem.inputs.file_access import NamedFiles, read_text
+from odefit.problem.inputs.issues import Issues
 
 MAX_YAML_LENGTH = 1_000_000
 """Characters of the YAML file: it lists files, and has no reason to be longer."""

@@ -13,25 +13,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, counted
+from odefit.common.option_checks import whole
 from odefit.methods.algebraic.derivatives import Differentiation, SmoothedData
 from odefit.methods.algebraic.indistinguishable import indistinguishable_candidates
 from odefit.methods.algebraic.message import result_message
 from odefit.methods.algebraic.preparation import prepare
 from odefit.methods.algebraic.search import EvaluatedCandidate, Search, by_cost
 from odefit.methods.algebraic.trajectories import Trajectories
-from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Completeness, Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.multi_start import MultiStart
+from odefit.methods.running.control import Control, Progress, interruptible
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.smoothing import AAA, Chebyshev, GaussianProcess, Smoother, noise_level
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError, counted
-from odefit.problem.features import refuse_integrated_features
-from odefit.problem.option_checks import whole
 from odefit.problem.problem import Problem
-from odefit.problem.sizes import expected_sizes
-from odefit.simulation.making_engines import EngineName
+from odefit.problem.variants.features import refuse_integrated_features
+from odefit.problem.variants.sizes import expected_sizes
+from odefit.simulation.engines.making_engines import EngineName
 
 FRACTIONS = (0.5, 0.35, 0.65, 0.2, 0.8)
 """Times at which derivatives are taken, as fractions of the interval, the best first."""

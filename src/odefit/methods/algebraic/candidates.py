@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.common.arrays import Array, ComplexArray
 from odefit.methods.algebraic.preparation import Preparation
 from odefit.methods.algebraic.segments import StateTransport
-from odefit.problem.arrays import Array, ComplexArray
 from odefit.problem.binding import Binding
-from odefit.problem.start_ranges import ranges
-from odefit.structure.auxiliary_states import fill_dependent_states
+from odefit.problem.variants.start_ranges import ranges
+from odefit.structure.solutions.auxiliary_states import fill_dependent_states
 
 REAL_TOLERANCE = 1e-6
 """Relative imaginary part up to which a solution counts as real."""

@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.methods.smoothing import Interpolant, Smoother
 from odefit.methods.smoothing.smoother import average_replicates
-from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
-from odefit.problem.errors import InputError
-from odefit.structure.expansion import Expansion
-from odefit.structure.square import SquareSystem
+from odefit.structure.homotopy.square import SquareSystem
+from odefit.structure.series.expansion import Expansion
 
 TIME_SPREAD = 0.4
 """Distance, as a fraction of the segment, between the first and the last of several times that are

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.common.arrays import Array, ComplexArray
 from odefit.methods.algebraic.candidates import (
     REAL_TOLERANCE,
     Candidate,
@@ -17,8 +18,7 @@ from odefit.methods.algebraic.candidates import (
 from odefit.methods.algebraic.preparation import Preparation
 from odefit.methods.algebraic.solving import MAX_ATTEMPTS, KnownSolutions, solutions_at
 from odefit.methods.estimate import Completeness
-from odefit.problem.arrays import Array, ComplexArray
-from odefit.structure.expansion import ExpansionPoint
+from odefit.structure.series.expansion import ExpansionPoint
 
 FURTHER_DERIVATIVES = 4
 """The number of derivatives beyond those of the square system in which solutions have to agree."""

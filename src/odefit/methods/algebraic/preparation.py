@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.problem.arrays import ComplexArray
-from odefit.problem.errors import InputError
+from odefit.common.arrays import ComplexArray
+from odefit.common.errors import InputError
 from odefit.problem.problem import Problem
-from odefit.structure.comparison import count_indistinguishable
-from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
 from odefit.structure.homotopy.monodromy import GenericSolutions
-from odefit.structure.square import SquareSystem
-from odefit.structure.storage import stored_solutions
+from odefit.structure.homotopy.square import SquareSystem
+from odefit.structure.series.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
+from odefit.structure.solutions.comparison import count_indistinguishable
+from odefit.structure.solutions.storage import stored_solutions
 
 SEARCH_WORK = 3e9
-"""Operations, see :mod:`odefit.structure.deadline`, that the search for the generic solutions of
-several times together may take."""
+"""Operations, see :mod:`odefit.structure.series.deadline`, that the search for the generic
+solutions of several times together may take."""
 
 MAX_SOLUTIONS = 64
 """The largest number of generic solutions with which several times together pay."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from odefit.common.arrays import Array, ComplexArray, IntArray
 from odefit.methods.algebraic.derivatives import SmoothedData
 from odefit.methods.algebraic.preparation import Preparation
 from odefit.methods.smoothing import Smoother
-from odefit.problem.arrays import Array, ComplexArray, IntArray
-from odefit.structure.auxiliary_states import fill_dependent_states
+from odefit.structure.solutions.auxiliary_states import fill_dependent_states
 from odefit.structure.taylor_integration import taylor_integrate
 
 FRACTIONS = (0.5, 0.1, 0.25, 0.4, 0.6, 0.75, 0.9)

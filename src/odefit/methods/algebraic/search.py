@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.common.arrays import ComplexArray
 from odefit.methods.algebraic.candidates import Candidate, candidate
 from odefit.methods.algebraic.derivatives import DerivativeEstimate, Differentiation, SmoothedData
 from odefit.methods.algebraic.preparation import Preparation
@@ -15,7 +16,6 @@ from odefit.methods.algebraic.refinement import Refinement
 from odefit.methods.algebraic.solving import KnownSolutions, held_values, solutions_at
 from odefit.methods.algebraic.trajectories import Trajectories
 from odefit.methods.smoothing import Smoother
-from odefit.problem.arrays import ComplexArray
 
 NEARLY_REAL = 0.5
 """Relative imaginary part up to which the real part of a solution is a candidate: errors of the

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Dual
-from odefit.problem.arrays import Array, ComplexArray
+from odefit.common.arrays import Array, ComplexArray
+from odefit.expressions.algebras import DUAL, Dual
+from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.binding import scalar_value
-from odefit.problem.expressions import TIME, Expression
-from odefit.structure.auxiliary_states import fill_dependent_states
-from odefit.structure.differentiated_system import DifferentiatedSystem
-from odefit.structure.expansion import Expansion
+from odefit.structure.series.differentiated_system import DifferentiatedSystem
+from odefit.structure.series.expansion import Expansion
+from odefit.structure.solutions.auxiliary_states import fill_dependent_states
 from odefit.structure.taylor_integration import taylor_integrate
 
 MAX_NEWTON_STEPS = 30

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from odefit.common.arrays import Array, ComplexArray, IntArray
 from odefit.methods.algebraic.preparation import Preparation
-from odefit.problem.arrays import Array, ComplexArray, IntArray
-from odefit.simulation.cut_off import cut_off
+from odefit.simulation.engines.cut_off import cut_off
 from odefit.structure.homotopy.parameter_homotopy import ParameterHomotopy
+from odefit.structure.homotopy.square import SquareSystem
 from odefit.structure.homotopy.tracker import PathStatus, TrackerOptions, refine_ends, track
-from odefit.structure.square import SquareSystem
 
 MAX_ATTEMPTS = 4
 """The number of random paths, each around other singular parameters, that are tried for a solution

@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.methods.algebraic.candidates import REAL_TOLERANCE, Candidate
 from odefit.methods.algebraic.derivatives import DataSegment
-from odefit.methods.control import Control
-from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Start, Status
+from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import SingleShooting
-from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engine_choice import UNDECIDED
-from odefit.simulation.making_engines import EngineName
+from odefit.simulation.engines.engine_choice import UNDECIDED
+from odefit.simulation.engines.making_engines import EngineName
 
 MAX_EXPLAINED_RATIO = 2.0
 """Root mean square of the residuals over the noise of the data up to which they are explained."""

@@ -6,22 +6,22 @@ import time
 from dataclasses import asdict, replace
 from typing import Any
 
-from odefit.methods.checkpoint import Checkpoint
-from odefit.methods.control import Control, Interruption
+from odefit.common.errors import InputError
 from odefit.methods.estimate import Completeness, Start, Status
-from odefit.methods.run_log import LOGGER
-from odefit.methods.start_checkpoint import natural, start_from_json, start_to_json
-from odefit.problem.errors import InputError
+from odefit.methods.running.checkpoint import Checkpoint
+from odefit.methods.running.control import Control, Interruption
+from odefit.methods.running.run_log import LOGGER
+from odefit.methods.running.start_checkpoint import natural, start_from_json, start_to_json
 from odefit.problem.problem import Problem
-from odefit.simulation.cut_off import CutOffError
-from odefit.simulation.work import WorkLimit, counting
+from odefit.simulation.engines.cut_off import CutOffError
+from odefit.simulation.engines.work import WorkLimit, counting
 
 KEY = "algebraic"
 """The key of what was found in a checkpoint."""
 
 MAX_WORK = 3e9
-"""Operations, see :mod:`odefit.simulation.work`, that the algebraic method may take, about a
-minute."""
+"""Operations, see :mod:`odefit.simulation.engines.work`, that the algebraic method may take, about
+a minute."""
 
 MAX_UNKNOWNS = 12
 """Largest number of unknowns with which it is asked: preparing the equations of more takes long."""

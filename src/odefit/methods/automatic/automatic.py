@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.option_checks import whole
 from odefit.methods.automatic.algebraic_route import AlgebraicRoute
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.families import Families
@@ -27,21 +29,19 @@ from odefit.methods.automatic.routes import (
     found_by,
     search_routes,
 )
-from odefit.methods.control import Control, Progress, interruptible
-from odefit.methods.cost_tolerance import CostTolerance, reaches
 from odefit.methods.estimate import Estimate, Route, Start, Status
 from odefit.methods.fit_measure import FitMeasure
+from odefit.methods.local.cost_tolerance import CostTolerance, reaches
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.outliers import suspected_outliers
 from odefit.methods.rescue import stopped
-from odefit.methods.run_log import log_start
+from odefit.methods.running.control import Control, Progress, interruptible
+from odefit.methods.running.executors.workers import Workers
+from odefit.methods.running.run_log import log_start
+from odefit.methods.running.start_checkpoint import StartCheckpoint
 from odefit.methods.single_shooting import SingleShooting
-from odefit.methods.start_checkpoint import StartCheckpoint
 from odefit.methods.start_pool import run_starts
 from odefit.methods.starts import guess, sample
-from odefit.methods.workers import Workers
-from odefit.problem.arrays import Array
-from odefit.problem.option_checks import whole
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.nodes import Nodes

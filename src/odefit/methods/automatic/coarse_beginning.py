@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from odefit.methods.control import Control
+from odefit.common.arrays import Array
 from odefit.methods.estimate import Start, Status
+from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import SingleShooting
-from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
 
 COARSER = 100.0

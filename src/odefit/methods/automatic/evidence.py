@@ -9,9 +9,9 @@ from typing import Protocol
 
 from odefit.methods.automatic.families import Families
 from odefit.methods.automatic.noise_fit import NoiseFit
-from odefit.methods.control import Control
-from odefit.methods.cost_tolerance import CostTolerance, reaches
 from odefit.methods.estimate import Start, Status
+from odefit.methods.local.cost_tolerance import CostTolerance, reaches
+from odefit.methods.running.control import Control
 
 MIN_FREEDOM = 50
 """Degrees of freedom from which noise alone does not hide a worse local optimum."""

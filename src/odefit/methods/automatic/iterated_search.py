@@ -17,17 +17,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.methods.automatic.coarse_beginning import coarse, run_from_coarse
-from odefit.methods.control import Control
-from odefit.methods.cost_tolerance import CostTolerance, reaches
-from odefit.methods.decompositions import singular_value_decomposition
 from odefit.methods.estimate import Start
-from odefit.methods.scaling import Scaling
+from odefit.methods.local.cost_tolerance import CostTolerance, reaches
+from odefit.methods.local.decompositions import singular_value_decomposition
+from odefit.methods.local.scaling import Scaling
+from odefit.methods.local.variable_projection import Projection, VariableProjection
+from odefit.methods.running.control import Control
 from odefit.methods.screening import lowest
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import sample
-from odefit.methods.variable_projection import Projection, VariableProjection
-from odefit.problem.arrays import Array
 from odefit.simulation import Failure, ForwardMap
 
 MAX_BASES = 8

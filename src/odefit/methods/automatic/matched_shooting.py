@@ -6,14 +6,14 @@ import math
 import time
 from dataclasses import dataclass, field, replace
 
-from odefit.methods.control import Control
+from odefit.common.arrays import Array
 from odefit.methods.estimate import Start
 from odefit.methods.incremental_shooting import FINAL
 from odefit.methods.integral_matching import IntegralMatching
+from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import SingleShooting
-from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
-from odefit.simulation.making_engines import EngineName
+from odefit.simulation.engines.making_engines import EngineName
 
 
 @dataclass(frozen=True)

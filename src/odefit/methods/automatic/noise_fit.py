@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc, chdtri, fdtrc
 
+from odefit.common.arrays import Array
+from odefit.common.errors import counted
+from odefit.expressions.algebras import NUMPY
 from odefit.methods.estimate import Start
-from odefit.problem.algebras import NUMPY
-from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition, Series
-from odefit.problem.errors import counted
 from odefit.problem.noise import Noise
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.trajectory import Trajectory
+from odefit.simulation.trajectories.trajectory import Trajectory
 
 MAX_SIGMAS = 3.0
 """Standard deviations of its chi-square distribution that an objective may be above its mean."""

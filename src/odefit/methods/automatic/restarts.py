@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from odefit.methods.automatic.families import Families
-from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Start
+from odefit.methods.local.cost_tolerance import CostTolerance
 
 MAX_TRIALS = 60
 """Number of starts near earlier ends, without a better end of the epoch, after which it is over."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from odefit.common.errors import InputError
 from odefit.methods.automatic.families import Families
 from odefit.methods.automatic.iterated_search import (
     MIN_UNKNOWNS,
@@ -21,14 +22,13 @@ from odefit.methods.automatic.iterated_search import (
 )
 from odefit.methods.automatic.successive_halving import RUNGS, ContinuedSearch, Ladder, ShortSearch
 from odefit.methods.automatic.successive_halving import SCREENED as SCREENED_SHORT
-from odefit.methods.control import Control
-from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Route, Start, Status
 from odefit.methods.incremental_shooting import FINAL, IncrementalShooting
+from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.multi_start import MultiStart
+from odefit.methods.running.control import Control
 from odefit.methods.start_pool import Search
-from odefit.methods.variable_projection import VariableProjection
-from odefit.problem.errors import InputError
 from odefit.simulation import ForwardMap
 
 SHOOTING, MATCHING, HALVING, ITERATED, MULTIPLE, TRANSCRIPTION = (

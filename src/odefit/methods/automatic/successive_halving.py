@@ -21,16 +21,16 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from odefit.common.arrays import Array
 from odefit.methods.automatic.coarse_beginning import coarse, run_from_coarse
 from odefit.methods.automatic.iterated_search import can_begin_at
-from odefit.methods.control import Control
-from odefit.methods.cost_tolerance import CostTolerance, reaches
 from odefit.methods.estimate import Start, Status
+from odefit.methods.local.cost_tolerance import CostTolerance, reaches
+from odefit.methods.local.variable_projection import VariableProjection
+from odefit.methods.running.control import Control
 from odefit.methods.screening import lowest
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import sample
-from odefit.methods.variable_projection import VariableProjection
-from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
 
 RUNGS = (

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from odefit.common.option_checks import number, whole
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import Mesh, as_mesh
 from odefit.discretisation.schemes import Scheme, as_scheme
@@ -17,18 +18,17 @@ from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
 from odefit.methods.bounded_problem import BoundedProblem, GivenBounds, check_bounds
 from odefit.methods.branch_and_bound.node_evaluator import ResidualEnclosure
 from odefit.methods.branch_and_bound.search import LocalAnswer, Search
-from odefit.methods.control import Control, interruptible
-from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Certificate, Estimate, Start, Status
+from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.multi_start import MultiStart
+from odefit.methods.running.control import Control, interruptible
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.mesh_search import mesh_search
-from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation
-from odefit.simulation.making_engines import EngineName
+from odefit.simulation.engines.making_engines import EngineName
 
 LOCAL_SHARE = 0.25
 """Largest share of the time that the local search, which comes first, may take."""

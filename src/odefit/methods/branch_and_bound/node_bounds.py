@@ -22,10 +22,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from odefit.enclosure.monomials import Monomials
+from odefit.common.arrays import Array, BoolArray
+from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure.arithmetic.rounding import UNIT_ROUNDOFF
 from odefit.enclosure.residuals import Residuals
-from odefit.enclosure.rounding import UNIT_ROUNDOFF
-from odefit.problem.arrays import Array, BoolArray
 
 NEWTON_ITERATIONS = 12
 """Number of projected Newton iterations for a minimum over a box."""

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.errors import counted
 from odefit.enclosure.residuals import standard_deviations
 from odefit.methods.bounded_problem import BoundedProblem
 from odefit.methods.branch_and_bound.node_evaluator import NodeEvaluator, ResidualEnclosure
 from odefit.methods.branch_and_bound.tree import Tree
 from odefit.methods.branch_and_bound.tree_checkpoint import SearchState, TreeCheckpoint
 from odefit.methods.branch_and_bound.upper_bound import local_minimum, objective_at
-from odefit.methods.control import Progress
 from odefit.methods.estimate import Agreement, BoundStep, Certificate, Start, Status
+from odefit.methods.running.control import Progress
+from odefit.methods.running.executors.workers import Workers
+from odefit.methods.running.start_checkpoint import opened
 from odefit.methods.solvers.solver import Answer
-from odefit.methods.start_checkpoint import opened
-from odefit.methods.workers import Workers
-from odefit.problem.arrays import Array
-from odefit.problem.errors import counted
 from odefit.problem.problem import Problem
 
 LOG_RATIO = 1.1

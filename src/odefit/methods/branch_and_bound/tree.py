@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from odefit.enclosure.rounding import UNDERFLOW
+from odefit.common.arrays import Array
+from odefit.enclosure.arithmetic.rounding import UNDERFLOW
 from odefit.methods.branch_and_bound.node_bounds import NodeBounds
 from odefit.methods.branch_and_bound.node_evaluator import (
     CHUNK_SIZE,
@@ -18,7 +19,6 @@ from odefit.methods.branch_and_bound.node_evaluator import (
     NodeEvaluator,
     ResidualEnclosure,
 )
-from odefit.problem.arrays import Array
 
 BATCH_SIZE = 2 * CHUNK_SIZE
 """Number of nodes that are taken at once, the most promising ones: two chunks, for two workers."""

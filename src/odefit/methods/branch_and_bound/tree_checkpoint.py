@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.methods.branch_and_bound.tree import Node, Tree
-from odefit.methods.checkpoint import Checkpoint
 from odefit.methods.estimate import BoundStep
-from odefit.methods.start_checkpoint import natural, numbers, step_from_json, step_to_json
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
+from odefit.methods.running.checkpoint import Checkpoint
+from odefit.methods.running.start_checkpoint import natural, numbers, step_from_json, step_to_json
 
 STATE = "state"
 """The key of all that is no node."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.enclosure.rounding import ROUNDING_MARGIN
+from odefit.common.arrays import Array
+from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN
 from odefit.methods.branch_and_bound.node_evaluator import ResidualEnclosure
-from odefit.methods.trust_region import Tolerances, minimise
-from odefit.problem.arrays import Array
+from odefit.methods.local.trust_region import Tolerances, minimise
 
 DIFFERENCE_STEP = 1e-5
 """Half width, relative to the unknowns, of the boxes whose linear terms serve as derivatives."""

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from odefit.common.arrays import Array, BoolArray
 from odefit.methods.integral_matching.segments import Segment
 from odefit.methods.shooting.node_evaluation import typical_sizes
 from odefit.methods.shooting.relaxation import relax
 from odefit.methods.shooting.search import ShootingSearch
 from odefit.methods.shooting.shooting_problem import Point
-from odefit.problem.arrays import Array, BoolArray
 from odefit.simulation import Failure, ForwardMap
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.methods.integral_matching.matching import Match
-from odefit.problem.arrays import Array
 from odefit.problem.condition import Series
-from odefit.problem.errors import InputError
 from odefit.problem.noise import Noise, Transform
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import TIME, Algebra
 from odefit.methods.integral_matching.program import Program
 from odefit.methods.integral_matching.segments import Segment
 from odefit.methods.integral_matching.separated import Recorder, Separated
-from odefit.problem.algebras import NUMPY
-from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
-from odefit.problem.expressions import TIME, Algebra
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 from odefit.structure.segments import scalar_segments

@@ -6,9 +6,9 @@ and derivatives alike.
 
 from __future__ import annotations
 
+from odefit.expressions.expressions import CONDITIONS
 from odefit.methods.integral_matching.operations import INTEGRAL, SCALED
 from odefit.methods.integral_matching.separated import Node, Recorder
-from odefit.problem.expressions import CONDITIONS
 
 
 def derivative(recorder: Recorder, node: Node, unknown: int) -> Node:

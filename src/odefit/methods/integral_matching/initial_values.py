@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import DUAL, NUMPY, Dual
+from odefit.expressions.expressions import NON_SMOOTH, TIME, Expression
 from odefit.methods.integral_matching.state_reconstruction import (
     AffineObservables,
     affine,
     determined_states,
 )
-from odefit.problem.algebras import DUAL, NUMPY, Dual
-from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
-from odefit.problem.expressions import NON_SMOOTH, TIME, Expression
 from odefit.problem.model import Model
 
 POINTS = 4

@@ -12,25 +12,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
-from odefit.methods.control import Control
-from odefit.methods.cost_tolerance import CostTolerance
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, did_you_mean
+from odefit.common.option_checks import number, whole
 from odefit.methods.estimate import Estimate, NodeEvaluator, Start, Status
 from odefit.methods.integral_matching.bootstrap import MIN_SAMPLES, MatchErrors, bootstrap
 from odefit.methods.integral_matching.matching import Match, Matching
 from odefit.methods.integral_matching.separation import Penalty
+from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.rescue import rescued
+from odefit.methods.running.control import Control
 from odefit.methods.shooting.search import ShootingSearch
 from odefit.methods.single_shooting import START_SEARCH
 from odefit.methods.smoothing import SplineByNoise
 from odefit.methods.smoothing.smoother import Smoother
 from odefit.methods.starts import chosen
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError, did_you_mean
-from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
-from odefit.simulation.making_engines import EngineName
+from odefit.simulation.engines.making_engines import EngineName
 
 POLISH = START_SEARCH
 """The local search that improves a match on the true trajectories."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 
 CHANGES_PER_COMPONENT = 30
 """The largest number of changes of the active set for each component."""

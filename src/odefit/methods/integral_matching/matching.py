@@ -8,6 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from odefit.common.arrays import Array, BoolArray
+from odefit.common.errors import InputError, counted
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import Expression
 from odefit.methods.integral_matching.assimilation import assimilated
 from odefit.methods.integral_matching.criterion import IntegralCriterion
 from odefit.methods.integral_matching.initial_values import states_before_events
@@ -19,18 +23,14 @@ from odefit.methods.integral_matching.separation import (
     solve_block,
 )
 from odefit.methods.integral_matching.state_reconstruction import measured_states
+from odefit.methods.local.trust_region import Tolerances
 from odefit.methods.smoothing.smoother import Smoother
-from odefit.methods.trust_region import Tolerances
-from odefit.problem.algebras import NUMPY
-from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.binding import bound_value
-from odefit.problem.errors import InputError, counted
-from odefit.problem.expressions import Expression
-from odefit.problem.features import refuse_integrated_features
 from odefit.problem.problem import Problem
+from odefit.problem.variants.features import refuse_integrated_features
 from odefit.problem.vector_field import VectorField
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.making_engines import EngineName
+from odefit.simulation.engines.making_engines import EngineName
 from odefit.structure.invariants import invariants
 from odefit.structure.linearity import (
     acting_together,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from odefit.problem.algebras import (
+from odefit.expressions.algebras import (
     COMPARISONS,
     DERIVATIVES,
     FUNCTIONS,

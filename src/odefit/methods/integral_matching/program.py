@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import block_diag
 
+from odefit.common.arrays import Array
 from odefit.methods.integral_matching.derivatives import derivative
 from odefit.methods.integral_matching.operations import (
     INTEGRAL,
@@ -18,7 +19,6 @@ from odefit.methods.integral_matching.operations import (
     scaled_with_zeros,
 )
 from odefit.methods.integral_matching.separated import Node, Recorder, Separated
-from odefit.problem.arrays import Array
 
 MAX_REMEMBERED = 100
 """The largest number of sets of changed unknowns for which it is remembered what changes."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 
 MIN_PANEL_POINTS = 5
 """The smallest number of points of a panel: the rule is a cubic through four of them."""

@@ -8,15 +8,15 @@ from itertools import pairwise
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
+from odefit.expressions.algebras import NUMPY
 from odefit.methods.integral_matching.quadrature import Grid
 from odefit.methods.integral_matching.state_reconstruction import AffineObservables
 from odefit.methods.smoothing import SmoothingSpline
 from odefit.methods.smoothing.smoother import Interpolant, Smoother, average_replicates
-from odefit.problem.algebras import NUMPY
-from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
-from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
 
 MIN_GRID_POINTS = 200

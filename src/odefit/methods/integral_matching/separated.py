@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.expressions.expressions import PIECEWISE
 from odefit.methods.integral_matching.operations import (
     INTEGRAL,
     OPERATIONS,
@@ -21,8 +23,6 @@ from odefit.methods.integral_matching.operations import (
     scaled_with_zeros,
 )
 from odefit.methods.integral_matching.quadrature import Grid
-from odefit.problem.arrays import Array
-from odefit.problem.expressions import PIECEWISE
 
 Value = Array | np.float64
 """A function of time on a grid, shape (m,), or what does not depend on time."""

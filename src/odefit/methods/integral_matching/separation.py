@@ -23,10 +23,10 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.lapack import dgesdd
 
+from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.methods.integral_matching.criterion import IntegralCriterion
 from odefit.methods.integral_matching.lasso import lasso
-from odefit.methods.trust_region import Minimum, Tolerances, minimise
-from odefit.problem.arrays import Array, BoolArray, IntArray
+from odefit.methods.local.trust_region import Minimum, Tolerances, minimise
 
 SINGULAR_TOLERANCE = 1e-10
 """The relative singular value of the linear problem, its columns scaled to length one, up to which

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Dual
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import DUAL, Dual
+from odefit.expressions.expressions import NON_SMOOTH, TIME, Expression
 from odefit.problem.condition import Condition
-from odefit.problem.expressions import NON_SMOOTH, TIME, Expression
 from odefit.problem.model import Model
 
 AFFINE_TOLERANCE = 1e-10

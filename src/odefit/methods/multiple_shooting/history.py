@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.packages import require
 from odefit.methods.shooting.gauss_newton import Iteration
 from odefit.methods.shooting.shooting_problem import ShootingProblem
-from odefit.problem.arrays import Array
-from odefit.problem.packages import require
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap, Simulation, simulate
 from odefit.simulation.nodes import Nodes

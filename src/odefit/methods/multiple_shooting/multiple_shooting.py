@@ -12,21 +12,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 
-from odefit.methods.control import Control
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, did_you_mean
+from odefit.common.option_checks import number, whole
 from odefit.methods.estimate import Estimate
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.multiple_shooting.history import History
+from odefit.methods.running.control import Control
 from odefit.methods.shooting.constraints import Constraint
 from odefit.methods.shooting.node_placing import check
 from odefit.methods.shooting.search import ShootingSearch, States, is_sparse
 from odefit.methods.starts import chosen, guess, sample
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError, did_you_mean
-from odefit.problem.features import refuse_integrated_features
-from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
+from odefit.problem.variants.features import refuse_integrated_features
 from odefit.simulation import ForwardMap
-from odefit.simulation.making_engines import EngineName
+from odefit.simulation.engines.making_engines import EngineName
 
 SCREENED_POINTS = 64
 """Number of points of which each start is the best, where data are sparse."""

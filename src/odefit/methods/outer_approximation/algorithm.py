@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.methods.estimate import BoundStep
 from odefit.methods.outer_approximation.bound_tightening import BoundTightening
 from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
@@ -26,8 +28,6 @@ from odefit.methods.outer_approximation.relaxation import HyperPlanes
 from odefit.methods.outer_approximation.standard_form import StandardForm
 from odefit.methods.outer_approximation.temporal_decomposition import strengthening_cuts
 from odefit.methods.solvers.solver import Answer
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
 
 STALLED_CONTRACTION = 0.02
 """Part by which a parameter's range or the bound has to move, or contraction ends early."""

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from odefit.enclosure.rounding import UNIT_ROUNDOFF
+from odefit.common.arrays import Array
+from odefit.enclosure.arithmetic.rounding import UNIT_ROUNDOFF
 from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
 from odefit.methods.outer_approximation.linear_programs import minimise
 from odefit.methods.outer_approximation.master_problem import split_point
@@ -25,7 +26,6 @@ from odefit.methods.outer_approximation.relaxation import (
     objective_coefficients,
 )
 from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm
-from odefit.problem.arrays import Array
 
 REBUILD_INTERVAL = 10
 """Number of variables after which the relaxation is built anew within a round of OBBT."""

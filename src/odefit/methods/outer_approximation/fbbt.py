@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from odefit.enclosure.intervals import Interval, real_product, relational_quotient
-from odefit.enclosure.rounding import UNIT_ROUNDOFF, round_up, summation_error
+from odefit.common.arrays import Array, IntArray
+from odefit.enclosure.arithmetic.intervals import Interval, real_product, relational_quotient
+from odefit.enclosure.arithmetic.rounding import UNIT_ROUNDOFF, round_up, summation_error
 from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm
-from odefit.problem.arrays import Array, IntArray
 
 MAX_PASSES = 200
 """Largest number of passes through all rows and terms."""

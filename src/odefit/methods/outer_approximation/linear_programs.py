@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-from odefit.enclosure.rounding import summation_error
-from odefit.problem.arrays import Array, BoolArray
+from odefit.common.arrays import Array, BoolArray
+from odefit.enclosure.arithmetic.rounding import summation_error
 
 STATUS_OPTIMAL, STATUS_INFEASIBLE = 0, 2
 """Statuses of :func:`scipy.optimize.linprog`."""

@@ -14,7 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from odefit.enclosure.rounding import round_down, round_up
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.enclosure.arithmetic.rounding import round_down, round_up
 from odefit.methods.outer_approximation.linear_programs import Polyhedron
 from odefit.methods.outer_approximation.relaxation import (
     HyperPlanes,
@@ -27,7 +28,6 @@ from odefit.methods.outer_approximation.relaxation import (
 )
 from odefit.methods.outer_approximation.standard_form import StandardForm
 from odefit.methods.outer_approximation.supporting_lines import Line, supporting_lines
-from odefit.problem.arrays import Array, BoolArray, IntArray
 
 Partition = dict[int, tuple[float, ...]]
 """Edges of the pieces of every partitioned variable, increasing, its bounds included."""

@@ -13,13 +13,13 @@ from functools import cached_property
 
 import numpy as np
 
+from odefit.common.arrays import Array, BoolArray
 from odefit.discretisation.assembly import assemble
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
-from odefit.enclosure.intervals import Interval, real_product, relational_quotient
+from odefit.enclosure.arithmetic.intervals import Interval, real_product, relational_quotient
+from odefit.expressions.expressions import Expression
 from odefit.methods.outer_approximation.reformulation import Affine, AffineAlgebra, Reformulation
-from odefit.problem.arrays import Array, BoolArray
-from odefit.problem.expressions import Expression
 
 SAMPLED_POINTS = 5
 """Number of points of a segment at which the signs of the right-hand sides are looked at."""

@@ -14,6 +14,8 @@ from functools import partial
 
 import numpy as np
 
+from odefit.common.errors import InputError, counted
+from odefit.common.option_checks import number, whole
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
@@ -21,7 +23,6 @@ from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.scales import data_variation
 from odefit.discretisation.schemes import Collocation
 from odefit.methods.bounded_problem import BoundedProblem, GivenBounds, check_bounds
-from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import BoundStep, Certificate, Estimate, Start, Status
 from odefit.methods.outer_approximation.algorithm import Search, SearchOptions
 from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
@@ -30,15 +31,14 @@ from odefit.methods.outer_approximation.search_checkpoint import resume_search, 
 from odefit.methods.outer_approximation.slave_problem import SlaveProblem
 from odefit.methods.outer_approximation.standard_form import standard_form
 from odefit.methods.outer_approximation.state_bounds import StateBounds, require_finite
+from odefit.methods.running.control import Control, Progress, interruptible
+from odefit.methods.running.start_checkpoint import opened
 from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.local_search import LocalSearch, as_start
 from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.methods.solvers.solver import Answer, Outcome, make_answer
-from odefit.methods.start_checkpoint import opened
-from odefit.problem.errors import InputError, counted
-from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
-from odefit.simulation.making_engines import EngineName
+from odefit.simulation.engines.making_engines import EngineName
 
 LOCAL_SHARE = 0.4
 """Share of the time that the local search before everything else may take."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Literal
 
+from odefit.common.errors import InputError
+from odefit.expressions.grammar import named
 from odefit.methods.outer_approximation.univariate import FUNCTIONS, Univariate, power
-from odefit.problem.errors import InputError
-from odefit.problem.grammar import named
 
 MAX_EXPANDED = 9
 """Products of sums are multiplied out, since their terms occur elsewhere, up to so many terms."""

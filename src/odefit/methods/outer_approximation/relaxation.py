@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
-from odefit.enclosure.rounding import UNIT_ROUNDOFF, round_down, round_up
+from odefit.common.arrays import Array, BoolArray
+from odefit.enclosure.arithmetic.rounding import UNIT_ROUNDOFF, round_down, round_up
 from odefit.methods.outer_approximation.linear_programs import Polyhedron
 from odefit.methods.outer_approximation.standard_form import COEFFICIENT_ERROR, StandardForm
 from odefit.methods.outer_approximation.supporting_lines import supporting_lines
-from odefit.problem.arrays import Array, BoolArray
 
 CONTACT_DISTANCE = 1e-7
 """Least distance of two hyper-planes' contact points, relative to the residual's range."""

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from odefit.common.errors import InputError
 from odefit.discretisation.discretisation import Discretisation
-from odefit.methods.checkpoint import Checkpoint
 from odefit.methods.outer_approximation.algorithm import Search
 from odefit.methods.outer_approximation.master_problem import Partition
 from odefit.methods.outer_approximation.relaxation import StrengtheningCut
+from odefit.methods.running.checkpoint import Checkpoint
+from odefit.methods.running.start_checkpoint import natural, numbers, step_from_json, step_to_json
 from odefit.methods.solvers.answer_checkpoint import answer_from_json, answer_to_json
-from odefit.methods.start_checkpoint import natural, numbers, step_from_json, step_to_json
-from odefit.problem.errors import InputError
 
 STATE = "state"
 """The key of the only record."""

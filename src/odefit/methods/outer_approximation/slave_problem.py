@@ -7,15 +7,15 @@ import time
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
-from odefit.methods.control import Control
+from odefit.methods.running.control import Control
 from odefit.methods.solvers.local_process import solve_locally
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.reduced_space import ReducedSpace
 from odefit.methods.solvers.solver import LEAST_SECONDS, Answer, Limits, make_answer
-from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
 
 SECOND_SOLVER_SHARE = 0.05

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.common.errors import InputError
 from odefit.discretisation.assembly import Assembly, assemble
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
-from odefit.enclosure.rounding import UNIT_ROUNDOFF
+from odefit.enclosure.arithmetic.rounding import UNIT_ROUNDOFF
 from odefit.methods.outer_approximation.reformulation import (
     Affine,
     AffineAlgebra,
@@ -19,8 +21,6 @@ from odefit.methods.outer_approximation.reformulation import (
     Reformulation,
     UnivariateTerm,
 )
-from odefit.problem.arrays import Array, BoolArray, IntArray
-from odefit.problem.errors import InputError
 
 Bounds = tuple[Array, Array]
 """Lower and upper bounds of all variables, each of shape (n,)."""

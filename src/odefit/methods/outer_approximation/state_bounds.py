@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.discretisation.discretisation import Discretisation
 from odefit.methods.bounded_problem import MIN_POSITIVE_SHARE, PROPOSAL_FACTOR, GivenBounds
 from odefit.methods.domains import Domains
 from odefit.methods.outer_approximation.nonnegative_states import EquationBounds
 from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm
-from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition, Series
-from odefit.problem.errors import InputError
 from odefit.problem.noise import Noise
-from odefit.problem.state_guesses import data_size
+from odefit.problem.variants.state_guesses import data_size
 
 WIDENING = 0.2
 """Part of a discretised state's range by which bounds that it contradicts are moved beyond it."""

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from odefit.common.arrays import BoolArray
 from odefit.methods.outer_approximation.master_problem import Partition, master_problem
 from odefit.methods.outer_approximation.mixed_integer import SolverProcess
 from odefit.methods.outer_approximation.relaxation import HyperPlanes, StrengtheningCut
 from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm
-from odefit.problem.arrays import BoolArray
 
 
 def strengthening_cuts(

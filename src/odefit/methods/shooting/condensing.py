@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from odefit.problem.arrays import Array, IntArray
+from odefit.common.arrays import Array, IntArray
 
 
 @dataclass(frozen=True, eq=False)

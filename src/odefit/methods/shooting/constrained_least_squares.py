@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 
 EQUATION_RANK = 1e-11
 """Singular values of the equations that count as zero, relative to the largest."""

@@ -9,12 +9,12 @@ from typing import Literal
 
 import numpy as np
 
+from odefit.common.errors import InputError, did_you_mean
+from odefit.expressions.algebras import DUAL, Dual
+from odefit.expressions.expressions import Expression, ExpressionError, parse
 from odefit.methods.shooting.linear_problem import LinearisedConstraints
 from odefit.methods.shooting.shooting_problem import Linearisation, ShootingProblem
-from odefit.problem.algebras import DUAL, Dual
 from odefit.problem.binding import scalar_value
-from odefit.problem.errors import InputError, did_you_mean
-from odefit.problem.expressions import Expression, ExpressionError, parse
 from odefit.problem.problem import Problem
 
 _AT = re.compile(r"([A-Za-z_]\w*)\s*@\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.methods.shooting.linear_problem import LinearisedConstraints, LinearProblem
 from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
-from odefit.problem.arrays import Array
 from odefit.simulation import Failure
 
 MIN_DAMPING = 1e-4

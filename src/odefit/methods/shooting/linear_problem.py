@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.methods.shooting.condensing import CondensedProblem, CondensedRightHandSides
 from odefit.methods.shooting.constrained_least_squares import (
     FEASIBILITY,
@@ -14,7 +15,6 @@ from odefit.methods.shooting.constrained_least_squares import (
     active_set,
 )
 from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
-from odefit.problem.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

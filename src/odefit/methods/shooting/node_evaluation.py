@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.methods.shooting.constraints import (
     Constraint,
     ParsedConstraint,
@@ -18,9 +19,8 @@ from odefit.methods.shooting.constraints import (
 from odefit.methods.shooting.linear_problem import LinearisedConstraints, LinearProblem
 from odefit.methods.shooting.node_placing import node_sizes
 from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
-from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
-from odefit.problem.start_ranges import ranges
+from odefit.problem.variants.start_ranges import ranges
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.nodes import Nodes, node_names
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, solveh_banded
 
+from odefit.common.arrays import Array, BoolArray
 from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
-from odefit.problem.arrays import Array, BoolArray
 from odefit.simulation import Failure
 
 WEIGHTS_HELD = (1e-2, 1e-1, 1.0)

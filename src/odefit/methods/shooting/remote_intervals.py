@@ -8,13 +8,13 @@ from concurrent.futures import Executor
 
 import numpy as np
 
-from odefit.methods.executors.batch import remembered
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
+from odefit.methods.running.executors.batch import remembered
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engine_choice import EngineChoice
-from odefit.simulation.intervals import IntervalMap
+from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.nodes import node_names
-from odefit.simulation.trajectory import Trajectory
+from odefit.simulation.trajectories.intervals import IntervalMap
+from odefit.simulation.trajectories.trajectory import Trajectory
 
 CHUNKS = 16
 """Number of tasks that the intervals of a condition are divided into."""

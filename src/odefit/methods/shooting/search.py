@@ -11,10 +11,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from odefit.methods.control import Control, Progress
-from odefit.methods.cost_tolerance import CostTolerance
+from odefit.common.arrays import Array
 from odefit.methods.estimate import NodeEvaluator, Start, Status
+from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.rescue import rescued, stopped
+from odefit.methods.running.control import Control, Progress
 from odefit.methods.shooting.constraints import (
     Constraint,
     ParsedConstraint,
@@ -34,13 +35,12 @@ from odefit.methods.shooting.node_placing import GivenNodes, place_nodes
 from odefit.methods.shooting.relaxation import relax
 from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
 from odefit.methods.single_shooting import START_SEARCH
-from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
-from odefit.problem.state_guesses import states_from_data
-from odefit.problem.thinning import with_values_by_variation
+from odefit.problem.variants.state_guesses import states_from_data
+from odefit.problem.variants.thinning import with_values_by_variation
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engines import IMPLICIT_TOLERANCE
-from odefit.simulation.making_engines import EngineName
+from odefit.simulation.engines.engines import IMPLICIT_TOLERANCE
+from odefit.simulation.engines.making_engines import EngineName
 from odefit.simulation.nodes import Nodes, node_names
 
 States = Literal["relaxed", "data", "simulation"]

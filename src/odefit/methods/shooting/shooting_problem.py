@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.methods.scaling import Scaling
+from odefit.common.arrays import Array
+from odefit.methods.local.scaling import Scaling
 from odefit.methods.shooting.condensing import Chains
 from odefit.methods.shooting.remote_intervals import RemoteIntervals
-from odefit.problem.arrays import Array
 from odefit.problem.noise import Noise
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
-from odefit.simulation.intervals import IntervalMap, IntervalSolution
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.nodes import Nodes, node_names
+from odefit.simulation.trajectories.intervals import IntervalMap, IntervalSolution
 
 
 @dataclass(frozen=True, eq=False)

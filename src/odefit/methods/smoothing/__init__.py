@@ -14,7 +14,7 @@ from odefit.methods.smoothing.gaussian_process import GaussianProcess
 from odefit.methods.smoothing.local_polynomial import LocalPolynomial
 from odefit.methods.smoothing.noise import noise_level
 from odefit.methods.smoothing.smoother import Interpolant, Smoother
-from odefit.methods.smoothing.smoothing_spline import SmoothingSpline, SplineByNoise
+from odefit.methods.smoothing.splines.smoothing_spline import SmoothingSpline, SplineByNoise
 
 __all__ = [
     "AAA",

@@ -8,14 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.option_checks import number
 from odefit.methods.smoothing.aaa_iteration import iterate
 from odefit.methods.smoothing.barycentric import Rational
 from odefit.methods.smoothing.floater_hormann import interpolate
 from odefit.methods.smoothing.information_criteria import aicc
 from odefit.methods.smoothing.noise import noise_level
 from odefit.methods.smoothing.smoother import EPS, Interpolant, NormalisedSeries, SeriesSmoother
-from odefit.problem.arrays import Array
-from odefit.problem.option_checks import number
 
 FOLDS = 5
 """The number of refits from which the error is estimated, each without every fifth point."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from odefit.common.arrays import Array, BoolArray
 from odefit.methods.smoothing.barycentric import Rational
 from odefit.methods.smoothing.information_criteria import aicc
 from odefit.methods.smoothing.smoother import EPS
-from odefit.problem.arrays import Array, BoolArray
 
 MAX_SUPPORT_POINTS = 40
 """The largest number of support points: with m of them, an iteration costs a singular value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigvals
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 
 
 def quotient(numerator: Array, denominator: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import gammaln
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 
 
 class Basis(Protocol):

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.methods.smoothing.basis import Basis
 from odefit.methods.smoothing.expansion import Expansion, average, posterior_weights
-from odefit.problem.arrays import Array
 
 VARIANCE_RATIOS = np.geomspace(1e-17, 1e2, 58) ** 2
 """Candidates for the noise variance over the prior variance, from rounding to noise alone."""

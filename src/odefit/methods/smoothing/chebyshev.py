@@ -8,12 +8,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
+from odefit.common.option_checks import whole
 from odefit.methods.smoothing.basis import ChebyshevBasis
 from odefit.methods.smoothing.information_criteria import aicc, bic
 from odefit.methods.smoothing.smoother import Interpolant, NormalisedSeries, SeriesSmoother
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
-from odefit.problem.option_checks import whole
 
 MAX_DEGREE = 60
 """The highest degree that the criterion may choose."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.methods.smoothing.basis import Basis
-from odefit.problem.arrays import Array
 
 NEGLIGIBLE_WEIGHT = 1e-4
 """The posterior weight of a hyperparameter's value below which it is left out of the average."""

@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from odefit.common.arrays import Array
+from odefit.common.option_checks import whole
 from odefit.methods.smoothing.barycentric import Rational, quotient
 from odefit.methods.smoothing.noise import noise_level
 from odefit.methods.smoothing.smoother import Interpolant, NormalisedSeries, SeriesSmoother
-from odefit.problem.arrays import Array
-from odefit.problem.option_checks import whole
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.option_checks import number, whole
 from odefit.methods.smoothing.basis import FourierBasis
 from odefit.methods.smoothing.bayesian_regression import PriorFamily, regress
 from odefit.methods.smoothing.smoother import Interpolant, NormalisedSeries, SeriesSmoother
-from odefit.problem.arrays import Array
-from odefit.problem.option_checks import number, whole
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import gammaln
 
+from odefit.common.arrays import Array
 from odefit.methods.smoothing.basis import ChebyshevBasis
 from odefit.methods.smoothing.bayesian_regression import PriorFamily, regress
 from odefit.methods.smoothing.noise import noise_level
 from odefit.methods.smoothing.smoother import EPS, Interpolant, NormalisedSeries, SeriesSmoother
-from odefit.problem.arrays import Array
 
 FIRST_SIZE = 40
 """The first number of Chebyshev polynomials, which is doubled while the prior is not negligible at

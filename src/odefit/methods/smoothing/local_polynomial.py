@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
+from odefit.common.option_checks import number, whole
 from odefit.methods.smoothing.smoother import EPS, Interpolant, NormalisedSeries, SeriesSmoother
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
-from odefit.problem.option_checks import number, whole
 
 CHUNK = 100
 """The number of times at which polynomials are fitted together, which bounds the memory needed."""

@@ -8,8 +8,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 
 EPS = float(np.finfo(float).eps)
 """The relative rounding error of floating-point numbers."""

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.discretisation.assembly import Assembly, assemble
 from odefit.discretisation.instance import Instance
-from odefit.methods.process import ONE_THREAD, OUTPUT_TAIL, exit_reason
+from odefit.methods.running.process import ONE_THREAD, OUTPUT_TAIL, exit_reason
 from odefit.methods.solvers.nl import PyomoAlgebra, read_sol, write_nl
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
 
 GRACE_PERIOD = 10.0
 """Seconds past the time limit after which a solver is ended from outside."""

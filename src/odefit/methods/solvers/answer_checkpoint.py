@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from odefit.methods.running.start_checkpoint import numbers
 from odefit.methods.solvers.solver import Answer, Outcome
-from odefit.methods.start_checkpoint import numbers
 
 
 def answer_to_json(answer: Answer) -> dict[str, Any]:

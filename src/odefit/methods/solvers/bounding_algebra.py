@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from odefit.problem.errors import InputError
-from odefit.problem.grammar import named
+from odefit.common.errors import InputError
+from odefit.expressions.grammar import named
 
 
 class BoundingAlgebra(ABC):

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
+from odefit.common.arrays import Array
 from odefit.discretisation.instance import Instance
-from odefit.methods.process import Child, Message, Send
+from odefit.methods.running.process import Child, Message, Send
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, Report, Solver, make_answer
-from odefit.problem.arrays import Array
 
 START_UP_SECONDS = 120.0
 """Seconds that the process has to import what it needs and to discretise the problem."""

@@ -6,7 +6,7 @@ a second: here a process is started once and told of a discretised problem once.
 thread or the process that uses it, and where it is not used for a while.
 
 In a worker process the solver runs directly: a crash there costs the worker, of which
-:mod:`odefit.methods.executors.dispatch` makes a start that has failed.
+:mod:`odefit.methods.running.executors.dispatch` makes a start that has failed.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Literal
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Formulation
 from odefit.discretisation.instance import Instance
-from odefit.methods.executors.batch import in_worker
-from odefit.methods.process import Child, Line
-from odefit.methods.process_platform import CAN_START
-from odefit.methods.run_log import LOGGER
+from odefit.methods.running.executors.batch import in_worker
+from odefit.methods.running.process import Child, Line
+from odefit.methods.running.process_platform import CAN_START
+from odefit.methods.running.run_log import LOGGER
 from odefit.methods.solvers.isolation import START_UP_SECONDS, ReportingSolver
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, Solver, make_answer
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
 
 GRACE_SECONDS = 2.0
 """Seconds past its time limit, or after it was asked to stop, that a solver has to answer."""

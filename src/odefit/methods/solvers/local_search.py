@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline, Formulation
 from odefit.discretisation.initial_guess import StateGuess, guess_from_data, guess_states
@@ -23,20 +24,19 @@ from odefit.discretisation.refinement import (
 )
 from odefit.discretisation.scales import data_variation
 from odefit.discretisation.schemes import Scheme
-from odefit.methods.control import Control
-from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Agreement, Start, Status
+from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.rescue import rescued
+from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import START_SEARCH
 from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.local_process import solve_locally
 from odefit.methods.solvers.nlpsol import WARM_START_IPOPT, Ipopt
 from odefit.methods.solvers.solver import Answer, Limits, Solver
 from odefit.methods.starts import guess
-from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
-from odefit.simulation.making_engines import EngineName
-from odefit.simulation.normal_approximation import normal_approximation
+from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.residuals.normal_approximation import normal_approximation
 
 COARSE_MESH_RATIO = 1.05
 """Objective on the integrated trajectories over that of the discretised problem from which the

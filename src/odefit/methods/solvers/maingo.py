@@ -17,16 +17,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from odefit.common.arrays import Array, IntArray
+from odefit.common.errors import InputError
 from odefit.discretisation.assembly import Assembly, assemble
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.scales import data_variation
+from odefit.expressions.algebras import NUMPY
 from odefit.methods.solvers.bounding_algebra import BoundingAlgebra
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
-from odefit.problem.algebras import NUMPY
-from odefit.problem.arrays import Array, IntArray
-from odefit.problem.errors import InputError
 
 OUTCOMES = {
     "GLOBALLY_OPTIMAL": Outcome.SOLVED,

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.discretisation.assembly import Assembly
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
-from odefit.problem.grammar import named
+from odefit.expressions.grammar import named
 
 SMOOTH_FUNCTIONS = frozenset("exp log log10 sqrt sin cos tan asin acos atan sinh cosh tanh".split())
 """Functions that the ``.nl`` format knows and that have no corners."""

@@ -16,12 +16,12 @@ from typing import Any, Literal
 import casadi as ca
 import numpy as np
 
+from odefit.common.errors import InputError
 from odefit.discretisation.instance import Instance
 from odefit.methods.solvers.isolation import Progress
 from odefit.methods.solvers.nonlinear_program import NonlinearProgram, nonlinear_program
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
-from odefit.problem.errors import InputError
-from odefit.simulation.casadi_engine import OUTPUT_LOCK
+from odefit.simulation.engines.casadi_engine import OUTPUT_LOCK
 
 OUTCOMES = {
     "Solve_Succeeded": Outcome.SOLVED,

@@ -14,13 +14,13 @@ import casadi as ca
 import numpy as np
 from scipy.sparse import coo_array, csc_array, csr_array
 
+from odefit.common.arrays import Array, IntArray
 from odefit.discretisation.assembly import Assembly, assemble
 from odefit.discretisation.blocks import Block
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Formulation
 from odefit.discretisation.scales import Scales
-from odefit.problem.arrays import Array, IntArray
-from odefit.simulation.casadi_algebra import CasadiAlgebra, symbols_of
+from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, symbols_of
 
 
 @dataclass(frozen=True, eq=False)

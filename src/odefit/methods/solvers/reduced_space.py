@@ -16,17 +16,17 @@ import numpy as np
 from scipy.sparse import csc_array
 from scipy.sparse.linalg import SuperLU, splu
 
+from odefit.common.arrays import Array, IntArray
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.initial_guess import guess_states
 from odefit.discretisation.instance import Instance
-from odefit.methods.scaling import Scaling
+from odefit.methods.local.scaling import Scaling
+from odefit.methods.local.trust_region import Tolerances, minimise
 from odefit.methods.solvers.nonlinear_program import NonlinearProgram, nonlinear_program
 from odefit.methods.solvers.solver import Answer, Outcome, make_answer
-from odefit.methods.trust_region import Tolerances, minimise
-from odefit.problem.arrays import Array, IntArray
 from odefit.simulation import Evaluation, ForwardMap
-from odefit.simulation.trajectory import Trajectory
+from odefit.simulation.trajectories.trajectory import Trajectory
 
 MAX_NEWTON_STEPS = 25
 """Largest number of steps of Newton's method."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from odefit.common.errors import InputError, one_of
 from odefit.methods.solvers.ampl import KNOWN_EXECUTABLES, AmplSolver
 from odefit.methods.solvers.maingo import Maingo
 from odefit.methods.solvers.nlpsol import Bonmin, Ipopt, Uno
 from odefit.methods.solvers.scip import Scip
 from odefit.methods.solvers.solver import Solver
-from odefit.problem.errors import InputError, one_of
 
 SHIPPED: Mapping[str, Callable[[], Solver]] = {
     "ipopt": Ipopt,

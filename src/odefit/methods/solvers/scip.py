@@ -16,14 +16,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.discretisation.assembly import assemble
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.scales import data_variation
 from odefit.methods.solvers.bounding_algebra import BoundingAlgebra
 from odefit.methods.solvers.isolation import Progress
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
-from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
 
 OUTCOMES = {
     "optimal": Outcome.SOLVED,

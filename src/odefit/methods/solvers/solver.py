@@ -10,11 +10,11 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.scales import Scales, row_sizes
-from odefit.methods.control import Control
-from odefit.problem.arrays import Array
+from odefit.methods.running.control import Control
 
 FEASIBILITY_TOLERANCE = 1e-5
 """Constraint violation, relative to the size of the variable, that counts as none."""

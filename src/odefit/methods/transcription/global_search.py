@@ -10,8 +10,8 @@ import numpy as np
 
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.scales import data_variation
-from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Certificate, Estimate, Status
+from odefit.methods.running.control import Control, Progress, interruptible
 from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.isolation import solve_isolated
 from odefit.methods.solvers.local_search import LocalSearch, as_start

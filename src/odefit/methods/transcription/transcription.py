@@ -11,14 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from odefit.common.errors import InputError
+from odefit.common.option_checks import number, whole
 from odefit.discretisation.formulations import Baseline, Formulation
 from odefit.discretisation.initial_guess import StateGuess
 from odefit.discretisation.mesh import Mesh, as_mesh
 from odefit.discretisation.refinement import AdaptiveMesh
 from odefit.discretisation.schemes import Scheme, as_scheme
-from odefit.methods.control import Control, interruptible
 from odefit.methods.estimate import Estimate
 from odefit.methods.multi_start import MultiStart
+from odefit.methods.running.control import Control, interruptible
 from odefit.methods.solvers.local_process import start_early
 from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.nlpsol import Ipopt
@@ -26,11 +28,9 @@ from odefit.methods.solvers.registry import solver
 from odefit.methods.solvers.solver import Solver
 from odefit.methods.starts import chosen
 from odefit.methods.transcription.global_search import GlobalSearch
-from odefit.problem.errors import InputError
-from odefit.problem.features import refuse_integrated_features
-from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
-from odefit.simulation.making_engines import EngineName
+from odefit.problem.variants.features import refuse_integrated_features
+from odefit.simulation.engines.making_engines import EngineName
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odefit.problem.algebras import NUMPY
-from odefit.problem.errors import shown
-from odefit.problem.expressions import ExpressionError, parse
-from odefit.problem.grammar import MAX_LENGTH, MAX_NESTING
+from odefit.common.errors import shown
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import ExpressionError, parse
+from odefit.expressions.grammar import MAX_LENGTH, MAX_NESTING
 
 INDICES = ("i", "j")
 """What the indices of the elements of an array's equation are called."""

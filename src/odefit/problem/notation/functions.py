@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from odefit.problem.derived_functions import DerivedFunction
-from odefit.problem.errors import shown
-from odefit.problem.expressions import ExpressionError
-from odefit.problem.grammar import FUNCTIONS, NAME_PATTERN, RESERVED, Instruction, tokens_of
-from odefit.problem.issues import Issues
+from odefit.common.errors import shown
+from odefit.expressions.derived_functions import DerivedFunction
+from odefit.expressions.expressions import ExpressionError
+from odefit.expressions.grammar import FUNCTIONS, NAME_PATTERN, RESERVED, Instruction, tokens_of
+from odefit.expressions.parser import Parser
+from odefit.expressions.postfix import TIME
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.notation.arrays import number_text
-from odefit.problem.parser import Parser
-from odefit.problem.postfix import TIME
 
 _HEAD = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*\(([^()]*)\)\s*\Z")
 

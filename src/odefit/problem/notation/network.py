@@ -9,11 +9,11 @@ from math import gcd, lcm
 from operator import neg
 from typing import Any, NamedTuple
 
-from odefit.problem.errors import one_of, shown
-from odefit.problem.exact_linear_algebra import null_space
-from odefit.problem.expressions import ExpressionError, parse
-from odefit.problem.formulas import Part, name, number
-from odefit.problem.issues import Issues
+from odefit.common.errors import one_of, shown
+from odefit.common.exact_linear_algebra import null_space
+from odefit.expressions.expressions import ExpressionError, parse
+from odefit.expressions.formulas import Part, name, number
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.notation.arrays import Arrays, number_text
 from odefit.problem.notation.rate_laws import rates_of
 from odefit.problem.notation.reactions import ZERO, Reaction

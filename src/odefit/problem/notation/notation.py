@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from odefit.problem.derived_functions import DerivedFunction
-from odefit.problem.errors import shown
+from odefit.common.errors import shown
+from odefit.expressions.derived_functions import DerivedFunction
+from odefit.expressions.expressions import ExpressionError
+from odefit.expressions.formulas import text_of
+from odefit.expressions.grammar import tokens_of
+from odefit.expressions.parser import Parser
+from odefit.expressions.postfix import Expression
 from odefit.problem.experiment import Event, Experiment
-from odefit.problem.expressions import ExpressionError
-from odefit.problem.formulas import text_of
-from odefit.problem.grammar import tokens_of
-from odefit.problem.issues import Issues
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.noise import Noise
 from odefit.problem.notation.arrays import Arrays, whole_numbers
 from odefit.problem.notation.functions import own_functions
-from odefit.problem.parser import Parser
-from odefit.problem.postfix import Expression
 
 NO_INDICES: Mapping[str, int] = {}
 

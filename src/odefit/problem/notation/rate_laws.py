@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from odefit.problem.errors import shown
-from odefit.problem.expressions import ExpressionError
+from odefit.common.errors import shown
+from odefit.expressions.expressions import ExpressionError
 from odefit.problem.notation.arrays import split_arguments
 from odefit.problem.notation.reactions import FORM, Reaction
 

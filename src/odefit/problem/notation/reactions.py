@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from odefit.problem.errors import one_of, shown
-from odefit.problem.expressions import NAME_PATTERN, TIME, ExpressionError
-from odefit.problem.grammar import MAX_LENGTH, RESERVED
-from odefit.problem.issues import Issues
+from odefit.common.errors import one_of, shown
+from odefit.expressions.expressions import NAME_PATTERN, TIME, ExpressionError
+from odefit.expressions.grammar import MAX_LENGTH, RESERVED
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.notation.arrays import Arrays, number_text, split_arguments
 
 KEYS = ("equation", "rate")

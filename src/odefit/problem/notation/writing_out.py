@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from odefit.problem.errors import shown
-from odefit.problem.expressions import Expression, ExpressionError, as_expression
-from odefit.problem.formulas import Part, number
-from odefit.problem.issues import Issues
+from odefit.common.errors import shown
+from odefit.expressions.expressions import Expression, ExpressionError, as_expression
+from odefit.expressions.formulas import Part, number
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.notation.arrays import Arrays, number_text, whole_numbers
 from odefit.problem.notation.network import network_of, read_compartments
 from odefit.problem.notation.notation import Notation, notation_of

@@ -7,10 +7,10 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from odefit.problem.errors import InputError
-from odefit.problem.file_access import read_text
-from odefit.problem.issues import Issues
-from odefit.problem.packages import require
+from odefit.common.errors import InputError
+from odefit.common.packages import require
+from odefit.problem.inputs.file_access import read_text
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.sbml.sbml_model import SbmlModel
 from odefit.problem.sbml.sbml_reading import read_sbml
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from odefit.problem.errors import InputError, did_you_mean, shown
-from odefit.problem.file_access import read_text
-from odefit.problem.issues import Issues
-from odefit.problem.packages import require
+from odefit.common.errors import InputError, did_you_mean, shown
+from odefit.common.packages import require
+from odefit.problem.inputs.file_access import read_text
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.sbml.sbml_packages import PackageUse
 
 MAX_DEPTH = 1500

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from odefit.problem.errors import did_you_mean, shown
-from odefit.problem.expressions import ExpressionError
+from odefit.common.errors import did_you_mean, shown
+from odefit.expressions.expressions import ExpressionError
 from odefit.problem.sbml.cancelling import without_factor
 from odefit.problem.sbml.math_trees import RATE_PREFIX
 from odefit.problem.sbml.substitution import expanded, names_in, replaced_in

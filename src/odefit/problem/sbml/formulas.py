@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from odefit.problem.expressions import MAX_LENGTH, MAX_NESTING, TIME, ExpressionError
+from odefit.expressions.expressions import MAX_LENGTH, MAX_NESTING, TIME, ExpressionError
 from odefit.problem.sbml.functions import applied, is_function
 from odefit.problem.sbml.substitution import as_term
 from odefit.problem.sbml.terms import (

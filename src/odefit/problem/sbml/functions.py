@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 
-from odefit.problem.expressions import ExpressionError, parse
+from odefit.expressions.expressions import ExpressionError, parse
 from odefit.problem.sbml.terms import (
     FALSE,
     ONE,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from odefit.problem.expressions import MAX_NESTING, TIME, ExpressionError
-from odefit.problem.packages import require
+from odefit.common.packages import require
+from odefit.expressions.expressions import MAX_NESTING, TIME, ExpressionError
 from odefit.problem.sbml.functions import applied
 from odefit.problem.sbml.terms import ATOM, FALSE, TRUE, Term, number, numeric
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from odefit.problem.errors import InputError, did_you_mean
-from odefit.problem.expressions import ExpressionError
+from odefit.common.errors import InputError, did_you_mean
+from odefit.expressions.expressions import ExpressionError
 from odefit.problem.sbml.substitution import as_term, expanded, substituted
 from odefit.problem.sbml.terms import Term
 from odefit.problem.sbml.triggers import SbmlEvent

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from odefit.problem.errors import shown
+from odefit.common.errors import shown
 
 _PACKAGE = re.compile(r"sbml\.org/sbml/level\d+/version\d+/(\w+)/version\d+")
 

@@ -6,9 +6,9 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from odefit.problem.errors import InputError
-from odefit.problem.expressions import TIME, ExpressionError
-from odefit.problem.issues import Issues
+from odefit.common.errors import InputError
+from odefit.expressions.expressions import TIME, ExpressionError
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.sbml.document import open_model, promote_local_parameters
 from odefit.problem.sbml.equations import (
     Equations,

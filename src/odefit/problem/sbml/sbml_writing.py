@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from odefit.problem.errors import InputError
-from odefit.problem.packages import require
+from odefit.common.errors import InputError
+from odefit.common.packages import require
 
 
 @dataclass(frozen=True)

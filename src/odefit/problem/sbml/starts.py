@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from odefit.problem.errors import did_you_mean
-from odefit.problem.expressions import TIME
+from odefit.common.errors import did_you_mean
+from odefit.expressions.expressions import TIME
 from odefit.problem.sbml.equations import Equations
 from odefit.problem.sbml.substitution import replaced_in
 from odefit.problem.sbml.symbols import Symbol, Symbols, place_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from odefit.problem.expressions import MAX_LENGTH, ExpressionError
+from odefit.expressions.expressions import MAX_LENGTH, ExpressionError
 from odefit.problem.sbml.terms import ATOM, EITHER, POWER, PRODUCT, SIGN, SUM, Term
 
 _NAME = re.compile(r"(?<![A-Za-z0-9_.])[A-Za-z_][A-Za-z0-9_]*")

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from odefit.problem.errors import did_you_mean, shown
-from odefit.problem.expressions import TIME, ExpressionError
-from odefit.problem.grammar import RESERVED
-from odefit.problem.issues import Issues
+from odefit.common.errors import did_you_mean, shown
+from odefit.expressions.expressions import TIME, ExpressionError
+from odefit.expressions.grammar import RESERVED
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.sbml.math_trees import FunctionDefinition, Translator
 from odefit.problem.sbml.terms import Term
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from odefit.problem.expressions import FUNCTIONS, MAX_LENGTH, ExpressionError
+from odefit.expressions.expressions import FUNCTIONS, MAX_LENGTH, ExpressionError
 
 EITHER, BOTH, COMPARISON, SUM, PRODUCT, SIGN, POWER, ATOM = range(8)
 """How tightly the outermost operator of a text binds its parts, the loosest first."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from odefit.problem.errors import did_you_mean
-from odefit.problem.expressions import ExpressionError
+from odefit.common.errors import did_you_mean
+from odefit.expressions.expressions import ExpressionError
 from odefit.problem.sbml.equations import Equations, changing_species
 from odefit.problem.sbml.substitution import replaced_in
 from odefit.problem.sbml.symbols import Symbol, Symbols, place_of

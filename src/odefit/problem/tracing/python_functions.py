@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from odefit.problem.algebras import NUMPY
-from odefit.problem.errors import InputError, did_you_mean, shown
-from odefit.problem.expressions import Expression
-from odefit.problem.formulas import name as part_of_name
-from odefit.problem.postfix import TIME
+from odefit.common.errors import InputError, did_you_mean, shown
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import Expression
+from odefit.expressions.formulas import name as part_of_name
+from odefit.expressions.postfix import TIME
 from odefit.problem.tracing.traced import (
     OWN_FILES,
     Traced,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from odefit.problem.errors import InputError, shown
-from odefit.problem.expressions import NAME_PATTERN, Expression
-from odefit.problem.formulas import PARTS, Part, call, name, number
-from odefit.problem.grammar import PIECEWISE
-from odefit.problem.postfix import TIME
+from odefit.common.errors import InputError, shown
+from odefit.expressions.expressions import NAME_PATTERN, Expression
+from odefit.expressions.formulas import PARTS, Part, call, name, number
+from odefit.expressions.grammar import PIECEWISE
+from odefit.expressions.postfix import TIME
 
 _FUNCTIONS = {
     **{n: n for n in "exp log sin cos tan asin acos atan sinh cosh tanh".split()},

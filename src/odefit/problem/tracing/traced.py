@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from odefit.problem.errors import InputError
-from odefit.problem.formulas import PARTS, Part, call, number
-from odefit.problem.grammar import MAX_LENGTH, MAX_PIECES, PIECEWISE
+from odefit.common.errors import InputError
+from odefit.expressions.formulas import PARTS, Part, call, number
+from odefit.expressions.grammar import MAX_LENGTH, MAX_PIECES, PIECEWISE
 
 OWN_FILES = (str(Path(__file__).parent), str(Path(np.__file__).parent))
 """Folders of this package and of NumPy: no place in them is one in a user's function."""

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from odefit.common.arrays import Array
 from odefit.methods.estimate import BoundStep
-from odefit.problem.arrays import Array
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.result_data import ResultData

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.text import Text
 
-from odefit.problem.errors import InputError
+from odefit.common.errors import InputError
 from odefit.reporting.figures import style
 
 Width: TypeAlias = Literal["single", "double"] | str | float

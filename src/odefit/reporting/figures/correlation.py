@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.result_data import ResultData

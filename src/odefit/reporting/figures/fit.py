@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odefit.assessment.prediction import Band
-from odefit.problem.arrays import Array
-from odefit.problem.option_checks import check_level
+from odefit.common.arrays import Array
+from odefit.common.option_checks import check_level
 from odefit.reporting.curves import Curve, fit_curves
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from scipy.interpolate import CubicHermiteSpline
 
 from odefit.assessment.profiles import Profile, ProfilesData
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
 

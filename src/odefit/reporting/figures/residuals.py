@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 from odefit.reporting.curves import place_of_infinity, placed
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas

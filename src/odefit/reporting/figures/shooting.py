@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.problem.condition import Condition
-from odefit.problem.errors import InputError
 from odefit.reporting.curves import Curve, ends, spreads_over_decades, standard_deviations
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import Canvas, Width

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axis import Axis
 from matplotlib.ticker import Formatter, Locator, MaxNLocator, NullFormatter, ScalarFormatter
 
-from odefit.problem.arrays import Array
+from odefit.common.arrays import Array
 
 FEWEST_TICKS = 3
 """The number of labels that an axis has at least, if there is room for them."""

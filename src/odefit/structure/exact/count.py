@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.structure.deadline import Deadline, UnfinishedError
-from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.exact.elimination import without_linear
 from odefit.structure.exact.f4 import groebner_basis
 from odefit.structure.exact.monomials import Packing
@@ -32,9 +30,11 @@ from odefit.structure.exact.polynomials import (
 from odefit.structure.exact.quotient import NotZeroDimensionalError, Quotient
 from odefit.structure.exact.symbolic_series import SymbolicSeries, Variables
 from odefit.structure.exact.univariate import distinct_roots
-from odefit.structure.modular_points import ModularExpansionPoint, modular_point
-from odefit.structure.number_fields import PRIME, Residues
-from odefit.structure.square import Row, SquareSystem
+from odefit.structure.homotopy.square import Row, SquareSystem
+from odefit.structure.series.deadline import Deadline, UnfinishedError
+from odefit.structure.series.differentiated_system import DifferentiatedSystem
+from odefit.structure.series.modular_points import ModularExpansionPoint, modular_point
+from odefit.structure.series.number_fields import PRIME, Residues
 
 MAX_POINTS = 5
 """Largest number of random points that are tried until nothing is divided by zero."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from odefit.structure.deadline import PER_TERM, Deadline
 from odefit.structure.exact.polynomials import (
     Polynomial,
     add,
@@ -15,7 +14,8 @@ from odefit.structure.exact.polynomials import (
     variable,
     variables,
 )
-from odefit.structure.number_fields import PRIME
+from odefit.structure.series.deadline import PER_TERM, Deadline
+from odefit.structure.series.number_fields import PRIME
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.structure.deadline import PER_TERM, Deadline
 from odefit.structure.exact.matrices import SparseRow, echelon, reduced_by
 from odefit.structure.exact.monomials import Packing
-from odefit.structure.number_fields import PRIME, Residues
+from odefit.structure.series.deadline import PER_TERM, Deadline
+from odefit.structure.series.number_fields import PRIME, Residues
 
 Terms = Mapping[int, int]
 """A polynomial: its coefficients by packed monomials."""
@@ -77,7 +77,7 @@ def groebner_basis(
     Parameters
     ----------
     polynomials
-        Generators of the ideal, modulo :data:`~odefit.structure.series.PRIME`.
+        Generators of the ideal, modulo :data:`~odefit.structure.series.series.PRIME`.
     packing
         How monomials are packed, which says how they are ordered.
     deadline

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from odefit.problem.arrays import IntArray
-from odefit.structure.deadline import PER_CALL, Deadline, UnfinishedError
-from odefit.structure.number_fields import PRIME, Residues
+from odefit.common.arrays import IntArray
+from odefit.structure.series.deadline import PER_CALL, Deadline, UnfinishedError
+from odefit.structure.series.number_fields import PRIME, Residues
 
 SparseRow = tuple[IntArray, Residues]
 """Columns, and the residues there."""

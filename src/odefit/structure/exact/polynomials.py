@@ -1,4 +1,4 @@
-"""Sparse polynomials modulo the prime of :mod:`odefit.structure.series`.
+"""Sparse polynomials modulo the prime of :mod:`odefit.structure.series.series`.
 
 A monomial is the sorted tuple of its pairs (variable, exponent), so that variables can be added
 at any time; a polynomial maps monomials to residues that are not zero.
@@ -6,7 +6,7 @@ at any time; a polynomial maps monomials to residues that are not zero.
 
 from __future__ import annotations
 
-from odefit.structure.number_fields import PRIME
+from odefit.structure.series.number_fields import PRIME
 
 Monomial = tuple[tuple[int, int], ...]
 """The sorted pairs (variable, exponent) of a monomial."""

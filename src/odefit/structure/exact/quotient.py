@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from odefit.structure.deadline import PER_CALL, Deadline, UnfinishedError
-from odefit.structure.echelon import Echelon
 from odefit.structure.exact.f4 import PER_COMPARISON, Element
 from odefit.structure.exact.monomials import Packing
-from odefit.structure.number_fields import PRIME, Residues
+from odefit.structure.series.deadline import PER_CALL, Deadline, UnfinishedError
+from odefit.structure.series.echelon import Echelon
+from odefit.structure.series.number_fields import PRIME, Residues
 
 MAX_DIMENSION = 3000
 """Largest dimension of the quotient ring."""

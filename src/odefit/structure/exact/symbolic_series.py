@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from odefit.structure.deadline import PER_TERM, Deadline
 from odefit.structure.exact.polynomials import (
     ONE,
     Polynomial,
@@ -23,8 +22,9 @@ from odefit.structure.exact.polynomials import (
     scale,
     variable,
 )
-from odefit.structure.number_fields import MODULAR, PRIME
-from odefit.structure.series import RationalODE
+from odefit.structure.series.deadline import PER_TERM, Deadline
+from odefit.structure.series.number_fields import MODULAR, PRIME
+from odefit.structure.series.series import RationalODE
 
 Place = tuple[int, int]
 """An entry of the tape, and the order of a Taylor coefficient of it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from odefit.structure.number_fields import PRIME
+from odefit.structure.series.number_fields import PRIME
 
 Univariate = list[int]
 """The coefficients of a polynomial in one variable, the lowest first."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from odefit.problem.arrays import ComplexArray
-from odefit.structure.square import SquareSystem
+from odefit.common.arrays import ComplexArray
+from odefit.structure.homotopy.square import SquareSystem
 
 SAME_SOLUTION = 1e-6
 """Relative difference up to which two solutions, or two values of an unknown, are one."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from odefit.problem.arrays import Array, ComplexArray, IntArray
-from odefit.structure.square import SquareSystem
+from odefit.common.arrays import Array, ComplexArray, IntArray
+from odefit.structure.homotopy.square import SquareSystem
 
 DIFFERENCE_STEP = 1e-6
 """Step of the finite differences by known functions, relative to the change of the parameters

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.problem.arrays import Array, BoolArray, ComplexArray, IntArray
+from odefit.common.arrays import Array, BoolArray, ComplexArray, IntArray
 
 
 class PathStatus(Enum):

@@ -1,0 +1,57 @@
+"""The page of the documentation that lists every module, made of their docstrings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "src" / "odefit"
+
+HEADER = """# Modules
+
+Every folder of `src/odefit` with its modules, each with the first sentence of its docstring. The
+[architecture](architecture.md) says how they depend on each other. This page is made when the
+documentation is built.
+"""
+
+
+def first_sentence(path: Path) -> str:
+    """Return the first paragraph of a module's docstring up to its first full stop, on one line."""
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    paragraph = " ".join(docstring.partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].rstrip(".").replace("|", "\\|") + "."
+
+
+def folders(layers: tuple[str, ...]) -> Iterator[Path]:
+    """Yield the packages in the order of their layers, each before those inside it."""
+    for layer in layers:
+        inside = sorted((PACKAGE / layer).rglob("__init__.py"))
+        yield from (path.parent for path in inside)
+
+
+def page(layers: tuple[str, ...]) -> str:
+    """Return the page in Markdown."""
+    parts = [HEADER]
+    for folder in folders(layers):
+        name = folder.relative_to(PACKAGE).as_posix()
+        parts.append(f"{'#' * (name.count('/') + 2)} `{name}/`\n")
+        parts.append(f"{first_sentence(folder / '__init__.py')}\n")
+        modules = [path for path in sorted(folder.glob("*.py")) if path.name != "__init__.py"]
+        if modules:
+            rows = [f"| `{path.name}` | {first_sentence(path)} |" for path in modules]
+            parts.append("\n".join(["| module | its purpose |", "|---|---|", *rows]) + "\n")
+    return "\n".join(parts)
+
+
+def layers_of(architecture: str) -> tuple[str, ...]:
+    """Return the folders of the table of layers in the page on the architecture."""
+    table = architecture.split("\n|", 1)[1].split("\n\n", 1)[0]
+    cells = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| `")]
+    return tuple(cell.strip("`").removesuffix("/") for cell in cells)
+
+
+def write(docs: Path) -> None:
+    """Write ``modules.md`` beside the other pages of a folder."""
+    architecture = (docs / "architecture.md").read_text(encoding="utf-8")
+    (docs / "modules.md").write_text(page(layers_of(architecture)), encoding="utf-8")

@@ -1,0 +1,355 @@
+"""Goodness of fit: whether what the model leaves of the data looks like noise.
+
+Four questions are asked of the residuals: whether they are as large as the noise that is given
+(chi-square), whether they run in a pattern (autocorrelation in the order of time, for each
+observable of each experiment and for each observable in all), whether they are normally distributed
+(skewness and heavy tails, Jarque and Bera) and whether single ones lie far out (the largest
+studentised residual).
+
+Residuals of a right model are not independent, since the unknowns have followed the data: they are
+(I - H) e with the leverages on the diagonal of H. All statistics are therefore compared with those
+of simulated noise after the same projection, which is exact for linear models with normal noise.
+The same simulations tell how small the smallest of all p-values is by chance, so that many
+questions do not make a bad verdict more probable (P. H. Westfall and S. S. Young, Resampling-Based
+Multiple Testing, 1993). They do not depend on the user's seed and are the same in every run.
+They stop early if the first of them leave no doubt that the verdict is good (J. Besag and
+P. Clifford, Sequential Monte Carlo p-values, Biometrika 78, 1991).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.assessment.effects import column_space
+from odefit.assessment.fit_quality.expected_residuals import expected_residuals
+from odefit.assessment.fit_quality.goodness_words import goodness_sentence
+from odefit.assessment.parts import Check, CheckKind, FarResidual, Goodness
+from odefit.common.arrays import Array, IntArray
+from odefit.methods.local.cost_tolerance import CostTolerance, reproduces
+from odefit.methods.local.scaling import bounds_touched
+from odefit.problem.variants.sizes import sizes_at
+from odefit.simulation import Evaluation, ForwardMap
+
+SIGNIFICANCE = 0.05
+"""Probability of a bad verdict on a right model."""
+
+MAX_DRAWS, MIN_DRAWS = 9999, 499
+"""Numbers of simulated sets of residuals."""
+
+FIRST_DRAWS, CLEARLY_GOOD = 299, 0.25
+"""Number of sets after which the simulations stop if the p-value exceeds the second number. Its
+standard error is then below 0.03, and fifteen standard errors separate it from `SIGNIFICANCE`."""
+
+SEED = 0
+"""Seed of the simulations."""
+
+MAX_NUMBERS = 2_000_000
+"""Simulated residuals in all, which limits the number of sets for large data."""
+
+NUMBERS_AT_A_TIME = 2**17
+"""Simulated residuals that are looked at together. A megabyte stays in the cache of the processor:
+that takes 0.6 times as long as all of them at once."""
+
+MIN_PATTERN, MIN_OUTLIERS, MIN_NORMAL = 5, 8, 20
+"""Measurements from which on a pattern is looked for, outliers are, and a deviation from normality:
+of fewer the answer says nothing, and each further question makes the others less sure."""
+
+NEGLIGIBLE_RESIDUALS = 1e-6
+"""Residuals relative to the data up to which these have no noise, but only so many digits."""
+
+INTEGRATION_ERRORS = 100.0
+"""Tolerances of the integration up to which residuals may be its errors."""
+
+MIN_LEFT = 1e-6
+"""Share of a measurement that the unknowns leave free, below which its residual says nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Series:
+    """One observable in one experiment: columns of the residuals in the order of time."""
+
+    experiment: str
+    observable: str
+    columns: IntArray
+    times: Array
+    given: bool
+    normal: bool
+
+
+def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) -> Goodness | None:
+    """Return whether the residuals look like noise; None where there is nothing to say.
+
+    That is so where the data are reproduced to rounding, or as many unknowns as measurements leave
+    no residuals.
+
+    Parameters
+    ----------
+    forward, vector, evaluation
+        The problem, its solution, shape (n,), and the evaluation there.
+    """
+    tolerance = CostTolerance.of(forward)
+    accuracy = forward.accuracy(evaluation.choice)
+    relative = max(NEGLIGIBLE_RESIDUALS, INTEGRATION_ERRORS * accuracy)
+    if tolerance.squares is None:
+        if reproduces(forward, vector, evaluation.choice, relative):
+            return None
+    else:
+        negligible = 0.5 * relative**2 * tolerance.squares
+        if evaluation.cost <= max(tolerance.absolute, negligible):
+            return None
+    found = forward.trajectories(vector, evaluation.choice, sensitivities=False)
+    if isinstance(found, list):
+        at = forward.evaluate_along(vector, found, derivatives=False)
+    if not isinstance(found, list) or not isinstance(at, Evaluation):
+        return None
+    residuals, jacobian = at.residuals, evaluation.jacobian
+    if forward.nodes is None and len(jacobian) == len(residuals):
+        free = ~bounds_touched(forward.problem, vector)
+        basis = column_space(jacobian[:, free], sizes_at(forward.problem, vector)[free])
+    else:
+        basis = np.zeros((len(residuals), 0))  # the rows on nodes are no measurements
+    series = list(_series(forward))
+    left = 1.0 - np.sum(basis**2, axis=1)
+    used = np.concatenate([s.columns for s in series])
+    if not (left[used].sum() > 0.5 and (left[used] > MIN_LEFT).any()):
+        return None
+    weights = np.where(left > MIN_LEFT, 1.0 / np.sqrt(np.maximum(left, MIN_LEFT)), 0.0)
+    draws = int(np.clip(MAX_NUMBERS // len(residuals), MIN_DRAWS, MAX_DRAWS))
+    # Measured minus predicted, without the mean that deviance residuals have of a right model: it
+    # would look like a correlation of neighbours. An offset of the data themselves stays.
+    raw = (expected_residuals(forward, vector, found, len(residuals)) - residuals)[None]
+    checks, of_data = _statistics(series, raw, raw * weights)
+    if not checks:
+        return None
+    rng = np.random.default_rng(SEED)
+
+    def simulated(count: int) -> list[Array]:
+        noise = rng.normal(size=(count, len(residuals)))
+        noise -= (noise @ basis) @ basis.T
+        return _statistics(series, noise, noise * weights)[1]
+
+    together = max(NUMBERS_AT_A_TIME // len(residuals), 1)
+    own, overall = _beside_noise(of_data, simulated, draws, together)
+    chi_square, degrees = math.nan, 0.0
+    given = [s.columns for s in series if s.given]
+    if given:
+        columns = np.concatenate(given)
+        chi_square = float(np.sum(residuals[columns] ** 2))
+        degrees = float(left[columns].sum())
+    bad = overall < SIGNIFICANCE
+    checks = [_with_p(c, p, s[0]) for c, p, s in zip(checks, own, of_data, strict=True)]
+    outliers = _outliers(series, raw[0] * weights, left) if bad else ()
+    sentence = goodness_sentence(checks, outliers, overall, chi_square, degrees, SIGNIFICANCE)
+    return Goodness(bad, overall, chi_square, degrees, tuple(checks), tuple(outliers), sentence)
+
+
+def _series(forward: ForwardMap) -> Iterator[_Series]:
+    for rows in forward.series_rows:
+        condition = forward.problem.conditions[rows.condition]
+        times = condition.times[rows.series.rows]
+        order = np.argsort(times, kind="stable")
+        noise = rows.noise
+        said = rows.series.sds is not None or noise.known
+        columns = np.arange(rows.rows.start, rows.rows.stop)
+        normal = noise.gaussian and rows.series.censored is None
+        given = said and normal and rows.sd_rows is None
+        yield _Series(condition.name, rows.name, columns[order], times[order], given, normal)
+
+
+def _statistics(
+    series: Sequence[_Series], raw: Array, studentised: Array
+) -> tuple[list[Check], list[Array]]:
+    """Return the questions, and a statistic for each, large where the answer is bad.
+
+    Its first value is that of the data, the others are those of simulated noise.
+    """
+    checks, statistics = [], []
+
+    def ask(
+        kind: CheckKind, observable: str, experiment: str | None, count: int, of: Array
+    ) -> None:
+        checks.append(Check(kind, observable, experiment, count))
+        statistics.append(of)
+
+    observables: dict[str, list[_Series]] = {}
+    for one in series:
+        observables.setdefault(one.observable, []).append(one)
+    given = [s for s in series if s.given]
+    if given:
+        columns = np.concatenate([s.columns for s in given])
+        ask("chi-square", "", None, len(columns), _squares(raw[:, columns]))
+    normality: dict[tuple[str, int], Array] = {}
+    extremes: dict[tuple[str, int], Array] = {}
+    for name, members in observables.items():
+        columns = np.concatenate([s.columns for s in members])
+        count = len(columns)
+        known = [s.columns for s in members if s.given]
+        if known and len(known) == len(members) and len(observables) > 1:
+            ask("chi-square", name, None, count, _squares(raw[:, columns]))
+        long = [s for s in members if len(s.columns) >= MIN_PATTERN]
+        for each in long:
+            experiment = each.experiment if len(members) > 1 else None
+            runs = _autocorrelation(studentised, [each.columns])
+            ask("pattern", name, experiment, len(each.columns), runs)
+        several = [s.columns for s in members if len(s.columns) > 1]
+        if len(several) > 1:
+            ask("pattern", name, None, count, _autocorrelation(studentised, several))
+        scaled = _scaled(studentised[:, columns])
+        normal = all(s.normal for s in members)
+        if count >= MIN_NORMAL and normal:
+            normality[name, count] = _deviation_from_normality(scaled)
+        if count >= MIN_OUTLIERS and normal:
+            extremes[name, count] = _rareness_of_largest(scaled)
+    # One question each for all observables: more would make patterns harder to see.
+    of_all: dict[CheckKind, dict[tuple[str, int], Array]]
+    of_all = {"normality": normality, "outliers": extremes}
+    for kind, found in of_all.items():
+        if found:
+            together = np.column_stack(list(found.values()))
+            name, count = list(found)[int(np.argmax(together[0]))]
+            ask(kind, name, None, count, together.max(axis=1))
+    return checks, statistics
+
+
+def _autocorrelation(residuals: Array, parts: Sequence[IntArray]) -> Array:
+    """Return the correlation of neighbours in time, for each set of residuals.
+
+    Half of that of next neighbours is added to it, which sees slow patterns better.
+    """
+    products, squares = np.zeros(len(residuals)), np.zeros(len(residuals))
+    for c in parts:
+        one = residuals[:, c]
+        products += _row_sums(one[:, 1:], one[:, :-1]) + 0.5 * _row_sums(one[:, 2:], one[:, :-2])
+        squares += _squares(one)
+    return np.asarray(products / np.maximum(squares, np.finfo(float).tiny))
+
+
+def _row_sums(a: Array, b: Array) -> Array:
+    """Return the sum of the products of each row, without the matrix of products."""
+    return np.asarray(np.einsum("ij,ij->i", a, b))
+
+
+def _squares(rows: Array) -> Array:
+    """Return the sum of squares of each row."""
+    return _row_sums(rows, rows)
+
+
+def _scaled(residuals: Array) -> Array:
+    size = np.sqrt(_squares(residuals) / residuals.shape[1])
+    size = np.where(size > 0, size, 1.0)
+    return np.asarray(residuals / size[:, None])
+
+
+def _deviation_from_normality(scaled: Array) -> Array:
+    """Return the statistic of Jarque and Bera, in which short tails do not count."""
+    count = scaled.shape[1]
+    squares = scaled * scaled  # powers would take ten times as long
+    skewness = _row_sums(squares, scaled) / count
+    excess = np.maximum(_squares(squares) / count - 3.0, 0.0)
+    return np.asarray(count / 6.0 * (skewness**2 + 0.25 * excess**2))
+
+
+def _rareness_of_largest(scaled: Array) -> Array:
+    """Return minus the logarithm of the p-value of the largest residual (Bonferroni)."""
+    from scipy.special import stdtr
+
+    count = scaled.shape[1]
+    largest = np.max(scaled**2, axis=1)
+    distance = np.sqrt(largest * (count - 1) / np.maximum(count - largest, 1e-12))
+    return np.asarray(-np.log(np.maximum(stdtr(count - 1, -distance), 1e-300) * count))
+
+
+def _beside_noise(
+    of_data: Sequence[Array], simulated: Callable[[int], list[Array]], draws: int, together: int
+) -> tuple[Array, float]:
+    """Return the p-values of `_adjusted`, by as many simulations as the verdict needs.
+
+    Parameters
+    ----------
+    of_data
+        The statistics of the data, one value each.
+    simulated
+        Returns the same statistics of further simulations, as many as it is asked for.
+    draws, together
+        The largest number of simulations, and how many of them are asked for at once.
+    """
+    statistics = [[one] for one in of_data]
+    done = 0
+    for end in (FIRST_DRAWS, draws):
+        while done < end:
+            count = min(together, end - done)
+            for known, new in zip(statistics, simulated(count), strict=True):
+                known.append(new)
+            done += count
+        own, overall = _adjusted(np.column_stack([np.concatenate(s) for s in statistics]))
+        if overall > CLEARLY_GOOD:
+            break
+    return own, overall
+
+
+def _adjusted(statistics: Array) -> tuple[Array, float]:
+    """Return p-values that allow for the number of questions, and that of the whole.
+
+    Parameters
+    ----------
+    statistics
+        Of data and simulations, shape (draws + 1, k).
+    """
+    count = len(statistics)
+    order = np.sort(statistics, axis=0)
+    smaller = np.column_stack(
+        [np.searchsorted(o, s, side="left") for o, s in zip(order.T, statistics.T, strict=True)]
+    )
+    p = (count - smaller) / count
+    # Step down: what is refuted already makes no chance for the others.
+    adjusted = np.empty(p.shape[1])
+    so_far = 0.0
+    left = np.ones(p.shape[1], dtype=bool)
+    for k in np.argsort(p[0], kind="stable"):
+        smallest = p[:, left].min(axis=1)
+        so_far = max(so_far, float(np.mean(smallest <= p[0, k])))
+        adjusted[k] = so_far
+        left[k] = False
+    return adjusted, float(adjusted.min())
+
+
+def _with_p(check: Check, p: float, statistic: float) -> Check:
+    return Check(
+        check.kind, check.observable, check.experiment, check.count, float(statistic), float(p)
+    )
+
+
+def _outliers(series: Sequence[_Series], studentised: Array, left: Array) -> list[FarResidual]:
+    """Return measurements that lie too far out for any of their observable (Bonferroni)."""
+    from scipy.special import stdtr
+
+    found = []
+    for name in dict.fromkeys(s.observable for s in series):
+        members = [s for s in series if s.observable == name]
+        columns = np.concatenate([s.columns for s in members])
+        count = len(columns)
+        degrees = float(left[columns].sum()) - 1.0
+        if count < MIN_OUTLIERS or degrees < 1.0 or not all(s.normal for s in members):
+            continue
+        # Others may hide behind the largest: the scale is that of all but it, one after the other.
+        kept = np.ones(count, dtype=bool)
+        values = studentised[columns]
+        while degrees >= 1.0 and kept.sum() > 2:
+            worst = int(np.argmax(np.where(kept, np.abs(values), -1.0)))
+            kept[worst] = False
+            scale = math.sqrt(float(np.mean(values[kept] ** 2)))
+            if not scale > 0:
+                break
+            distance = float(values[worst]) / scale
+            p = min(2.0 * count * float(stdtr(degrees, -abs(distance))), 1.0)
+            if p >= SIGNIFICANCE:
+                break
+            where = next(s for s in members if columns[worst] in s.columns)
+            at = float(where.times[np.flatnonzero(where.columns == columns[worst])[0]])
+            found.append(FarResidual(where.experiment, name, at, distance, p))
+            degrees -= 1.0
+    return found

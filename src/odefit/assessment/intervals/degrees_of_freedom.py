@@ -1,0 +1,236 @@
+"""Degrees of freedom where the noise is estimated: a small sample has few of them.
+
+The maximum of the likelihood takes n measurements for as many that tell of the noise, though the
+fitted unknowns have used up some of these. The leverages say how many: those of an observable's
+measurements add up to the unknowns that it has determined, and its variance is S/(n - leverage)
+instead of S/n. For a linear model with one standard deviation this is the estimate of the
+restricted likelihood, and exact (Patterson and Thompson, Biometrika 58, 1971, 545-554). Where the
+standard deviation is an expression, the leverages are projected on what its own unknowns can change
+of it, which is one step of Fisher scoring towards the restricted likelihood.
+
+Where several standard deviations are estimated, they are weights that have errors themselves, for
+which covariances are widened (Kenward and Roger, Biometrics 53, 1997, 983-997), and variances are
+sums whose degrees of freedom are those of Satterthwaite (Biometrics Bulletin 2, 1946, 110-114).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.common.errors import counted
+from odefit.simulation import ForwardMap
+
+MIN_SHARE = 1e-9
+"""Share of the measurements that tell of the noise below which none of them does."""
+
+SPAN_TOLERANCE = 1e-10
+"""Singular value, relative to the largest, below which noise parameters change no further standard
+deviation."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseFreedom:
+    """How many of the measurements whose noise is estimated tell of that noise.
+
+    Attributes
+    ----------
+    rows, sd_rows
+        Rows of the Jacobian that belong to these measurements, and those that their standard
+        deviations add, shape (m,).
+    leverages
+        Leverages of the measurements, shape (m,): how much of each the unknowns follow.
+    share
+        The part of each measurement that tells of its noise, shape (m,): 1 - p/n where n
+        measurements have one standard deviation and their leverages add up to p. The variances
+        of the maximum of the likelihood are too small by this factor.
+    unknowns
+        The unknowns that act on standard deviations alone, q numbers.
+    logarithms
+        Derivatives of the logarithms of the standard deviations by the logarithms of these
+        unknowns, shape (m, q).
+    """
+
+    rows: IntArray
+    sd_rows: IntArray
+    leverages: Array
+    share: Array
+    unknowns: IntArray
+    logarithms: Array
+
+    @property
+    def count(self) -> int:
+        """The number n of measurements whose standard deviation is estimated."""
+        return len(self.rows)
+
+    @property
+    def degrees(self) -> float:
+        """The degrees of freedom of all of them together, n minus the sum of the leverages."""
+        return float(self.count - self.leverages.sum())
+
+    @property
+    def enough(self) -> bool:
+        """Whether some measurements are left to tell of every standard deviation."""
+        return bool((self.share > MIN_SHARE).all())
+
+    @property
+    def factors(self) -> BoolArray:
+        """Which of the unknowns are factors of standard deviations, shape (q,).
+
+        The estimate of a factor has a chi-square distribution. Others, such as the terms of a sum,
+        may come close to zero.
+        """
+        least = np.where(self.logarithms != 0.0, self.logarithms, np.inf).min(axis=0)
+        return np.asarray(self.logarithms.max(axis=0) - least <= 1e-6 * np.abs(least))
+
+    def corrected(self, vector: Array) -> Array:
+        """Return the noise parameters with corrected standard deviations, shape (q,).
+
+        Parameters
+        ----------
+        vector
+            The solution, shape (unknowns,).
+        """
+        larger = -0.5 * np.log(self.share)
+        change, *_ = np.linalg.lstsq(self.logarithms, larger, rcond=SPAN_TOLERANCE)
+        return np.asarray(vector[self.unknowns] * np.exp(change))
+
+
+def noise_freedom(
+    forward: ForwardMap, vector: Array, jacobian: Array, orthonormal: Array
+) -> NoiseFreedom | None:
+    """Return the degrees of freedom of an estimated noise; None where none is estimated.
+
+    Noise that is not normal, or of censored values, is left out: there is no such theory of it.
+
+    Parameters
+    ----------
+    forward, vector
+        The problem and its solution, shape (n,).
+    jacobian
+        The Jacobian there, shape (r, n), its columns zero for unknowns that are held.
+    orthonormal
+        An orthonormal basis of its columns, shape (r, rank).
+    """
+    normal = [b for b in forward.series_rows if b.gaussian]
+    pairs = [(b.rows, b.sd_rows) for b in normal if b.sd_rows is not None]
+    if not pairs:
+        return None
+    rows = np.concatenate([np.arange(b.start, b.stop) for b, _ in pairs])
+    sd_rows = np.concatenate([np.arange(b.start, b.stop) for _, b in pairs])
+    measured = np.concatenate([np.arange(b.rows.start, b.rows.stop) for b in forward.series_rows])
+    acts_elsewhere = (jacobian[measured] != 0.0).any(axis=0)
+    unknowns = np.flatnonzero((jacobian[sd_rows] != 0.0).any(axis=0) & ~acts_elsewhere)
+    if not len(unknowns):
+        return None
+    logarithms = jacobian[np.ix_(sd_rows, unknowns)] * vector[unknowns] / math.sqrt(2.0)
+    reached = (logarithms != 0.0).any(axis=1)
+    rows, sd_rows, logarithms = rows[reached], sd_rows[reached], logarithms[reached]
+    leverages = np.sum(orthonormal[rows] ** 2, axis=1)
+    span = _span(logarithms)
+    share = np.clip(1.0 - span @ (span.T @ leverages), 0.0, 1.0)
+    return NoiseFreedom(rows, sd_rows, leverages, share, unknowns, logarithms)
+
+
+def corrected_covariance(orthonormal: Array, freedom: NoiseFreedom) -> Array:
+    """Return the covariance of the coordinates of an orthonormal basis, shape (rank, rank).
+
+    Parameters
+    ----------
+    orthonormal
+        The basis of the Jacobian's columns, shape (r, rank).
+    freedom
+        The measurements whose standard deviations are too small.
+    """
+    weighted = orthonormal.copy()
+    factors = np.sqrt(freedom.share)[:, None]
+    weighted[freedom.rows] *= factors
+    weighted[freedom.sd_rows] *= factors
+    return np.asarray(np.linalg.inv(weighted.T @ weighted))
+
+
+def inflated_covariance(orthonormal: Array, freedom: NoiseFreedom, covariance: Array) -> Array:
+    """Return the covariance with the errors of the weights, shape (rank, rank).
+
+    One common standard deviation is no weight, and nothing changes.
+
+    Parameters
+    ----------
+    orthonormal, freedom
+        As :func:`corrected_covariance` takes them.
+    covariance
+        What that returns.
+    """
+    weighted = orthonormal[freedom.rows] * np.sqrt(freedom.share)[:, None]
+    directions = _span(freedom.logarithms, freedom.share)
+    known = np.sum(directions**2, axis=1)
+    lost = weighted.T @ (known[:, None] * weighted)
+    for direction in directions.T:
+        change = weighted.T @ (direction[:, None] * weighted)
+        lost -= change @ covariance @ change
+    return np.asarray(covariance + 4.0 * covariance @ lost @ covariance)
+
+
+def effective_degrees(
+    orthonormal: Array, freedom: NoiseFreedom, directions: Array, covariance: Array
+) -> Array:
+    """Return the degrees of freedom of the variances of some linear combinations, shape (k,).
+
+    They are infinite where the variance does not depend on estimated noise.
+
+    Parameters
+    ----------
+    orthonormal, freedom
+        As :func:`corrected_covariance` takes them.
+    directions
+        The combinations in the coordinates of the basis, shape (k, rank).
+    covariance
+        The covariance of these coordinates, shape (rank, rank).
+    """
+    # Degrees do not depend on the lengths of the combinations, whose fourth powers may overflow.
+    lengths = np.abs(directions).max(axis=1, initial=0.0)
+    directions = directions / np.where(lengths > 0, lengths, 1.0)[:, None]
+    influence = directions @ covariance @ orthonormal[freedom.rows].T
+    variances = np.einsum("ki,ij,kj->k", directions, covariance, directions)
+    known = variances > 0
+    # The share of the variance that each measurement brings, shape (k, m).
+    shares = freedom.share * influence**2 / np.where(known, variances, 1.0)[:, None]
+    spread = np.sum((shares @ _span(freedom.logarithms, freedom.share)) ** 2, axis=1)
+    found = known & (spread > 1e-14)
+    return np.where(found, 1.0 / np.where(found, spread, 1.0), math.inf)
+
+
+def chi_square_interval(value: float, degrees: float, level: float) -> tuple[float, float]:
+    """Return the interval of a standard deviation.
+
+    Parameters
+    ----------
+    value, degrees
+        Its corrected estimate, and the degrees of freedom of that.
+    level
+        The level of the interval.
+    """
+    from scipy.special import chdtri
+
+    tail = 0.5 * (1.0 - level)
+    with np.errstate(divide="ignore", over="ignore"):
+        low, high = value * np.sqrt(degrees / chdtri(degrees, np.array([tail, 1.0 - tail])))
+    return float(low), float(high)
+
+
+def _span(logarithms: Array, share: Array | None = None) -> Array:
+    """Return a basis of what noise parameters can change, shape (m, rank).
+
+    It is orthonormal, in the inner product with the weights `share` if they are given.
+    """
+    root = 1.0 if share is None else np.sqrt(share)[:, None]
+    u, s, _ = np.linalg.svd(root * logarithms, full_matrices=False)
+    return np.asarray(u[:, s > SPAN_TOLERANCE * s.max(initial=0.0)] / root)
+
+
+def degrees_in_words(degrees: float) -> str:
+    """Return a number of degrees of freedom, to three digits, as sentences tell it."""
+    return counted(float(f"{degrees:.3g}"), "degree of freedom", "degrees of freedom")

@@ -1,0 +1,145 @@
+"""The deviance: how much worse than the optimum other values fit, and how much worse is too much.
+
+A likelihood-ratio statistic of one degree of freedom, with its limit at a level of confidence.
+Where the size of the noise is estimated, few measurements make the chi-square limit too small; the
+limits here are those that are exact for linear models, as Student's t is for their intervals
+(D. M. Bates and D. G. Watts, Nonlinear Regression Analysis and Its Applications, 1988, chapter 6).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.assessment.effects import column_space
+from odefit.assessment.intervals.simulated_fits import SimulatedFits
+from odefit.common.arrays import Array
+from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.local.scaling import bounds_touched
+from odefit.problem.variants.sizes import sizes_at
+from odefit.simulation import Evaluation, ForwardMap
+
+LARGEST_EXPONENT = 700.0
+"""Exponent beyond which an exponential counts as infinite."""
+
+
+@dataclass(frozen=True)
+class Deviance:
+    """Differences of the cost from its minimum, as a likelihood-ratio statistic.
+
+    Attributes
+    ----------
+    minimum
+        The lowest cost.
+    variance
+        What the differences are measured in: the residual variance s^2 where no noise is given,
+        else 1. NaN where it cannot be estimated, 0 where the data are reproduced to rounding.
+    degrees
+        Degrees of freedom of the estimate of the noise, nu; infinite where the noise is given.
+    estimated
+        Number of measurements whose standard deviation depends on unknowns, n; 0 where none
+        does.
+    fits
+        Where noise is neither normal nor that of counts, simulated fits, which have the limit.
+    """
+
+    minimum: float
+    variance: float
+    degrees: float
+    estimated: int
+    fits: SimulatedFits | None = None
+
+    @classmethod
+    def of(
+        cls, forward: ForwardMap, vector: Array, evaluation: Evaluation, conditions: int = 0
+    ) -> Deviance:
+        """Return the deviance relative to an optimum.
+
+        Parameters
+        ----------
+        forward
+            The forward map of the problem.
+        vector
+            The optimum, shape (n,).
+        evaluation
+            The evaluation of the problem there.
+        conditions
+            The number of equations that hold beside the data.
+        """
+        free = ~bounds_touched(forward.problem, vector)
+        sizes = sizes_at(forward.problem, vector)
+        basis = column_space(evaluation.information[:, free], sizes[free])
+        rank = max(basis.shape[1] - conditions, 0)
+        if not forward.given_noise:
+            degrees = float(forward.problem.size + len(forward.problem.priors) - rank)
+            exact = CostTolerance.of(forward).exact(
+                evaluation.cost,
+                forward.accuracy(evaluation.choice),
+                evaluation.jacobian,
+                vector,
+            )
+            variance = evaluation.objective / degrees if degrees > 0 else math.nan
+            return cls(evaluation.cost, 0.0 if exact else variance, degrees, 0)
+        fits = SimulatedFits.of(forward, vector, evaluation)
+        if fits is not None:
+            return cls(evaluation.cost, 1.0, math.inf, 0, fits)
+        rows = [s.rows for s in forward.series_rows if s.sd_rows is not None and s.gaussian]
+        if not rows:
+            return cls(evaluation.cost, 1.0, math.inf, 0)
+        count = sum(r.stop - r.start for r in rows)
+        if max(r.stop for r in rows) <= len(basis) and forward.nodes is None:
+            taken = sum(float(np.sum(basis[r] ** 2)) for r in rows)
+        else:
+            taken = float(rank)  # the residuals of an answer on nodes stand in another order
+        return cls(evaluation.cost, 1.0, count - taken, count)
+
+    def at(self, cost: float) -> float:
+        """Return the deviance at a cost; 0 at the minimum."""
+        difference = 2 * (cost - self.minimum)
+        if self.variance == 0:
+            return math.inf if difference > 0 else 0.0
+        return difference / self.variance
+
+    def cost(self, deviance: float) -> float:
+        """Return the cost at which the deviance has this value."""
+        return self.minimum + 0.5 * self.variance * deviance
+
+    def limit(self, level: float) -> float:
+        """Return the deviance up to which values belong to the confidence interval.
+
+        It is NaN where there are too few measurements to estimate the noise.
+
+        Parameters
+        ----------
+        level
+            The level of confidence, between 0 and 1.
+        """
+        # scipy.stats has the same functions, and takes a quarter of a second to import.
+        from scipy.special import fdtri, gammaincinv
+
+        if self.fits is not None:
+            return self.fits.limit(level)
+        if math.isinf(self.degrees):
+            return float(2 * gammaincinv(0.5, level))
+        if not self.degrees > 0:
+            return math.nan
+        quantile = float(fdtri(1, self.degrees, level))
+        if self.estimated:
+            return self.estimated * math.log1p(quantile / self.degrees)
+        return quantile
+
+    def root(self, deviance: float) -> float:
+        """Return what the deviance of a linear model is the square of, in standard errors.
+
+        The limit has as its root the quantile of Student's t (or of the normal distribution), so
+        that roots of deviances can be compared with distances in standard errors.
+        """
+        deviance = max(deviance, 0.0)
+        if self.estimated:
+            exponent = deviance / self.estimated
+            if exponent > LARGEST_EXPONENT:
+                return math.inf
+            return math.sqrt(self.degrees * math.expm1(exponent))
+        return math.sqrt(deviance)

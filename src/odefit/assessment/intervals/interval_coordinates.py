@@ -1,0 +1,154 @@
+"""Coordinates without bounds for unknowns with bounds, and the prior densities there.
+
+An unknown between two bounds has the logit of its place between them, one with a single bound the
+logarithm of its distance from it (B. Carpenter et al., Stan: A Probabilistic Programming Language,
+Journal of Statistical Software 76, 2017, section 2.9), on its own scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.common.arrays import Array, BoolArray
+from odefit.problem.problem import Problem
+from odefit.problem.variants.sizes import expected_sizes
+
+LEAST_PLACE = 1e-4
+"""Distance from a bound, relative to the interval, from which an estimate at a bound begins."""
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalCoordinates:
+    """The transformation of the unknowns to coordinates without bounds.
+
+    Attributes
+    ----------
+    logarithmic
+        Whether an unknown's own scale is its natural logarithm, shape (n,).
+    lower, upper
+        Bounds on that scale, shape (n,); infinite where there are none.
+    powers
+        The powers of the unknowns, shape (n,), by which the density that a prior is of (of the
+        value, or of its logarithm) differs from one on the unknown's own scale.
+    sizes
+        Typical sizes of the unknowns on that scale, shape (n,).
+    """
+
+    logarithmic: BoolArray
+    lower: Array
+    upper: Array
+    powers: Array
+    sizes: Array
+
+    @classmethod
+    def of(cls, problem: Problem) -> IntervalCoordinates:
+        """Return the coordinates of a problem: logarithms for log10 scales and noise."""
+        logarithmic = np.array(
+            [u.parameter.scale == "log10" or u.kind == "noise" for u in problem.unknowns],
+            dtype=bool,
+        )
+        lower, upper = problem.lower.copy(), problem.upper.copy()
+        with np.errstate(divide="ignore"):
+            lower[logarithmic] = np.log(np.maximum(lower[logarithmic], 0.0))
+            upper[logarithmic] = np.log(upper[logarithmic])
+        powers = np.zeros(len(lower))
+        for i, unknown in enumerate(problem.unknowns):
+            prior = unknown.parameter.prior
+            if prior is not None:
+                powers[i] = float(logarithmic[i]) - float(prior.on != "linear")
+        sizes = np.where(logarithmic, 1.0, expected_sizes(problem))
+        return cls(logarithmic, lower, upper, powers, sizes)
+
+    @property
+    def _kinds(self) -> tuple[BoolArray, BoolArray, BoolArray]:
+        """Which unknowns have both bounds, a lower one alone, an upper one alone."""
+        low, high = np.isfinite(self.lower), np.isfinite(self.upper)
+        return low & high, low & ~high, ~low & high
+
+    def inside(self, vector: Array) -> Array:
+        """Return the coordinates of a vector, moved off the bounds a little where it is there."""
+        w = np.array(vector, dtype=float)
+        with np.errstate(divide="ignore"):
+            w[self.logarithmic] = np.log(np.maximum(w[self.logarithmic], 1e-300))
+        both, low, high = self._kinds
+        u = w.copy()
+        place = (w[both] - self.lower[both]) / (self.upper[both] - self.lower[both])
+        place = np.clip(place, 0.0, 1.0)
+        place = np.where(place <= 1e-12, LEAST_PLACE, place)
+        place = np.where(place >= 1 - 1e-12, 1 - LEAST_PLACE, place)
+        u[both] = np.log(place) - np.log1p(-place)
+        u[low] = np.log(self._distances(w - self.lower, w)[low])
+        u[high] = -np.log(self._distances(self.upper - w, w)[high])
+        return u
+
+    def _distances(self, distances: Array, w: Array) -> Array:
+        """Return distances from bounds, of unknowns that are there a part of their sizes."""
+        away = np.maximum(distances, LEAST_PLACE * np.abs(w))
+        return np.where(away <= 1e-12 * self.sizes, LEAST_PLACE * self.sizes, away)
+
+    def natural(self, coordinates: Array) -> Array:
+        """Return the unknowns in natural units, shape (n,)."""
+        w = self._scaled(coordinates)
+        w[self.logarithmic] = np.exp(w[self.logarithmic])
+        return w
+
+    def derivative(self, coordinates: Array) -> Array:
+        """Return the derivatives of the unknowns by their coordinates, shape (n,)."""
+        factor = self._slope(coordinates)
+        w = self._scaled(coordinates)
+        factor[self.logarithmic] *= np.exp(w[self.logarithmic])
+        return factor
+
+    def log_prior(self, coordinates: Array) -> tuple[float, Array]:
+        """Return the logarithm of the prior density of the coordinates, and its gradient.
+
+        Unknowns are uniform on their own scale, or, where they have a prior, on that of the prior:
+        the density of the prior itself is no part of this.
+        """
+        both, low, high = self._kinds
+        gradient = np.zeros(len(coordinates))
+        gradient[both] = -np.tanh(0.5 * coordinates[both])
+        gradient[low] = 1.0
+        gradient[high] = -1.0
+        u = np.abs(coordinates[both])
+        # The derivative of the logistic function, safe from overflow.
+        value = float(np.sum(-u - 2 * np.log1p(np.exp(-u))))
+        value += float(np.sum(coordinates[low]) - np.sum(coordinates[high]))
+        own = self.powers != 0
+        if own.any():
+            natural = self.natural(coordinates)[own]
+            value += float(self.powers[own] @ np.log(natural))
+            gradient[own] += self.powers[own] * self.derivative(coordinates)[own] / natural
+        return value, gradient
+
+    def prior_precision(self, coordinates: Array) -> Array:
+        """Return a precision of the coordinates that stands for the prior, shape (n,)."""
+        both, _, _ = self._kinds
+        u = coordinates[both]
+        precision = np.full(len(coordinates), 1e-2)
+        unbounded = ~(np.isfinite(self.lower) | np.isfinite(self.upper))
+        precision[unbounded] /= np.maximum(np.abs(coordinates), self.sizes)[unbounded] ** 2
+        precision[both] = np.maximum(0.5 / np.cosh(0.5 * u) ** 2, 1e-2)
+        return precision
+
+    def _scaled(self, coordinates: Array) -> Array:
+        """Return the unknowns on their own scales."""
+        from scipy.special import expit
+
+        both, low, high = self._kinds
+        w = np.array(coordinates, dtype=float)
+        w[both] = self.lower[both] + (self.upper - self.lower)[both] * expit(coordinates[both])
+        w[low] = self.lower[low] + np.exp(coordinates[low])
+        w[high] = self.upper[high] - np.exp(-coordinates[high])
+        return w
+
+    def _slope(self, coordinates: Array) -> Array:
+        """Return the derivatives of the unknowns on their own scales by their coordinates."""
+        both, low, high = self._kinds
+        slope = np.ones(len(coordinates))
+        slope[both] = (self.upper - self.lower)[both] / (4 * np.cosh(0.5 * coordinates[both]) ** 2)
+        slope[low] = np.exp(coordinates[low])
+        slope[high] = np.exp(-coordinates[high])
+        return slope

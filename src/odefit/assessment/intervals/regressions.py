@@ -1,0 +1,178 @@
+"""Many linear regressions with the same design at once, by the maximum of any likelihood.
+
+Least absolute deviations are computed by the affine scaling algorithm of M. S. Meketon (Least
+absolute value regression, AT&T Bell Laboratories, 1986), whose dozen iterations are weighted least
+squares each; all other densities by iteratively reweighted least squares (P. W. Holland and R. E.
+Welsch, Communications in Statistics A6, 1977, 813-827).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.common.arrays import Array, IntArray
+from odefit.simulation.residuals.densities import Density
+
+AFFINE_ITERATIONS, ITERATIONS = 14, 20
+"""Numbers of iterations: of least absolute deviations, and of reweighted least squares."""
+
+STEP = 0.97
+"""Share of the way to the boundary that a step of affine scaling goes."""
+
+ROUNDING = 0.005
+"""Size of residuals, in scales, within which the kink of Laplace's density is rounded off where
+measurements of other densities stand beside those with it."""
+
+RELAXATION = 1.5
+"""Factor of the steps of reweighted least squares where there is a kink, which shortens them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Measurements with one density and one scale.
+
+    Attributes
+    ----------
+    rows
+        Their rows in the design.
+    density
+        Their density.
+    unknown
+        The number of the unknown that is their scale; None where the scale is known.
+    """
+
+    rows: IntArray
+    density: Density
+    unknown: int | None
+
+    @property
+    def root_information(self) -> float:
+        """The root of the Fisher information of a prediction, at unit scale."""
+        return math.sqrt(self.density.fisher[0])
+
+    @property
+    def kinked(self) -> bool:
+        """Whether the density is that of Laplace."""
+        return self.density.noise.distribution == "laplace"
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The maxima of the likelihood.
+
+    Attributes
+    ----------
+    coordinates
+        The coefficients, shape (fits, k).
+    scales
+        The scales, shape (fits, parts); one where they are known.
+    costs
+        The negative log-likelihoods but for constants, shape (fits,).
+    """
+
+    coordinates: Array
+    scales: Array
+    costs: Array
+
+    @classmethod
+    def joined(cls, several: Sequence[Fitted]) -> Fitted:
+        """Return the fits of several parts of the data as one."""
+        return cls(
+            np.concatenate([f.coordinates for f in several]),
+            np.concatenate([f.scales for f in several]),
+            np.concatenate([f.costs for f in several]),
+        )
+
+
+def fit_all(
+    design: Array, parts: Sequence[Part], values: Array, fixed: int | None = None
+) -> Fitted:
+    """Return the fits of all data sets.
+
+    Parameters
+    ----------
+    design
+        The regressors, shape (m, k).
+    parts
+        The densities of the measurements; each row belongs to one part.
+    values
+        The data sets, shape (fits, m).
+    fixed
+        The number of a part whose scale is one, although it is unknown.
+    """
+    free = [p for p, part in enumerate(parts) if part.unknown is not None and p != fixed]
+    scales = np.ones((len(values), len(parts)))
+    residuals, coordinates = values, np.zeros((len(values), design.shape[1]))
+    if all(part.kinked for part in parts) and (len(parts) == 1 or not free):
+        if design.shape[1]:
+            coordinates = _least_absolute_deviations(design, values)
+            residuals = values - coordinates @ design.T
+        _rescale(scales, residuals, parts, free)
+    else:
+        relaxation = RELAXATION if any(part.kinked for part in parts) else 1.0
+        for iteration in range(ITERATIONS):
+            if design.shape[1]:
+                weights = _weights(residuals, scales, parts)
+                step = _weighted(design, weights, residuals)
+                coordinates = coordinates + (relaxation if iteration else 1.0) * step
+                residuals = values - coordinates @ design.T
+            _rescale(scales, residuals, parts, free)
+    return Fitted(coordinates, scales, _costs(residuals, scales, parts))
+
+
+def _least_absolute_deviations(design: Array, values: Array) -> Array:
+    """Return the coefficients with the least sums of absolute residuals, shape (fits, k)."""
+    duals = np.zeros_like(values)
+    coefficients = np.zeros((len(values), design.shape[1]))
+    for _ in range(AFFINE_ITERATIONS):
+        weights = (1 - np.abs(duals)) ** 2
+        coefficients = _weighted(design, weights, values)
+        moves = weights * (values - coefficients @ design.T)
+        farthest = np.maximum(moves / (1 - duals), -moves / (1 + duals)).max(axis=1)
+        duals += STEP * moves / np.maximum(farthest, 1e-300)[:, None]
+    return coefficients
+
+
+def _weighted(design: Array, weights: Array, values: Array) -> Array:
+    """Return the coefficients of weighted least squares, shape (fits, k)."""
+    m, k = design.shape
+    products = (design[:, :, None] * design[:, None, :]).reshape(m, k * k)
+    matrices = (weights @ products).reshape(-1, k, k)
+    right = ((weights * values) @ design)[:, :, None]
+    return np.asarray(np.linalg.solve(matrices, right)[:, :, 0])
+
+
+def _weights(residuals: Array, scales: Array, parts: Sequence[Part]) -> Array:
+    weights = np.empty_like(residuals)
+    for position, part in enumerate(parts):
+        scale = scales[:, position, None]
+        u = residuals[:, part.rows] / scale
+        if part.kinked:
+            own = math.sqrt(2.0) / np.hypot(u, ROUNDING)
+        else:
+            root, slope = part.density.root(u)
+            own = np.divide(root * slope, u, out=slope**2, where=np.abs(u) > 1e-9)
+        weights[:, part.rows] = own / scale**2
+    return weights
+
+
+def _rescale(scales: Array, residuals: Array, parts: Sequence[Part], free: Sequence[int]) -> None:
+    """Bring the unknown scales nearer to where the likelihood is largest; Laplace's are there."""
+    for position in free:
+        part = parts[position]
+        u = residuals[:, part.rows] / scales[:, position, None]
+        root, slope = part.density.root(u)
+        scales[:, position] *= np.mean(u * root * slope, axis=1) ** (1 / part.density.fisher[1])
+
+
+def _costs(residuals: Array, scales: Array, parts: Sequence[Part]) -> Array:
+    costs = np.zeros(len(residuals))
+    for position, part in enumerate(parts):
+        u = residuals[:, part.rows] / scales[:, position, None]
+        costs += 0.5 * np.sum(part.density.root(u)[0] ** 2, axis=1)
+        costs += len(part.rows) * np.log(scales[:, position])
+    return costs

@@ -1,0 +1,333 @@
+"""Small-sample limits where no table has them: simulated fits of the linearised model.
+
+With normal noise Student's t and chi-square say what an estimated standard deviation costs. With
+Laplace noise, Student's or Huber's loss nothing like it is known in closed form. But for a linear
+model whose errors have a density of known form, the distribution of an estimate's error over the
+estimated scale, of the estimated scale over the true one, and of the likelihood ratio depend on
+neither the parameters nor the scale (C. E. Antle and L. J. Bain, A property of maximum likelihood
+estimators of location and scale parameters, SIAM Review 11, 1969, 251-253; J. F. Lawless,
+Statistical Models and Methods for Lifetime Data, 1982, chapter 4): they depend on the design alone,
+and a simulation of pure noise on that design has them. Here the design is the model's
+linearisation at the estimate, as it is for Student's t.
+
+The density of Laplace has a kink, so that asymptotic theory holds late: the variance of a median
+of n values is 1 + 1.6/sqrt(n) times the asymptotic one, a quarter more for 40 values.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from odefit.assessment.effects import RANK_TOLERANCE, acting
+from odefit.assessment.intervals.regressions import Fitted, Part, fit_all
+from odefit.common.arrays import Array, IntArray
+from odefit.methods.local.scaling import bounds_touched
+from odefit.problem.noise import Noise
+from odefit.problem.variants.sizes import sizes_at
+from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.residuals.densities import Density
+from odefit.simulation.residuals.random_values import standard_values
+
+SEED = 1969
+"""Seed of the simulation: the same problem always has the same limits."""
+
+SAMPLES = 2000
+"""Number of simulated fits: of a share of 0.95 the error is 0.005 then."""
+
+LEAST_SAMPLES = 200
+"""Number of simulated fits below which there is no use of them."""
+
+MOST_WORK = 5e7
+"""Fits times measurements times the operations for each of them, as far as fits may differ."""
+
+ELEMENTWISE = 40
+"""Operations for each measurement of a fit, beside the squares of the unknowns."""
+
+BLOCK = 50
+"""Number of data sets that are simulated and fitted together."""
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedFits:
+    """How far fits of pure noise to the linearised model are from the truth.
+
+    Attributes
+    ----------
+    parts
+        The measurements with one density and one scale each.
+    unknowns
+        The unknowns of the predictions, k of them: neither noise parameters nor at a bound.
+    to_coordinates
+        What turns gradients by these unknowns into directions in the coordinates of the design,
+        shape (k, rank). The Fisher information of the coordinates is the identity.
+    design
+        The derivatives of the predictions by the coordinates, over the scale, shape (m, rank).
+    samples
+        The number of fits.
+    """
+
+    parts: tuple[Part, ...]
+    unknowns: IntArray
+    to_coordinates: Array
+    design: Array
+    samples: int
+
+    @classmethod
+    def of(cls, forward: ForwardMap, vector: Array, evaluation: Evaluation) -> SimulatedFits | None:
+        """Return the simulation of a problem, made once; None where it is no use or too long.
+
+        That is where all noise is normal, where standard deviations are expressions or those of
+        censored values are estimated, and for designs that are large.
+
+        Parameters
+        ----------
+        forward, vector, evaluation
+            The problem, the solution, shape (n,), and the evaluation there.
+        """
+        if evaluation not in _KNOWN:
+            _KNOWN[evaluation] = cls._made(forward, vector, evaluation)
+        return _KNOWN[evaluation]
+
+    @classmethod
+    def _made(
+        cls, forward: ForwardMap, vector: Array, evaluation: Evaluation
+    ) -> SimulatedFits | None:
+        found = _parts(forward, len(evaluation.information))
+        if found is None:
+            return None
+        parts, rows = found
+        noise = [part.unknown for part in parts if part.unknown is not None]
+        bound = bounds_touched(forward.problem, vector)
+        if bound[noise].any():
+            return None
+        information = evaluation.information[rows]
+        norms, effective = acting(information, sizes_at(forward.problem, vector))
+        effective[noise] = False
+        unknowns = np.flatnonzero(~bound & effective)
+        if not len(unknowns):
+            return None
+        scaled = information[:, unknowns] / norms[unknowns]
+        u, s, vt = np.linalg.svd(scaled, full_matrices=False)
+        known = s > RANK_TOLERANCE * s[0]
+        rank = int(known.sum())
+        work = len(rows) * (ELEMENTWISE + rank**2)
+        samples = BLOCK * (min(SAMPLES, int(MOST_WORK / work)) // BLOCK)
+        leverages = np.sum(u[:, known] ** 2, axis=1)
+        spare = [len(p.rows) - leverages[p.rows].sum() for p in parts if p.unknown is not None]
+        if samples < LEAST_SAMPLES or min(spare, default=math.inf) < 1:
+            return None
+        roots = np.empty(len(rows))
+        for part in parts:
+            roots[part.rows] = part.root_information
+        to_coordinates = vt[known].T / s[known] / norms[unknowns][:, None]
+        return cls(tuple(parts), unknowns, to_coordinates, u[:, known] / roots[:, None], samples)
+
+    # What follows -----------------------------------------------------------------------------
+
+    def errors(self, gradients: Array) -> Array:
+        """Return standard errors of linear combinations of the unknowns, shape (k,).
+
+        Parameters
+        ----------
+        gradients
+            The derivatives of the combinations by all unknowns, shape (k, n).
+        """
+        factors = self._factors(gradients)
+        return np.asarray(np.sqrt(np.einsum("ki,ij,kj->k", factors, self._scatter, factors)))
+
+    def covariance(self, gradients: Array) -> Array:
+        """Return the covariance of linear combinations, shape (k, k), see :meth:`errors`."""
+        factors = self._factors(gradients)
+        return np.asarray(factors @ self._scatter @ factors.T)
+
+    def half_widths(self, gradients: Array, level: float) -> Array:
+        """Return the half-widths of intervals of linear combinations, shape (k,).
+
+        Parameters
+        ----------
+        gradients
+            As :meth:`errors` takes them.
+        level
+            The level of the intervals.
+        """
+        directions = self._directions(gradients)
+        found = self._standard_errors(directions)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pivots = np.abs(self._fitted.coordinates @ directions.T) / found
+        sizes = np.linalg.norm(directions, axis=1)
+        return np.where(sizes > 0, sizes * np.quantile(pivots, level, axis=0), 0.0)
+
+    def scales(self, level: float) -> dict[int, tuple[float, float, float, float]]:
+        """Return what estimates of scales are to be multiplied by, by number of the unknown.
+
+        Parameters
+        ----------
+        level
+            The level of the intervals.
+
+        Returns
+        -------
+        For each unknown the factor that corrects the estimate, the factors of the ends of its
+        interval, and the standard deviation of the estimate's logarithm.
+        """
+        found = {}
+        for position, part in enumerate(self.parts):
+            if part.unknown is not None:
+                logs = np.log(self._fitted.scales[:, position])
+                high, low = np.quantile(logs, [0.5 + level / 2, 0.5 - level / 2])
+                factors = math.exp(-logs.mean()), math.exp(-high), math.exp(-low)
+                found[part.unknown] = (*factors, float(logs.std(ddof=1)))
+        return found
+
+    def limit(self, level: float) -> float:
+        """Return the limit of the deviance of an unknown or of any combination of them.
+
+        Each direction of a random basis is held at the truth in its share of the fits.
+
+        Parameters
+        ----------
+        level
+            The level of the intervals.
+        """
+        rank, blocks = self.design.shape[1], self._blocks
+        differences = []
+        for column in range(min(rank, len(blocks))):
+            own = blocks[column::rank]
+            held = self._fits(self.design @ _complement(self._random_basis[:, column]), own)
+            free = self._fitted.costs.reshape(-1, BLOCK)[own].ravel()
+            differences.append(held.costs - free)
+        return float(np.quantile(2 * np.concatenate(differences), level))
+
+    def limits_of_scales(self, level: float) -> dict[int, tuple[float, float]]:
+        """Return the limits of the deviance below and above estimated scales, by unknown.
+
+        Parameters
+        ----------
+        level
+            The level of the intervals.
+        """
+        found = {}
+        for position, part in enumerate(self.parts):
+            if part.unknown is None:
+                continue
+            held = self._fits(self.design, self._blocks, fixed=position)
+            deviance = 2 * np.maximum(held.costs - self._fitted.costs, 0.0)
+            signed = np.sign(self._fitted.scales[:, position] - 1) * np.sqrt(deviance)
+            high, low = np.quantile(signed, [0.5 + level / 2, 0.5 - level / 2])
+            # The truth is below the estimate where the estimate is too large.
+            found[part.unknown] = float(max(high, 0.0) ** 2), float(max(-low, 0.0) ** 2)
+        return found
+
+    # The simulation ---------------------------------------------------------------------------
+
+    @cached_property
+    def _fitted(self) -> Fitted:
+        return self._fits(self.design, self._blocks)
+
+    @property
+    def _blocks(self) -> IntArray:
+        return np.arange(self.samples // BLOCK)
+
+    @cached_property
+    def _random_basis(self) -> Array:
+        rank = self.design.shape[1]
+        return np.linalg.qr(np.random.default_rng(SEED).standard_normal((rank, rank)))[0]
+
+    def _fits(self, design: Array, blocks: IntArray, fixed: int | None = None) -> Fitted:
+        """Return the fits of some blocks of the simulated data sets."""
+        return Fitted.joined(
+            [fit_all(design, self.parts, self._noise(int(b)), fixed) for b in blocks]
+        )
+
+    def _noise(self, block: int) -> Array:
+        """Return simulated data sets: pure noise of unit scale, shape (BLOCK, m)."""
+        random = np.random.default_rng([SEED, block])
+        values = np.empty((BLOCK, len(self.design)))
+        for part in self.parts:
+            count = BLOCK * len(part.rows)
+            drawn = standard_values(part.density.noise, count, random)
+            values[:, part.rows] = drawn.reshape(BLOCK, -1)
+        return values
+
+    @cached_property
+    def _scatter(self) -> Array:
+        """The covariance of the coordinates, shape (rank, rank)."""
+        return np.atleast_2d(np.cov(self._fitted.coordinates, rowvar=False))
+
+    def _factors(self, gradients: Array) -> Array:
+        """Return directions, larger as the scales that fits find are too small for them."""
+        directions = self._directions(gradients)
+        sizes = np.linalg.norm(directions, axis=1)
+        found = self._standard_errors(directions)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            larger = np.exp(np.mean(np.log(sizes / found), axis=0))
+        return np.asarray(np.where(sizes > 0, larger, 1.0)[:, None] * directions)
+
+    def _directions(self, gradients: Array) -> Array:
+        return np.asarray(gradients[:, self.unknowns] @ self.to_coordinates)
+
+    def _standard_errors(self, directions: Array) -> Array:
+        """Return what each fit takes for the standard errors of some directions."""
+        sizes = np.linalg.norm(directions, axis=1)
+        if all(part.unknown is None for part in self.parts):
+            return np.asarray(np.broadcast_to(sizes, (self.samples, len(sizes))))
+        if len(self.parts) == 1:
+            return np.asarray(self._fitted.scales * sizes)
+        rank = self.design.shape[1]
+        matrices = np.zeros((self.samples, rank, rank))
+        for position, part in enumerate(self.parts):
+            rows = part.root_information * self.design[part.rows]
+            scales = self._fitted.scales[:, position, None, None]
+            matrices += (rows.T @ rows) / scales**2
+        right = np.broadcast_to(directions.T, (self.samples, *directions.T.shape))
+        solved = np.linalg.solve(matrices, right)
+        return np.asarray(np.sqrt(np.einsum("kr,srk->sk", directions, solved)))
+
+
+_KNOWN: WeakKeyDictionary[Evaluation, SimulatedFits | None] = WeakKeyDictionary()
+"""Simulations by the evaluation at the solution: several parts of the assessment ask for them."""
+
+
+def _complement(direction: Array) -> Array:
+    """Return an orthonormal basis of what is orthogonal to a direction, shape (rank, rank - 1)."""
+    return np.asarray(np.linalg.svd(direction[None, :])[2][1:].T)
+
+
+def _parts(forward: ForwardMap, count: int) -> tuple[list[Part], IntArray] | None:
+    """Return the measurements by density and scale, and their rows among all residuals.
+
+    Values whose noise is given and normal, counts and priors stand as normal ones.
+    """
+    problem = forward.problem
+    numbers = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
+    groups: dict[tuple[Noise, int | None], list[IntArray]] = {}
+    normal, special, end = Noise(), False, 0
+    for block in forward.series_rows:
+        rows = np.arange(block.rows.start, block.rows.stop)
+        end = max(end, block.rows.stop if block.sd_rows is None else block.sd_rows.stop)
+        noise, unknown = normal, None
+        if block.sd_rows is not None:
+            unknown = numbers.get(block.noise.unknown(block.name))
+            if block.noise.spread != "estimate" or block.series.censored is not None:
+                return None
+            if block.noise.counts:
+                unknown = None
+        if not block.noise.gaussian and not block.noise.counts:
+            noise, special = block.noise, True
+        groups.setdefault((noise, unknown), []).append(rows)
+    if not special or forward.nodes is not None:
+        return None
+    groups.setdefault((normal, None), []).append(np.arange(end, count))
+    chosen = [(key, np.concatenate(rows)) for key, rows in groups.items()]
+    chosen = [(key, rows) for key, rows in chosen if len(rows)]
+    parts, start = [], 0
+    for (noise, unknown), rows in chosen:
+        own = np.arange(start, start + len(rows))
+        start += len(rows)
+        parts.append(Part(own, Density(noise, np.zeros(0, np.intp), np.zeros((2, 0))), unknown))
+    return parts, np.concatenate([rows for _, rows in chosen])

@@ -1,0 +1,263 @@
+"""Standard errors, confidence intervals, and the directions that the data do not determine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from odefit.assessment.effects import RANK_TOLERANCE, acting
+from odefit.assessment.intervals.degrees_of_freedom import (
+    NoiseFreedom,
+    chi_square_interval,
+    corrected_covariance,
+    degrees_in_words,
+    effective_degrees,
+    inflated_covariance,
+    noise_freedom,
+)
+from odefit.assessment.intervals.directions import describe_directions
+from odefit.assessment.intervals.small_samples import intervals_of, quantile_of, with_small_samples
+from odefit.assessment.parts import Direction, Trouble, Uncertainty
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.methods.local.scaling import bounds_touched
+from odefit.problem.parameters import Unknown
+from odefit.problem.variants.sizes import sizes_at
+from odefit.simulation import Evaluation, ForwardMap
+
+PARTICIPATION = 1e-4
+"""Share in the null space above which an unknown takes part in an undetermined direction; less
+is what rounding leaves there."""
+
+
+def assess_uncertainty(
+    forward: ForwardMap,
+    vector: Array,
+    evaluation: Evaluation,
+    level: float = 0.95,
+    conditions: int = 0,
+) -> Uncertainty:
+    """Return covariances from the Gauss-Newton (Fisher) matrix at the solution.
+
+    Unknowns at a bound are held there: they get no standard error, and the standard errors of the
+    others hold under the condition that they stay. Unknowns that take part in an undetermined
+    direction get none either. All others do not depend on the undetermined ones.
+
+    Where the noise is estimated, variances, quantiles and the intervals of the noise parameters
+    allow for the degrees of freedom that the fit has used up, see
+    :mod:`odefit.assessment.intervals.degrees_of_freedom`; with noise that is not normal, see
+    :mod:`odefit.assessment.intervals.small_samples`.
+
+    Parameters
+    ----------
+    vector
+        The solution, shape (n,).
+    level
+        The level of the confidence intervals, between 0 and 1.
+    conditions
+        The number of equations that hold beside the data: the directions that they determine
+        were not fitted.
+    """
+    problem = forward.problem
+    n = len(vector)
+    trouble: dict[str, Trouble] = {}
+    at_bound = bounds_touched(problem, vector)
+    for key, touched in zip(problem.keys, at_bound, strict=True):
+        if touched:
+            trouble[key] = Trouble.AT_A_BOUND
+    jacobian = evaluation.information
+    norms, effective = acting(jacobian, sizes_at(problem, vector))
+    for key, acts in zip(problem.keys, effective, strict=True):
+        if not acts:
+            trouble[key] = Trouble.NO_EFFECT
+    free = np.flatnonzero(~at_bound & effective)
+    covariance = np.full((n, n), np.nan)
+    degrees = math.inf
+    variance = 1.0
+    of_each: Array | None = None
+    freedom: NoiseFreedom | None = None
+    directions: tuple[Direction, ...] = ()
+    rank = 0
+    if len(free):
+        scaled = jacobian[:, free] / norms[free]
+        s, vt, known, share = singular_directions(scaled)
+        rank = int(known.sum())
+        if rank < len(free):
+            # Back to natural units: a null vector of the scaled Jacobian over the norms.
+            basis = np.zeros((len(free) - rank, n))
+            basis[:, free] = vt[~known] / norms[free]
+            directions = describe_directions(forward, vector, evaluation, basis)
+            for k in np.flatnonzero(share > PARTICIPATION):
+                trouble[problem.keys[free[k]]] = Trouble.NOT_DETERMINED
+        good = np.array([problem.keys[k] not in trouble for k in free])
+        if not forward.given_noise:
+            # A direction that does not matter has not been fitted.
+            degrees = float(_measurements(forward) - max(rank - conditions, 0))
+            variance = evaluation.objective / degrees if degrees > 0 else math.nan
+        basis = vt[known].T / s[known] / norms[free][:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            # The variance of what has hardly any effect may be beyond all numbers.
+            inverse = variance * basis @ basis.T
+        if forward.likelihood and forward.nodes is None:
+            orthonormal = scaled @ (vt[known].T / s[known])
+            held = np.zeros_like(jacobian)
+            held[:, free[good]] = jacobian[:, free[good]]
+            freedom = noise_freedom(forward, vector, held, orthonormal)
+        if freedom is not None:
+            of_each = np.full(n, math.inf)
+            if freedom.enough:
+                coordinates = corrected_covariance(orthonormal, freedom)
+                wider = inflated_covariance(orthonormal, freedom, coordinates)
+                inverse = basis @ wider @ basis.T
+                of_each[free] = effective_degrees(orthonormal, freedom, basis, coordinates)
+            else:
+                inverse, of_each[free] = np.full_like(inverse, np.nan), 0.0
+            degrees = _fewest(of_each, free[good], freedom)
+        inverse[~good, :] = np.nan
+        inverse[:, ~good] = np.nan
+        covariance[np.ix_(free, free)] = inverse
+    elif not forward.given_noise:
+        degrees = float(_measurements(forward))
+        variance = evaluation.objective / degrees
+    errors = np.sqrt(np.diag(covariance))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = covariance / np.outer(errors, errors)
+    for i, key in enumerate(problem.keys):
+        if key not in trouble and is_weak(problem.unknowns[i], vector[i], errors[i]):
+            trouble[key] = Trouble.WEAKLY_DETERMINED
+    each = np.full(n, degrees) if of_each is None else of_each
+    quantiles = np.array([quantile_of(level, of) for of in each])
+    intervals = intervals_of(problem, vector, errors, quantiles)
+    corrected: dict[str, float] = {}
+    if freedom is not None and freedom.enough:
+        noise = zip(freedom.unknowns, freedom.corrected(vector), freedom.factors, strict=True)
+        for k, value, factor in noise:
+            corrected[problem.keys[k]] = float(value)
+            # The degrees of freedom of a factor whose logarithm has this standard error.
+            each[k] = 0.5 * (vector[k] / errors[k]) ** 2 if factor else degrees
+            intervals[k] = _of_noise(problem.unknowns[k], value, errors[k], each[k], factor, level)
+    found = Uncertainty(
+        problem.keys,
+        errors,
+        intervals,
+        covariance,
+        correlation,
+        level,
+        degrees,
+        variance,
+        rank,
+        directions,
+        trouble,
+        _sentence(forward, trouble, directions, degrees, variance, freedom),
+        {} if of_each is None else dict(zip(problem.keys, each.tolist(), strict=True)),
+        corrected,
+    )
+    return with_small_samples(forward, vector, evaluation, found)
+
+
+def _measurements(forward: ForwardMap) -> int:
+    return forward.problem.size + len(forward.problem.priors)
+
+
+def singular_directions(scaled: Array) -> tuple[Array, Array, BoolArray, Array]:
+    """Return which directions the rows of a Jacobian with columns of unit length determine.
+
+    Parameters
+    ----------
+    scaled
+        The Jacobian, shape (m, n).
+
+    Returns
+    -------
+    values, directions
+        The singular values, shape (n,), and the right singular vectors as rows, shape (n, n).
+    determined
+        Which of the directions are determined, shape (n,).
+    share
+        The share of each unknown in the undetermined directions, shape (n,).
+    """
+    # All right vectors are wanted, and of the left ones, a square of the measurements, none.
+    _, s, vt = np.linalg.svd(scaled, full_matrices=scaled.shape[0] < scaled.shape[1])
+    s = np.concatenate([s, np.zeros(scaled.shape[1] - len(s))])
+    determined = s > RANK_TOLERANCE * s[0]
+    return s, vt, determined, np.sqrt(np.sum(vt[~determined] ** 2, axis=0))
+
+
+def is_weak(unknown: Unknown, value: float, error: float) -> bool:
+    """Tell whether a standard error exceeds the value of a positive unknown, or its bounds' width.
+
+    There is nothing weak about an unknown without a standard error.
+    """
+    parameter = unknown.parameter
+    positive = parameter.lower >= 0 or parameter.scale == "log10"
+    limit = abs(value) if positive else parameter.upper - parameter.lower
+    return bool(math.isfinite(error) and error > limit)
+
+
+def _fewest(degrees: Array, good: IntArray, freedom: NoiseFreedom) -> float:
+    """Return the fewest degrees of freedom of any unknown that acts not on the noise alone."""
+    others = np.setdiff1d(good, freedom.unknowns)
+    return float(degrees[others].min()) if len(others) else freedom.degrees
+
+
+def _of_noise(
+    unknown: Unknown, value: float, error: float, degrees: float, factor: bool, level: float
+) -> tuple[float, float]:
+    """Return the interval of a noise parameter whose corrected estimate is `value`."""
+    if not (value > 0 and math.isfinite(error)):
+        return math.nan, math.nan
+    if factor:
+        low, high = chi_square_interval(value, degrees, level)
+    else:
+        half = quantile_of(level, degrees) * error
+        low, high = value - half, value + half
+    return max(low, unknown.parameter.lower), min(high, unknown.parameter.upper)
+
+
+def _sentence(
+    forward: ForwardMap,
+    trouble: dict[str, Trouble],
+    directions: Sequence[Direction],
+    degrees: float,
+    variance: float,
+    freedom: NoiseFreedom | None,
+) -> str:
+    parts = []
+    names: dict[Trouble, list[str]] = {}
+    for key, kind in trouble.items():
+        names.setdefault(kind, []).append(key)
+    if Trouble.NO_EFFECT in names:
+        parts.append(f"No effect on what is measured: {', '.join(names[Trouble.NO_EFFECT])}.")
+    parts += [d.sentence for d in directions]
+    if Trouble.WEAKLY_DETERMINED in names:
+        listed = ", ".join(names[Trouble.WEAKLY_DETERMINED])
+        parts.append(
+            f"Hardly determined by the data (the standard error exceeds the value): {listed}."
+        )
+    if Trouble.AT_A_BOUND in names:
+        listed = ", ".join(names[Trouble.AT_A_BOUND])
+        parts.append(f"At a bound, and held there for the standard errors of the others: {listed}.")
+    if freedom is not None and degrees > 0:
+        fewest = f" with {degrees_in_words(degrees)}" if math.isfinite(degrees) else ""
+        parts.append(
+            "The noise is estimated: standard errors and intervals allow for the unknowns that "
+            f"were fitted{fewest}."
+        )
+    elif forward.likelihood and forward.nodes is not None:
+        parts.append(
+            "The noise is estimated by the maximum of the likelihood, for which standard errors "
+            "are too small where measurements are few."
+        )
+    elif degrees <= 0:
+        parts.append(
+            "There are as many unknowns as measurements, so that no error can be estimated."
+        )
+    elif math.isinf(degrees):
+        parts.append("Standard errors come from the noise model.")
+    else:
+        parts.append(
+            f"The noise is estimated from the residuals: standard deviation "
+            f"{math.sqrt(variance):.4g} with {degrees_in_words(round(degrees))}."
+        )
+    return " ".join(parts)

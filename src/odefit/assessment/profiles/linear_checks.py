@@ -1,0 +1,253 @@
+"""Can a linear interval be trusted? Bounds, curvature, and intervals that say nothing.
+
+Linearisation holds an unknown at a bound where it is, and takes the model for its tangent within
+the interval. Both can be checked at little cost: by how far the unknown could leave its bound
+before the fit becomes too bad, and by the deviance at the ends of the interval, with a refit of one
+or two steps. The latter is what the curvature measures of D. M. Bates and D. G. Watts (Relative
+curvature measures of nonlinearity, 1980) stand for, measured where it matters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from odefit.assessment.effects import column_norms
+from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.parts import Trouble, Uncertainty
+from odefit.assessment.profiles.held import HeldUnknown
+from odefit.common.arrays import Array
+from odefit.methods.local.scaling import bounds_touched
+from odefit.problem.variants.sizes import sizes_at
+from odefit.simulation import Evaluation, ForwardMap
+
+MAX_SHIFT = 0.5
+"""Change of an estimate that goes with another's leaving its bound, relative to the half-width of
+its interval, above which that interval is withheld."""
+
+MAX_FACTOR = 1e3
+"""Factor between an estimate and the ends of its interval above which the interval says nothing."""
+
+CROOKED = (0.75, 1.3)
+"""Range of the root of the deviance at the ends of a linear interval, relative to the one expected,
+outside of which the interval is not to be trusted."""
+
+CROOKED_BY_KINKS = (0.55, 1.7)
+"""The same range with Laplace noise: each measurement is a kink of the deviance, which scatters
+about its parabola."""
+
+REFIT_EVALUATIONS = 3
+"""Largest number of evaluations of a refit at the end of a linear interval."""
+
+GAIN = 0.05
+"""Decrease of the deviance, relative to its limit, that is too small for another evaluation."""
+
+MOST_EVALUATIONS = 80
+"""Evaluations that the checks of a small model may take, however short the fit was."""
+
+MOST_EQUATIONS = 300
+"""Number of equations of states and sensitivities up to which a model counts as small."""
+
+SHARE_OF_FIT = 0.1
+"""Evaluations that the checks of any other model may take, relative to those of the fit."""
+
+
+def checked(
+    forward: ForwardMap,
+    vector: Array,
+    evaluation: Evaluation,
+    uncertainty: Uncertainty,
+    conditions: int = 0,
+) -> Uncertainty:
+    """Return the uncertainty without intervals that hold only as long as others stay at a bound.
+
+    Intervals end at the bounds, and those that say nothing are withheld.
+
+    Parameters
+    ----------
+    forward, vector, evaluation
+        The problem, the solution, shape (n,), and the evaluation there.
+    uncertainty
+        What linearisation says.
+    conditions
+        The number of equations that hold beside the data.
+    """
+    problem = forward.problem
+    tied = _tied(forward, vector, evaluation, uncertainty, conditions)
+    errors, intervals = uncertainty.standard_errors.copy(), uncertainty.intervals.copy()
+    covariance, correlation = uncertainty.covariance.copy(), uncertainty.correlation.copy()
+    trouble, notes = dict(uncertainty.trouble), dict(uncertainty.notes)
+    for i, key in enumerate(problem.keys):
+        parameter = problem.unknowns[i].parameter
+        if i in tied:
+            others = _listed([problem.keys[k] for k in tied[i]])
+            trouble[key] = Trouble.TIED_TO_A_BOUND
+            notes[key] = (
+                f"no interval: {key} and {others} are determined only together, and {others} "
+                f"{'is' if len(tied[i]) == 1 else 'are'} at a bound; profile {key}"
+            )
+            errors[i] = math.nan
+            intervals[i] = math.nan
+            covariance[i, :] = covariance[:, i] = math.nan
+            correlation[i, :] = correlation[:, i] = math.nan
+            continue
+        low, high = np.clip(intervals[i], parameter.lower, parameter.upper)
+        wide = parameter.scale == "log10" and vector[i] > 0
+        if wide and intervals[i, 1] > MAX_FACTOR * vector[i]:
+            trouble[key] = Trouble.WEAKLY_DETERMINED
+            notes[key] = (
+                f"no interval: the data hardly determine {key} near the estimate; profile {key}"
+            )
+            low = high = math.nan
+        intervals[i] = low, high
+    return replace(
+        uncertainty,
+        standard_errors=errors,
+        intervals=intervals,
+        covariance=covariance,
+        correlation=correlation,
+        trouble=trouble,
+        notes=notes,
+        sentence=_with(uncertainty.sentence, notes),
+    )
+
+
+def with_curvature(
+    forward: ForwardMap,
+    vector: Array,
+    evaluation: Evaluation,
+    uncertainty: Uncertainty,
+    evaluations: int,
+    stop: Callable[[], bool],
+) -> Uncertainty:
+    """Return the uncertainty with a flag at linear intervals whose ends fit worse or better.
+
+    Parameters
+    ----------
+    forward, vector, evaluation, uncertainty
+        As :func:`checked` takes them.
+    evaluations
+        The number of evaluations of the fit: the check is left out where it would take a share.
+    stop
+        A function that says whether to end now.
+    """
+    problem = forward.problem
+    keys = [
+        i
+        for i, u in enumerate(problem.unknowns)
+        if np.isfinite(uncertainty.intervals[i]).all()
+        and u.kind != "noise"
+        and u.key not in uncertainty.trouble
+    ]
+    needed = len(keys) * (2 * REFIT_EVALUATIONS - 1)
+    equations = len(problem.model.states) * (1 + len(problem.keys)) * len(problem.conditions)
+    small = equations <= MOST_EQUATIONS and needed <= MOST_EVALUATIONS
+    if not (small or needed <= SHARE_OF_FIT * evaluations) or forward.nodes is not None:
+        return uncertainty
+    deviance = Deviance.of(forward, vector, evaluation)
+    limit = deviance.limit(uncertainty.level)
+    if not (math.isfinite(limit) and deviance.variance > 0):
+        return uncertainty
+    before = uncertainty.notes
+    kinked = any(s.noise.distribution == "laplace" for s in forward.series_rows)
+    least, most = CROOKED_BY_KINKS if kinked else CROOKED
+    trouble, notes = dict(uncertainty.trouble), dict(before)
+    for i in keys:
+        if stop():
+            return uncertainty
+        family = HeldUnknown(forward, i, vector, evaluation.choice, deviance.variance)
+        low, high = _roots(family, uncertainty.intervals[i], deviance, limit, vector[i])
+        if not (least <= low <= most and least <= high <= most):
+            key = problem.keys[i]
+            trouble[key] = Trouble.NOT_LINEAR
+            notes[key] = (
+                "the linear interval is not to be trusted, as the model bends within it: "
+                f"profile {key}"
+            )
+    return replace(
+        uncertainty,
+        trouble=trouble,
+        notes=notes,
+        sentence=_with(
+            uncertainty.sentence, {k: notes[k] for k in notes if k not in uncertainty.notes}
+        ),
+    )
+
+
+def _roots(
+    family: HeldUnknown, interval: Array, deviance: Deviance, limit: float, value: float
+) -> tuple[float, float]:
+    """Return the roots of the deviance at both ends, relative to the ones expected there."""
+    first = family.first()
+    if isinstance(first, str):
+        return math.nan, math.nan
+    ends = family.coordinate(interval)
+    middle = first.at
+    gain = 0.5 * GAIN * limit * deviance.variance
+    half = float(np.max(np.abs(ends - middle)))  # the other may have been cut by a bound
+    found = []
+    for end in ends:
+        if half == 0 or abs(end - middle) < 1e-3 * half:
+            found.append(1.0)
+            continue
+        cost = family.lowest(first, float(end), gain, REFIT_EVALUATIONS)
+        expected = deviance.root(limit) * abs(end - middle) / half
+        found.append(deviance.root(deviance.at(cost)) / expected if cost < math.inf else math.inf)
+    return found[0], found[1]
+
+
+def _tied(
+    forward: ForwardMap,
+    vector: Array,
+    evaluation: Evaluation,
+    uncertainty: Uncertainty,
+    conditions: int,
+) -> dict[int, list[int]]:
+    """Return the unknowns whose intervals hold only as long as others stay at their bounds.
+
+    An unknown at a bound is released, and moved inwards as far as the limit of the deviance
+    allows. All others that follow it by more than a part of their intervals are tied to it.
+    """
+    problem, jacobian = forward.problem, evaluation.information
+    touched = np.flatnonzero(bounds_touched(problem, vector))
+    known = np.flatnonzero(np.isfinite(uncertainty.standard_errors))
+    if not len(touched) or not len(known):
+        return {}
+    deviance = Deviance.of(forward, vector, evaluation, conditions)
+    limit = deviance.limit(uncertainty.level)
+    if not (math.isfinite(limit) and deviance.variance > 0):
+        return {}
+    norms = column_norms(jacobian[:, known])
+    allowed = limit * deviance.variance
+    half = deviance.root(limit) * uncertainty.standard_errors[known]
+    gradient = evaluation.jacobian.T @ evaluation.residuals
+    sizes = sizes_at(problem, vector)
+    tied: dict[int, list[int]] = {}
+    for j in touched:
+        column = jacobian[:, j]
+        if not float(column @ column) > 0:
+            continue
+        follow = -np.linalg.lstsq(jacobian[:, known] / norms, column, rcond=1e-8)[0] / norms
+        along = column + jacobian[:, known] @ follow
+        curvature, slope = float(along @ along), abs(float(gradient[j]))
+        # The distance at which 2 slope d + curvature d^2 is what is allowed.
+        room = problem.upper[j] - problem.lower[j]
+        bottom = slope + math.sqrt(slope**2 + curvature * allowed)
+        distance = min(allowed / bottom if bottom > 0 else math.inf, room)
+        if not math.isfinite(distance):
+            distance = sizes[j]
+        for k in known[np.abs(follow) * distance > MAX_SHIFT * half]:
+            tied.setdefault(int(k), []).append(int(j))
+    return tied
+
+
+def _with(sentence: str, notes: dict[str, str]) -> str:
+    said = [f"{key}: {note}." for key, note in notes.items()]
+    return " ".join([sentence, *said]).strip()
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

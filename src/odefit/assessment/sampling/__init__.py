@@ -1,0 +1,1 @@
+"""Uncertainty by sampling: the bootstrap and the posterior."""

@@ -1,0 +1,89 @@
+"""The density of the posterior distribution in coordinates in which it is nearly normal."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from odefit.assessment.intervals.interval_coordinates import IntervalCoordinates
+from odefit.common.arrays import Array
+from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import EngineChoice
+from odefit.simulation.residuals.prior_residuals import PriorResiduals
+
+
+class LogPosterior:
+    """The logarithm of the posterior density, with its gradient, in whitened coordinates.
+
+    The prior of an unknown is what the problem gives, within its bounds. Without one, it is a
+    uniform density there: of the logarithm where the scale is ``"log10"`` or where the unknown is a
+    standard deviation. A variance that is not given is integrated out under Jeffreys' prior.
+
+    The gradient of a stiff problem with many unknowns comes from the adjoint. A gradient that is
+    inaccurate costs a Hamiltonian sampler effective samples, and never changes its distribution.
+
+    Parameters
+    ----------
+    forward
+        The forward map of the problem.
+    vector
+        The estimate, shape (n,).
+    evaluation
+        The evaluation there.
+    """
+
+    def __init__(self, forward: ForwardMap, vector: Array, evaluation: Evaluation) -> None:
+        self.forward = forward
+        self.coordinates = IntervalCoordinates.of(forward.problem)
+        self._choice: EngineChoice = evaluation.choice
+        self._count = len(evaluation.residuals)
+        self._priors = PriorResiduals(forward.problem, plain=False)
+        self.centre = self.coordinates.inside(vector)
+        at = self.coordinates.natural(self.centre)
+        found = forward.evaluate(at, evaluation.choice)
+        if isinstance(found, Failure):
+            found = evaluation
+        jacobian = found.jacobian * self.coordinates.derivative(self.centre)
+        scale = 1.0
+        if not forward.given_noise:
+            scale = found.objective / max(self._count - len(vector), 1)
+        information = jacobian.T @ jacobian / scale + np.diag(
+            self.coordinates.prior_precision(self.centre)
+        )
+        factor = np.linalg.cholesky(information)
+        self.whitening = np.asarray(np.linalg.inv(factor).T)
+
+    def natural(self, coordinates: Array) -> Array:
+        """Return the unknowns, shape (n,), at whitened coordinates."""
+        return self.coordinates.natural(self.centre + self.whitening @ coordinates)
+
+    def __call__(self, coordinates: Array) -> tuple[float, Array]:
+        """Return the density's logarithm and its gradient, shape (n,), at whitened coordinates."""
+        at = self.centre + self.whitening @ np.asarray(coordinates)
+        with np.errstate(all="ignore"):
+            vector = self.coordinates.natural(at)
+            derivative = self.coordinates.derivative(at)
+            prior, gradient = self.coordinates.log_prior(at)
+        if not np.isfinite(vector).all() or not np.isfinite(prior):
+            return -math.inf, np.zeros(len(at))
+        found = self.forward.gradient(vector, self._choice)
+        self._choice = found.choice
+        if isinstance(found, Failure):
+            return -math.inf, np.zeros(len(at))
+        steepness = found.gradient * derivative
+        if self.forward.given_noise:
+            value = -found.cost
+        else:
+            # Priors that are no measurements do not have the variance that is integrated out.
+            apart = self._priors.at(vector)
+            assert not isinstance(apart, str)
+            own = apart.jacobian.T @ apart.residuals * derivative
+            count, objective = self._count - self._priors.size, found.objective - apart.squares
+            value = -0.5 * count * math.log(objective) - 0.5 * apart.squares
+            steepness = (steepness - own) * count / objective + own
+        total = value + prior
+        slope = self.whitening.T @ (gradient - steepness)
+        if not (math.isfinite(total) and np.isfinite(slope).all()):
+            return -math.inf, np.zeros(len(at))
+        return total, slope

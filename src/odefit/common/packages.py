@@ -1,0 +1,77 @@
+"""Packages: their versions, and the sentence that one which a fit does not need is missing."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+
+from odefit.common.errors import InputError
+
+PURPOSES = {
+    "antimony": "models in Antimony",
+    "arviz": "samples of the posterior",
+    "distributed": "Dask clusters",
+    "jinja2": "reports",
+    "libsbml": "SBML models",
+    "loky": "several processes",
+    "matplotlib": "figures and reports",
+    "nutpie": "samples of the posterior",
+    "pandas": "tables as data frames",
+    "pint": "units",
+    "starlette": "pages of odefit explore",
+    "tomlkit": "guesses written to problem files",
+    "uvicorn": "pages of odefit explore",
+    "yaml": "PEtab problems",
+}
+"""Packages without which everything else works, and what they are for."""
+
+INSTALLED_AS = {
+    "antimony": "odefit[antimony]",
+    "arviz": "odefit[posterior]",
+    "distributed": "odefit[distributed]",
+    "libsbml": "odefit[petab]",
+    "nutpie": "odefit[posterior]",
+    "pint": "odefit[units]",
+    "starlette": "odefit[explore]",
+    "tomlkit": "odefit[explore]",
+    "uvicorn": "odefit[explore]",
+    "yaml": "odefit[petab]",
+}
+"""What to install for packages that come as an extra of odefit."""
+
+
+def require(package: str) -> None:
+    """Refuse to go on without one of :data:`PURPOSES`.
+
+    Raises
+    ------
+    InputError
+        The package cannot be imported; the message says what for, why, and how to install it.
+    """
+    try:
+        import_module(package)
+    except ImportError as error:
+        raise InputError(
+            f"{PURPOSES[package]} need the package {package}, which cannot be imported ({error}); "
+            f"install it with 'pip install {INSTALLED_AS.get(package, package)}'"
+        ) from None
+
+
+def installed(package: str) -> bool:
+    """Whether a package is there, without the time that it takes to import it."""
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # it is kept from being imported
+        return False
+
+
+@cache
+def installed_version(package: str) -> str | None:
+    """Return the version of a package that is installed; None if it is not."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,1 @@
+"""The arithmetic of intervals and of Taylor models."""

@@ -1,0 +1,1 @@
+"""Expressions: their grammar, their parser, and their values over any algebra."""

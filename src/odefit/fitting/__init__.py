@@ -1,0 +1,1 @@
+"""The fit of a problem: its checks, its search, and the stages after it."""

@@ -1,0 +1,220 @@
+"""The distinct solutions among the starts of a fit, and which of them fit equally well."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from odefit.assessment.parts import Trouble, Uncertainty
+from odefit.common.arrays import Array
+from odefit.methods.estimate import Completeness, Estimate, Start, Status
+from odefit.methods.local.cost_tolerance import CostTolerance, same_values
+from odefit.methods.polish import Answer, evaluated
+from odefit.methods.running.control import Control
+from odefit.problem.problem import Problem
+from odefit.problem.variants.sizes import expected_sizes
+from odefit.result_data import EQUALLY_WELL, Solution, values_at
+from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
+
+MAX_SOLUTIONS = 20
+"""Largest number of distinct solutions that a result lists, the best first."""
+
+SOLUTION_DISTANCE = 1e-2
+"""Relative difference of an unknown up to which the ends of two starts are one solution."""
+
+COUNTED_SOLUTION_DISTANCE = 1e-5
+"""Relative difference of an unknown up to which two ends are one solution where a method counts
+solutions and so tells them apart."""
+
+ROUNDED = 1e-12
+"""Difference of an unknown, relative to its typical size, that rounding may make near zero."""
+
+
+def distinct_solutions(
+    answer: Answer, estimate: Estimate, uncertainty: Uncertainty | None
+) -> tuple[Solution, ...]:
+    """Return the distinct ends of starts, the best first.
+
+    Where the data leave directions undetermined, all ends of equal cost are one solution, since
+    it is chance which of them a start hits; not so for a method that counts the solutions.
+    """
+    forward, best = answer.forward, answer.start
+    tolerance = CostTolerance.of(forward)
+    ridge = uncertainty is not None and estimate.completeness is None
+    if uncertainty is not None and ridge:
+        ridge = bool(uncertainty.directions) or Trouble.NO_EFFECT in uncertainty.trouble.values()
+    closeness = SOLUTION_DISTANCE if estimate.completeness is None else COUNTED_SOLUTION_DISTANCE
+    sizes = expected_sizes(forward.problem)
+    ends = sorted(
+        (s for s in estimate.starts if s.status is Status.CONVERGED and math.isfinite(s.cost)),
+        key=lambda s: (s.cost, s.index),
+    )
+    distinct: list[Start] = [best]
+    hits = [0]
+    for end in ends:
+        for k, other in enumerate(distinct):
+            level = tolerance.same(end, other)
+            same = level and (ridge or _close(end.vector, other.vector, closeness, sizes))
+            # The best is polished and the others are not: their costs may tell them apart.
+            if same or (estimate.completeness is None and same_values(end, other)):
+                hits[k] += 1
+                break
+        else:
+            distinct.append(end)
+            hits.append(1)
+    found = []
+    choice = UNDECIDED
+    for start, count in list(zip(distinct, hits, strict=True))[:MAX_SOLUTIONS]:
+        if start is best:
+            evaluation: Evaluation | Failure = answer.evaluation
+        else:
+            evaluation, _ = evaluated(forward, start, estimate, choice)
+        choice = evaluation.choice
+        if isinstance(evaluation, Evaluation):
+            found.append(solution(forward.problem, start, evaluation, max(count, 1)))
+    return tuple(found)
+
+
+def solution(problem: Problem, start: Start, evaluation: Evaluation, hits: int) -> Solution:
+    """Return the end of a start as a solution."""
+    parameters, initial = values_at(problem, start.vector)
+    return Solution(
+        start.vector,
+        parameters,
+        initial,
+        evaluation.objective,
+        evaluation.log_likelihood,
+        hits,
+        start.nodes,
+    )
+
+
+def _close(a: Array, b: Array, closeness: float, sizes: Array) -> bool:
+    scale = np.maximum(np.abs(a), np.abs(b))
+    return bool(np.all(np.abs(a - b) <= np.maximum(closeness * scale, ROUNDED * sizes)))
+
+
+def bounded(problem: Problem) -> bool:
+    """Return whether an unknown has a bound."""
+    return bool(np.isfinite(problem.lower).any() or np.isfinite(problem.upper).any())
+
+
+def indistinguishable_solutions(
+    answer: Answer,
+    solutions: Sequence[Solution],
+    work: tuple[float, float],
+    control: Control,
+) -> tuple[Completeness | None, tuple[Solution, ...]]:
+    """Count the solutions with the same outputs as the answer, and find those that are missing.
+
+    Parameters
+    ----------
+    answer, solutions
+        The answer, and the distinct solutions that are known, the answer first.
+    work
+        Operations that the count may take, and count and search together, see
+        :mod:`odefit.structure.series.deadline`.
+    control
+        Limits of the fit.
+
+    Returns
+    -------
+    count
+        Their number; None where it is not known.
+    solutions
+        All solutions: beside those that are known the others within the bounds, after the answer.
+    """
+    from odefit.structure.same_outputs import same_outputs  # not needed by every fit
+
+    forward = answer.forward
+    problem, vector = forward.problem, answer.start.vector
+    found = same_outputs(problem, vector, *work, seed=control.seed, stop=control.should_stop)
+    if found is None:
+        return None, tuple(solutions)
+    best = solutions[0]
+    tolerance = CostTolerance.of(forward)
+    equal: list[Solution] = []
+    outside: list[Array] = []
+    for other in found.real:
+        end = _with_the_outputs(answer, other, tolerance)
+        if end is None:
+            continue  # what happens after the first event tells it apart
+        if np.all((other >= problem.lower) & (other <= problem.upper)):
+            equal.append(end)
+        else:
+            outside.append(other)
+    rest = []
+    sizes = expected_sizes(problem)
+    for s in solutions[1:]:
+        same = [
+            k for k, e in enumerate(equal) if _close(s.vector, e.vector, SOLUTION_DISTANCE, sizes)
+        ]
+        if same:
+            equal[same[0]] = replace(equal[same[0]], hits=equal[same[0]].hits + s.hits)
+        else:
+            rest.append(s)
+    lost = len(found.real) - len(equal) - len(outside)
+    count = Completeness(
+        found.possible - lost,
+        found.found - lost,
+        real=1 + len(equal) + len(outside),
+        outside=tuple(dict(zip(problem.keys, map(float, v), strict=True)) for v in outside),
+    )
+    return count, (best, *equal, *rest)[:MAX_SOLUTIONS]
+
+
+def _with_the_outputs(answer: Answer, vector: Array, tolerance: CostTolerance) -> Solution | None:
+    """Return other values of the unknowns as a solution; None if they fit less well."""
+    forward = answer.forward
+    evaluation = forward.evaluate(vector, answer.evaluation.choice)
+    if isinstance(evaluation, Failure):
+        return None
+    accuracy = forward.accuracy(evaluation.choice)
+    at = evaluation.cost, accuracy, evaluation.jacobian, vector
+    least = answer.evaluation.cost
+    slack = max(tolerance.relative * abs(least), tolerance.absolute, tolerance.noise(*at))
+    if not (evaluation.cost <= least + slack or tolerance.exact(*at)):
+        return None
+    end = replace(answer.start, vector=vector, start=vector, nodes=None)
+    return solution(forward.problem, end, evaluation, 0)
+
+
+def equal_solutions(
+    forward: ForwardMap, solutions: Sequence[Solution], choice: EngineChoice
+) -> list[Solution]:
+    """Return the solutions that fit as well as the best."""
+    tolerance = CostTolerance.of(forward)
+    best = min((_cost(forward, s) for s in solutions), default=math.inf)
+    zero = max(tolerance.zero(forward.accuracy(choice)), tolerance.absolute, 0.0)
+    return [
+        s
+        for s in solutions
+        if _cost(forward, s) - best <= max(tolerance.relative * abs(best), zero)
+    ]
+
+
+def ambiguity(problem: Problem, equal: Sequence[Solution]) -> list[str]:
+    """Return a warning if several solutions fit equally well."""
+    if len(equal) < 2:
+        return []
+    vectors = np.array([s.vector for s in equal])
+    spread = np.ptp(vectors, axis=0) > SOLUTION_DISTANCE * np.abs(vectors).max(axis=0)
+    names = ", ".join(k for k, differs in zip(problem.keys, spread, strict=True) if differs)
+    if not names:
+        return []
+    return [
+        (
+            f"{len(equal)} {EQUALLY_WELL}; they differ in {names}. "
+            "The estimates shown are those of one of them; all are in the list of solutions"
+        )
+    ]
+
+
+def _cost(forward: ForwardMap, solution: Solution) -> float:
+    if forward.likelihood and solution.log_likelihood is not None:
+        return -solution.log_likelihood
+    return 0.5 * solution.objective

@@ -1,0 +1,319 @@
+"""What a fit goes on from: the answer of another fit, a file that holds one, or values by name.
+
+Every method begins with the problem's guess if there is one. So the given values become the guess
+of the problem that is searched, and their own objective is kept beside the ends of the search.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, closest, did_you_mean
+from odefit.methods.estimate import Estimate, Route, Start, Status
+from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.running.control import Method
+from odefit.methods.starts import completed_guess, with_guess
+from odefit.problem.inputs.issues import Issues, finite_number
+from odefit.problem.parameters import Parameter, Unknown
+from odefit.problem.problem import Problem
+from odefit.result_data import ResultData
+from odefit.result_data.result_file import read_result
+from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.nodes import Nodes, node_names
+
+GIVEN_START = "start as given"
+"""The name in ``result.routes`` of the values that a fit goes on from, as they were given."""
+
+StartValues = ResultData | str | Path | Mapping[str, float]
+"""What ``odefit.fit(..., start=)`` takes."""
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart:
+    """Values from which a fit goes on.
+
+    Attributes
+    ----------
+    vector
+        The unknowns of the problem, in natural units and within the bounds, shape (n,).
+    nodes
+        The shooting nodes of the answer that it comes from, where they fit the problem.
+    remarks
+        Sentences on what the start does not say, or says in vain.
+    """
+
+    vector: Array
+    nodes: Nodes | None
+    remarks: tuple[str, ...]
+
+    def searched(self, problem: Problem) -> Problem:
+        """Return the problem whose guess this start is, for the search alone."""
+        return with_guess(problem, self.vector)
+
+    def beside(self, problem: Problem, method: Method, estimate: Estimate) -> Estimate:
+        """Return an estimate that tells of this start as a route.
+
+        Where the search has found nothing better, the start is one of the ends.
+        """
+        began = time.perf_counter()
+        count = max((s.index for s in estimate.starts), default=-1) + 1
+        if self.nodes is None:
+            found = ForwardMap(problem).evaluate_cost(self.vector)
+        else:
+            from odefit.methods.shooting.node_evaluation import evaluate_nodes  # seldom needed
+
+            at_nodes = evaluate_nodes(problem, self.vector, self.nodes)
+            found = at_nodes if isinstance(at_nodes, Failure) else at_nodes[0]
+        seconds = time.perf_counter() - began
+        if isinstance(found, Failure):
+            lost = str(found)
+            route = Route(GIVEN_START, 1, 1, 0, math.inf, seconds, f"cannot be integrated: {lost}")
+            return replace(estimate, routes=(*_routes(problem, method, estimate), route))
+        ended = estimate.status if estimate.best is not None else Status.NOT_CONVERGED
+        if ended in (Status.CONVERGED, Status.FAILED):
+            ended = Status.NOT_CONVERGED
+        own = Start(
+            count,
+            self.vector,
+            self.vector,
+            found.objective,
+            ended,
+            "the start as it was given",
+            1,
+            seconds,
+            found.cost,
+            nodes=self.nodes,
+        )
+        tolerance = CostTolerance.of(ForwardMap(problem))
+        best = estimate.best
+        better = best is None or (own.cost < best.cost and not tolerance.same(own, best))
+        as_good = better or (best is not None and tolerance.same(own, best))
+        route = Route(
+            GIVEN_START,
+            1,
+            0,
+            int(as_good),
+            own.objective,
+            seconds,
+            "better than all that the search has found" if better else "as it was given",
+            own.cost,
+        )
+        routes = _routes(problem, method, estimate)
+        if better:
+            routes = [replace(r, hits=0) for r in routes]
+        message = estimate.message
+        status = estimate.status
+        if better:
+            message = f"{message}; the search has found nothing better than the given start"
+            if status in (Status.CONVERGED, Status.FAILED):
+                status = Status.NOT_CONVERGED
+        nodes = estimate.evaluate_nodes
+        return replace(
+            estimate,
+            starts=(*estimate.starts, own) if better else estimate.starts,
+            status=status,
+            message=message,
+            evaluate_nodes=evaluate_nodes if self.nodes is not None and nodes is None else nodes,
+            routes=(*routes, route),
+        )
+
+
+def warm_start(problem: Problem, start: StartValues, method: Method | None = None) -> WarmStart:
+    """Return the values from which a fit of `problem` goes on.
+
+    Parameters
+    ----------
+    problem
+        The problem to be fitted.
+    start
+        A result, the path of a result file, or values in natural units by key of unknown. Unknowns
+        without a value have the problem's guess, or the middle of their range.
+    method
+        The method, which must not have start values of its own.
+
+    Raises
+    ------
+    InputError
+        There are no values, none is of an unknown of the problem, a key is unknown, or the method
+        has start values of its own.
+    """
+    if method is not None:
+        _refuse_two_starts(method)
+    if isinstance(start, (str, Path)):
+        path = Path(start)
+        if path.suffix.lower() != ".json":
+            raise InputError(
+                f"start: expected a result, the file of one such as result.json, or values by name "
+                f"of unknown, got {str(start)!r}"
+            )
+        return _from_result(problem, read_result(path), f"start {path.name}")
+    if isinstance(start, ResultData):
+        return _from_result(problem, start, "start")
+    if isinstance(start, Mapping):
+        return _from_values(problem, start)
+    raise InputError(
+        "start: expected a result, the file of one such as result.json, or values by name of "
+        f"unknown such as {{'k': 0.1}}, got {start!r}"
+    )
+
+
+def _refuse_two_starts(method: Method) -> None:
+    """Refuse a method that has start values of its own beside those of the fit."""
+    for option in ("start", "first"):
+        if getattr(method, option, None) is not None:
+            raise InputError(
+                f"start: the method has start values of its own ({option}); leave one of them out"
+            )
+
+
+def _from_result(problem: Problem, result: ResultData, place: str) -> WarmStart:
+    if not result.solutions:
+        raise InputError(f"{place}: holds no solution: {result.message}")
+    best = result.best
+    known = {**best.parameters, **best.initial}
+    values = dict(zip(result.problem.keys, map(float, best.vector), strict=True))
+    if not any(_value_of(u, values, {})[0] is not None for u in problem.unknowns):
+        raise InputError(
+            f"{place}: none of its unknowns ({', '.join(values)}) is one of this problem "
+            f"({', '.join(problem.keys)}); name the result of a similar problem, or leave it out"
+        )
+    return _made(problem, values, known, place, _fitting(best.nodes, problem, result.problem))
+
+
+def _from_values(problem: Problem, given: Mapping[str, Any]) -> WarmStart:
+    issues = Issues()
+    known = {*problem.keys, *problem.parameters, *problem.model.states}
+    values: dict[str, float] = {}
+    for key, value in given.items():
+        if key not in known and str(key).partition("[")[0] not in known:
+            near = did_you_mean(str(key), problem.keys)
+            issues.error("start", f"there is no unknown {key!r}{near}")
+            continue
+        number = finite_number(value, f"start {key}", issues)
+        if number is not None:
+            values[str(key)] = number
+    if not given:
+        issues.error("start", "there are no values in it")
+    issues.raise_errors()
+    return _made(problem, values, {}, "start", None)
+
+
+def _made(
+    problem: Problem,
+    values: Mapping[str, float],
+    known: Mapping[str, float],
+    place: str,
+    nodes: Nodes | None,
+) -> WarmStart:
+    """Return the start with remarks on every unknown about which something is to be said."""
+    vector = completed_guess(problem)
+    remarks: list[str] = []
+    used: set[str] = set()
+    missing: list[str] = []
+    for i, unknown in enumerate(problem.unknowns):
+        value, sources = _value_of(unknown, values, known)
+        used.update(sources)
+        if value is None:
+            missing.append(unknown.key)
+            remarks.append(f"{unknown.key!r} has no value there and begins at {vector[i]:g}")
+            continue
+        inside = _inside(unknown, value, float(vector[i]))
+        if inside != value:
+            p = unknown.parameter
+            remarks.append(
+                f"{unknown.key!r} = {value:g} is outside the bounds [{p.lower:g}, {p.upper:g}] "
+                f"and begins at {inside:g}"
+            )
+        elif unknown.key not in values and sources and sources <= set(known):
+            remarks.append(f"{unknown.key!r} was known there and begins at that value, {value:g}")
+        vector[i] = inside
+    for key in [k for k in values if k not in used]:
+        name = key.partition("[")[0]
+        if _held(problem, name):
+            continue  # by the user's own word: nothing is to be said of it
+        if name in problem.parameters or name in problem.model.states:
+            remarks.append(
+                f"{key!r} = {values[key]:g} is not used, since it is fixed or known in this problem"
+            )
+        else:
+            meant = closest(key, missing)
+            hint = f"; if it is {meant!r} now, give that name" if meant else ""
+            remarks.append(f"{key!r} is not a name of this problem and is left out{hint}")
+    return WarmStart(vector, nodes, tuple(f"{place}: {remark}" for remark in remarks))
+
+
+def _held(problem: Problem, name: str) -> bool:
+    """Return whether the problem holds a parameter or initial value fixed, and says so."""
+    given: list[object] = [problem.parameters.get(name), problem.initial.get(name)]
+    given += [e.initial.get(name) for e in problem.experiments]
+    return any(isinstance(p, Parameter) and p.fixed is not None for p in given)
+
+
+def _value_of(
+    unknown: Unknown, values: Mapping[str, float], known: Mapping[str, float]
+) -> tuple[float | None, set[str]]:
+    """Return the value of an unknown in a start, and the keys that it comes from.
+
+    A quantity that is shared now begins at the mean of its values by experiment, and one that
+    differs between experiments now begins at the value that they had in common.
+    """
+    for table in (values, known):
+        for key in (unknown.key, unknown.name):
+            if key in table:
+                return table[key], {key}
+        if unknown.experiment is None:
+            parts = [k for k in table if k.startswith(f"{unknown.name}[")]
+            if parts:
+                return sum(table[k] for k in parts) / len(parts), set(parts)
+    return None, set()
+
+
+def _inside(unknown: Unknown, value: float, otherwise: float) -> float:
+    """Return the value within the bounds that is next to `value`."""
+    p = unknown.parameter
+    inside = min(max(value, p.lower), p.upper)
+    return otherwise if p.scale == "log10" and inside <= 0 else inside
+
+
+def _fitting(nodes: Nodes | None, problem: Problem, other: Problem) -> Nodes | None:
+    """Return the nodes of an answer, if its trajectories are the same as those of `problem`."""
+    if nodes is None:
+        return None
+
+    def frame(one: Problem) -> Sequence[object]:
+        names = node_names(ForwardMap(one).field, one.conditions)
+        return [names, one.keys, [(c.name, c.t0, c.end) for c in one.conditions]]
+
+    return nodes if frame(problem) == frame(other) else None
+
+
+def _routes(problem: Problem, method: Method, estimate: Estimate) -> list[Route]:
+    """Return the routes of an estimate; a method that combines no others is one of them."""
+    if estimate.routes:
+        return list(estimate.routes)
+    tolerance = CostTolerance.of(ForwardMap(problem))
+    best = estimate.best
+    failed = sum(s.status is Status.FAILED for s in estimate.starts)
+    hits = 0
+    if best is not None:
+        hits = sum(
+            s.status is not Status.FAILED and tolerance.same(s, best) for s in estimate.starts
+        )
+    return [
+        Route(
+            method.name,
+            len(estimate.starts),
+            failed,
+            hits,
+            math.inf if best is None else best.objective,
+            sum(s.seconds for s in estimate.starts),
+            estimate.message,
+            None if best is None else best.cost,
+        )
+    ]

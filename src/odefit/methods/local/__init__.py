@@ -1,0 +1,1 @@
+"""Local optimisation of sums of squares and likelihoods."""

@@ -1,0 +1,252 @@
+"""When two costs count as equal, and when a cost counts as zero."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.methods.estimate import Start, Status
+from odefit.problem.condition import Series
+from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
+from odefit.problem.variants.sizes import data_sizes, typical_sizes
+from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import EngineChoice
+from odefit.simulation.residuals.noise import known_sds
+
+RESIDUAL_ROUNDING = 1e-11
+"""Residuals this small, relative to the data, cannot be told from rounding in the data file."""
+
+NEGLIGIBLE_RESIDUAL = 1e-9
+"""Residuals this small, relative to the data, count as none: no measurement could tell, and where
+trajectories are chaotic the integration cannot do better."""
+
+UNKNOWN_ROUNDING = 2 * float(np.finfo(float).eps)
+"""Relative changes of the unknowns this small are changes of their last digit."""
+
+MAX_ROUNDING = 1e-6
+"""Residuals above this, relative to the data, never count as rounding of the unknowns: where a
+wrong answer is chaotic, their last digits would excuse anything."""
+
+RELATIVE_COST_TOLERANCE = 1e-4
+"""Relative difference of two costs that does not count where the noise is known or not given."""
+
+LOG_LIKELIHOOD_TOLERANCE = 1e-3
+"""Difference of two log-likelihoods that does not count where the noise is estimated."""
+
+
+SAME_VALUES = 1e-4
+"""Relative difference of every unknown up to which two ends are the same optimum, whatever the
+accuracy with which their costs were computed."""
+
+
+@dataclass(frozen=True)
+class CostTolerance:
+    """Which differences of the cost of a problem count as none.
+
+    Attributes
+    ----------
+    squares
+        Sum of squares of all measured values over their standard deviations (1 where none are
+        given; under a logarithm, a relative change counts), for costs that cannot be below zero;
+        None where a standard deviation depends on unknowns.
+    relative, absolute
+        Differences up to the larger of the two do not count.
+    """
+
+    squares: float | None
+    relative: float
+    absolute: float
+
+    @classmethod
+    def of(cls, forward: ForwardMap) -> CostTolerance:
+        """Return the tolerance that suits the noise model of the problem of `forward`."""
+        if forward.likelihood:
+            return cls(None, 0.0, LOG_LIKELIHOOD_TOLERANCE)
+        squares = _weighted_squares(forward.problem)
+        return cls(squares, RELATIVE_COST_TOLERANCE, 0.5 * NEGLIGIBLE_RESIDUAL**2 * squares)
+
+    def zero(self, accuracy: float = 0.0) -> float:
+        """Return the largest cost that counts as zero, so that no start can end lower.
+
+        It is minus infinity where the cost has no lower bound of zero.
+
+        Parameters
+        ----------
+        accuracy
+            Relative accuracy of the integration.
+        """
+        if self.squares is None:
+            return -math.inf
+        return 0.5 * max(RESIDUAL_ROUNDING, 10 * accuracy) ** 2 * self.squares
+
+    def exact(self, cost: float, accuracy: float, jacobian: Array, vector: Array) -> bool:
+        """Say whether the data are reproduced to rounding.
+
+        Where trajectories amplify errors, the last digit of the unknowns is more than that of
+        the data: no residuals can then be smaller than what it moves.
+
+        Parameters
+        ----------
+        cost
+            The cost.
+        accuracy
+            Relative accuracy of the integration.
+        jacobian, vector
+            The derivatives of the residuals and the unknowns, shapes (r, k) and (k,), both in
+            natural units.
+        """
+        if self.squares is None:
+            return False
+        most = 0.5 * MAX_ROUNDING**2 * self.squares
+        rounding = min(rounding_of_unknowns(jacobian, vector), most)
+        return cost <= max(self.zero(accuracy), rounding)
+
+    def noise(self, cost: float, accuracy: float, jacobian: Array, vector: Array) -> float:
+        """Return the difference of costs that the errors of the integration make.
+
+        Parameters
+        ----------
+        cost, accuracy, jacobian, vector
+            As :meth:`exact` takes them.
+        """
+        if self.squares is None:
+            return 0.0
+        most = 0.5 * MAX_ROUNDING**2 * self.squares
+        error = 0.5 * max(RESIDUAL_ROUNDING, accuracy) ** 2 * self.squares
+        error = max(error, min(rounding_of_unknowns(jacobian, vector), most))
+        # |r + e|^2/2 is |r|^2/2 + r'e + |e|^2/2, and r'e is |r||e| at most.
+        return 2 * math.sqrt(max(cost, 0.0) * error) + error
+
+    def same(self, a: Start, b: Start) -> bool:
+        """Whether two starts ended at costs that count as equal."""
+        if a.exact and b.exact:
+            return True
+        difference = abs(a.cost - b.cost)
+        return difference <= max(self.relative * min(abs(a.cost), abs(b.cost)), self.absolute)
+
+    def best(self, starts: Iterable[Start]) -> tuple[Start | None, int]:
+        """Return the start with the lowest cost, and how many starts ended at an equal cost."""
+        usable = [s for s in starts if math.isfinite(s.cost)]
+        best = min(usable, key=lambda s: (s.cost, s.index), default=None)
+        return best, 0 if best is None else sum(self.same(s, best) for s in usable)
+
+    def chance_of_better(self, starts: Sequence[Start]) -> float:
+        """Estimate the probability that one more start ends lower than all so far.
+
+        By Good and Turing, a cost that was not seen yet has the share of those that were seen
+        once; any cost of a converged start, the new one included, may be the lowest (I. J. Good,
+        The population frequencies of species and the estimation of population parameters, 1953).
+        """
+        seen: list[list[Start]] = []
+        converged = [s for s in starts if s.status is Status.CONVERGED]
+        for start in sorted(converged, key=lambda s: (s.cost, s.index)):
+            if seen and self.same(start, seen[-1][0]):
+                seen[-1].append(start)
+            else:
+                seen.append([start])
+        if not seen:
+            return 1.0
+        once = sum(len(equal) == 1 for equal in seen)
+        return once / len(starts) / (len(seen) + 1)
+
+
+def rounding_of_unknowns(jacobian: Array, vector: Array) -> float:
+    """Return the cost of residuals that the last digits of the unknowns make.
+
+    Parameters
+    ----------
+    jacobian, vector
+        The derivatives of the residuals and the unknowns, shapes (r, k) and (k,), both in natural
+        units.
+    """
+    with np.errstate(all="ignore"):
+        found = 0.5 * UNKNOWN_ROUNDING**2 * float(np.sum((jacobian * vector) ** 2))
+    return found if math.isfinite(found) else 0.0
+
+
+def reproduces(
+    forward: ForwardMap, vector: Array, choice: EngineChoice, relative: float = NEGLIGIBLE_RESIDUAL
+) -> bool:
+    """Say whether the data are reproduced to rounding where the noise is estimated.
+
+    Its likelihood then grows without bound as the noise vanishes, and the estimate of the noise is
+    the size of the errors of rounding and integration.
+
+    Parameters
+    ----------
+    forward
+        The forward map of a problem with estimated noise.
+    vector, choice
+        The unknowns, shape (n,), and the choice of an engine there.
+    relative
+        Residuals relative to the data that count as none.
+    """
+    problem = forward.problem
+    rows = [r for r in forward.series_rows if r.sd_rows is not None and r.gaussian]
+    if not rows or len(rows) < len(forward.series_rows):
+        return False
+    found = forward.trajectories(vector, choice, sensitivities=False)
+    if isinstance(found, Failure):
+        return False
+    limit = max(relative, 10 * forward.accuracy(choice))
+    for row, block in zip(rows, forward.series_residuals(vector, found), strict=True):
+        if isinstance(block, Failure):
+            return False
+        size = float(np.linalg.norm(_sizes(problem, row.name, row.noise, row.series, typical=True)))
+        errors = block.distances * block.sd.array(len(block.distances))
+        if not float(np.linalg.norm(errors)) <= limit * size:
+            return False
+    return True
+
+
+def _weighted_squares(problem: Problem) -> float:
+    """Return the squares of all measured values; those of typical ones where all are zero."""
+    return _squares(problem, typical=False) or _squares(problem, typical=True)
+
+
+def _squares(problem: Problem, *, typical: bool) -> float:
+    total = 0.0
+    for condition in problem.conditions:
+        for name, series in condition.series.items():
+            noise = problem.noise.get(name, Noise())
+            sds = known_sds(noise, series)
+            sizes = _sizes(problem, name, noise, series, typical=typical)
+            if sds is not None:
+                total += float(np.sum((sizes[sds > 0] / sds[sds > 0]) ** 2))
+    return total
+
+
+def _sizes(problem: Problem, name: str, noise: Noise, series: Series, *, typical: bool) -> Array:
+    """Return the magnitudes of measured values on the scale of their noise, shape (n,).
+
+    With `typical`, the size of a state stands for measurements of it that are zero throughout.
+    """
+    if noise.transform is not None:
+        return np.full(len(series.values), 1.0 if noise.transform == "log" else 1 / math.log(10))
+    sizes = np.abs(series.values)
+    state = problem.model.observables[name].name
+    if not typical or sizes.any() or noise.counts or state not in problem.model.states:
+        return sizes
+    return np.full(len(sizes), data_sizes(problem).get(name, typical_sizes(problem).states[state]))
+
+
+def same_values(a: Start, b: Start) -> bool:
+    """Whether two starts ended at the same values of all unknowns, on single trajectories."""
+    if a.nodes is not None or b.nodes is not None:
+        return False
+    scale = np.maximum(np.abs(a.vector), np.abs(b.vector))
+    return bool(np.all(np.abs(a.vector - b.vector) <= SAME_VALUES * scale))
+
+
+def reaches(end: Start, best: Start, tolerance: CostTolerance) -> bool:
+    """Return whether a start ended at the optimum of the best, by its cost or by its values."""
+    if not math.isfinite(end.cost):
+        return False
+    if tolerance.same(end, best):
+        return True
+    return end.status is Status.CONVERGED and same_values(end, best)

@@ -1,0 +1,84 @@
+"""The optimiser's coordinates: natural units, or their logarithm where the user asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.common.arrays import Array, BoolArray
+from odefit.problem.problem import Problem
+from odefit.problem.variants.sizes import expected_sizes
+
+NEARLY_ZERO = 1e-6
+"""Magnitude of an unknown, relative to its typical size, that counts as zero."""
+
+_LN10 = float(np.log(10.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """The transformation of the unknowns to the optimiser's coordinates.
+
+    Attributes
+    ----------
+    logarithmic
+        Whether the coordinate of an unknown is its logarithm to base 10, shape (n,).
+    lower, upper
+        Bounds in coordinates, shape (n,).
+    """
+
+    logarithmic: BoolArray
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def of(cls, problem: Problem) -> Scaling:
+        """Return the transformation that the problem asks for."""
+        logarithmic = np.array([u.parameter.scale == "log10" for u in problem.unknowns], dtype=bool)
+        lower, upper = problem.lower.copy(), problem.upper.copy()
+        with np.errstate(divide="ignore"):
+            lower[logarithmic] = np.log10(np.maximum(lower[logarithmic], 0.0))
+            upper[logarithmic] = np.log10(upper[logarithmic])
+        return cls(logarithmic, lower, upper)
+
+    def coordinates(self, vector: Array) -> Array:
+        """Return the coordinates of a vector in natural units."""
+        z = np.array(vector, dtype=float)
+        z[self.logarithmic] = np.log10(z[self.logarithmic])
+        return z
+
+    def natural(self, coordinates: Array) -> Array:
+        """Return the vector in natural units that has these coordinates."""
+        x = np.array(coordinates, dtype=float)
+        with np.errstate(over="ignore"):
+            x[self.logarithmic] = 10.0 ** x[self.logarithmic]
+        return x
+
+    def least_sizes(self, problem: Problem) -> Array:
+        """Return magnitudes that coordinates count with at least, shape (n,).
+
+        Zero is a value like any other, and that of a logarithm depends on the unit: it counts as a
+        decade.
+        """
+        return np.where(self.logarithmic, 1.0, NEARLY_ZERO * expected_sizes(problem))
+
+    def derivative(self, vector: Array) -> Array:
+        """Return the derivatives of the unknowns with respect to their coordinates, shape (n,)."""
+        factor = np.ones(len(vector))
+        factor[self.logarithmic] = _LN10 * vector[self.logarithmic]
+        return factor
+
+
+def bounds_touched(problem: Problem, vector: Array) -> BoolArray:
+    """Return which unknowns lie at a bound, to a relative 1e-9 of the bound or of the interval."""
+    lower, upper = problem.lower, problem.upper
+    width = np.where(np.isfinite(upper - lower), upper - lower, np.inf)
+
+    def near(bound: Array) -> BoolArray:
+        slack = np.minimum(1e-9 * np.maximum(np.abs(bound), np.abs(vector)), 1e-9 * width)
+        # A bound of zero has no size of its own: within a billionth of the interval, if any.
+        slack = np.where((bound == 0) & np.isfinite(width), 1e-12 * width, slack)
+        return np.asarray(np.isfinite(bound) & (np.abs(vector - bound) <= slack))
+
+    return near(lower) | near(upper)

@@ -1,0 +1,1 @@
+"""The running of searches: their limits, processes, checkpoints and logs."""

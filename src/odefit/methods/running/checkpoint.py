@@ -1,0 +1,436 @@
+"""Checkpoints: what long work has finished, in an SQLite file that survives a kill at any moment.
+
+A file holds one or several kinds of work, such as the starts of a fit and the sides of its
+profiles, each with the fingerprint of what it belongs to. What was finished stands in it as
+records: a key, and a value as JSON, whose floats come back to the last bit. The rollback journal
+of SQLite, not its write-ahead log, is used, because checkpoints lie on network file systems.
+
+A file may come from elsewhere: it is read as data, never run, and everything in it is checked. A
+record that is damaged counts as not done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import sqlite3
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odefit.common.errors import InputError
+from odefit.common.packages import installed_version
+from odefit.methods.running.run_log import LOGGER
+from odefit.problem.problem import Problem
+from odefit.problem.toml.files import problem_to_mapping
+
+APPLICATION = 0x6F646663
+"""The number by which SQLite files say whose they are, here the letters "odfc"."""
+
+FORMAT = 2
+"""Version of the format, SQLite's ``user_version``; the JSON lines of before were version 1."""
+
+LEAST_FORMAT = 2
+"""The oldest version that is read."""
+
+WORK_TABLE = (
+    "CREATE TABLE work (kind TEXT PRIMARY KEY, identity TEXT NOT NULL, "
+    "version TEXT NOT NULL, writer TEXT NOT NULL) WITHOUT ROWID"
+)
+"""The kinds of work, with fingerprint, version of odefit, and the process that writes."""
+
+RECORD_TABLE = (
+    "CREATE TABLE records (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, "
+    "digest TEXT NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID"
+)
+"""The records of each kind, with a digest by which damage shows."""
+
+BUSY_SECONDS = 30.0
+"""Seconds for which a process waits for another one that is writing to the same file."""
+
+WRITE_RATIO = 20.0
+"""Least ratio of the time between two writes to the time that the last one took: what is finished
+more quickly is written together."""
+
+MAX_VALUE = 64 * 2**20
+"""Largest number of bytes of a record."""
+
+
+class ForeignCheckpointError(InputError):
+    """Raised for a checkpoint that belongs to another fit, or to an earlier version of odefit."""
+
+
+class CheckpointWarning(UserWarning):
+    """Told when a checkpoint cannot be written; the work goes on without it."""
+
+
+class _TakenOverError(Exception):
+    """Raised when another process goes on from a checkpoint that one alone can write."""
+
+
+def fingerprint(problem: Problem, options: Mapping[str, Any]) -> str:
+    """Return a hash of what a checkpoint belongs to: the problem with its data, and the options."""
+    # The guesses from which a fit goes on stand in no definition.
+    guesses = [u.parameter.guess for u in problem.unknowns]
+    bounds = [problem.lower.tolist(), problem.upper.tolist()]  # a method may have narrowed them
+    parts = [problem_to_mapping(problem), guesses, bounds, options]
+    text = json.dumps(parts, sort_keys=True, default=_plain)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Return an array as a list (its own text leaves out the middle), all else as a text."""
+    return value.tolist() if isinstance(value, np.ndarray) else str(value)
+
+
+class Checkpoint:
+    """The records of one kind of work in a checkpoint.
+
+    Two processes may work at the same file. Records of finished work (:meth:`put`) are added by
+    both, each key once. The state of a search (:meth:`save`) can be written by one process alone:
+    the one that began last; the other is told, and goes on without.
+
+    A file that cannot be written (a full disk, a read-only or vanished folder) ends no work: it is
+    told once by a :class:`CheckpointWarning`, and written again as soon as that succeeds.
+
+    Parameters
+    ----------
+    path
+        Path of the file, which is made when there is something to keep.
+    kind
+        The kind of work, such as ``"starts"``.
+    identity
+        :func:`fingerprint` of the work.
+
+    Attributes
+    ----------
+    records
+        What was found in the file, by key: JSON values, whose content is to be checked.
+    begun
+        Whether the file knew of this work.
+
+    Raises
+    ------
+    ForeignCheckpointError
+        The file belongs to other work of this kind, or is that of an earlier version.
+    InputError
+        The file is no checkpoint, is damaged, was written by a later version, or its directory
+        does not exist.
+    """
+
+    def __init__(self, path: Path, kind: str, identity: str) -> None:
+        self.path, self.kind, self._identity = path, kind, identity
+        self._writer = secrets.token_hex(8)
+        self._waiting: dict[str, Any] = {}
+        self._next = -np.inf
+        self._failing = False
+        self._saved: set[str] | None = None
+        self._taken_over = False
+        self._connection: sqlite3.Connection | None = None
+        self.records: dict[str, Any] = {}
+        self.begun = False
+        if not path.exists():
+            if not path.parent.is_dir():
+                parent = path.parent
+                raise InputError(f"{path}: the directory {parent} does not exist; make it first")
+            return
+        self._refuse_others()
+        try:
+            with closing(self._connect()) as found:
+                self._read(found)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{path}: cannot be read as a checkpoint: {error}; name another file or remove it"
+            ) from error
+
+    # Reading --------------------------------------------------------------------------------------
+
+    def _refuse_others(self) -> None:
+        """Refuse what is no SQLite file, and say what it is."""
+        if not self.path.is_file() and not self.path.is_dir():
+            raise InputError(f"{self.path}: is no file; name another one")
+        try:
+            with self.path.open("rb") as file:
+                head = file.read(32)
+        except OSError as error:
+            reason = error.strerror or error
+            raise InputError(f"{self.path}: cannot be read as a checkpoint: {reason}") from error
+        if head.startswith(b'{"odefit checkpoint"'):
+            raise ForeignCheckpointError(
+                f"{self.path}: is the checkpoint of an earlier version of odefit, from which this "
+                "one cannot go on; name another file or remove it"
+            )
+        if head and not head.startswith(b"SQLite format 3\x00"):
+            raise InputError(f"{self.path}: is no checkpoint; name another file or remove it")
+
+    def _connect(self) -> sqlite3.Connection:
+        found = sqlite3.connect(
+            # An absolute path: others have meanings of their own to SQLite.
+            self.path.absolute(),
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            # What a file from elsewhere may not do: run functions, or have values without bounds.
+            found.execute("PRAGMA trusted_schema = OFF")
+            found.execute("PRAGMA cell_size_check = ON")
+            found.execute("PRAGMA mmap_size = 0")
+            found.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2 * MAX_VALUE)
+        except sqlite3.Error:
+            found.close()
+            raise
+        return found
+
+    def _read(self, database: sqlite3.Connection) -> None:
+        if not _check_format(database, self.path):
+            return
+        (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise InputError(f"{self.path}: is damaged ({verdict}); remove it to begin anew")
+        row = database.execute(
+            "SELECT identity, version FROM work WHERE kind = ?", (self.kind,)
+        ).fetchone()
+        if row is None:
+            return
+        if row[0] != self._identity:
+            raise ForeignCheckpointError(
+                f"{self.path}: belongs to another problem, method or seed; "
+                "name another file or remove it"
+            )
+        self.begun = True
+        rows = database.execute(
+            "SELECT key, value, digest FROM records WHERE kind = ? AND typeof(key) = 'text' AND "
+            "typeof(value) = 'text' AND length(value) <= ?",
+            (self.kind, MAX_VALUE),
+        )
+        for key, text, digest in rows:
+            value = _parsed(text) if digest == self._digest(key, text) else None
+            if value is not None:
+                self.records[key] = value
+        LOGGER.info(
+            "%s: %d records of %s, begun by odefit %s",
+            self.path,
+            len(self.records),
+            self.kind,
+            str(row[1])[:40],
+        )
+
+    def _digest(self, key: str, text: str) -> str:
+        """Return what a record must have beside it, or it is damaged."""
+        whole = f"{self._identity}\0{self.kind}\0{key}\0{text}"
+        return hashlib.sha256(whole.encode(errors="surrogatepass")).hexdigest()[:16]
+
+    # Writing --------------------------------------------------------------------------------------
+
+    def _row(self, key: str, value: Any) -> tuple[str, str, str, str]:
+        text = json.dumps(value)
+        return self.kind, key, text, self._digest(key, text)
+
+    @property
+    def due(self) -> bool:
+        """Whether writing now takes little beside the time since the last writing."""
+        return time.monotonic() >= self._next
+
+    def put(self, key: str, value: Any) -> None:
+        """Keep a record of finished work, whose value is a JSON value.
+
+        It is written at once, or where work is finished quickly, together with what follows; it is
+        on disk after :meth:`close` at the latest.
+        """
+        self._waiting[key] = value
+        if self.due:
+            self.flush()
+
+    def save(
+        self, head: Mapping[str, Any], rows: Mapping[str, Callable[[], Any]] | None = None
+    ) -> None:
+        """Keep the whole state of a search in place of the one before, as one transaction.
+
+        It is written at once; whoever saves often asks :attr:`due` first.
+
+        Parameters
+        ----------
+        head
+            Records that change.
+        rows
+            Makers of records that never change under their key, so that only those that are new
+            are written.
+        """
+        if self._taken_over:
+            return
+        rows = {} if rows is None else rows
+        saved = self._saved
+
+        def write(database: sqlite3.Connection) -> None:
+            if saved is None:  # the first time: what another process has written goes
+                database.execute("DELETE FROM records WHERE kind = ?", (self.kind,))
+                gone: set[str] = set()
+            else:
+                gone = saved - rows.keys()
+            database.executemany(
+                "DELETE FROM records WHERE kind = ? AND key = ?", ((self.kind, k) for k in gone)
+            )
+            new = rows.keys() - (saved or set())
+            values = {k: rows[k]() for k in new}
+            database.executemany(
+                "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?)",
+                (self._row(k, v) for k, v in {**head, **values}.items()),
+            )
+
+        if self._transaction(write, alone=True, first=saved is None):
+            self._saved = set(rows)
+
+    def flush(self) -> None:
+        """Write what waits."""
+        if not self._waiting:
+            return
+        waiting = [self._row(key, value) for key, value in self._waiting.items()]
+
+        def write(database: sqlite3.Connection) -> None:
+            # What two processes have done is there once; a damaged record is replaced.
+            database.executemany("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?)", waiting)
+
+        if self._transaction(write):
+            self._waiting.clear()
+
+    def close(self) -> None:
+        """Write what waits, and close the file."""
+        self.flush()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _transaction(
+        self, write: Callable[[sqlite3.Connection], None], alone: bool = False, first: bool = False
+    ) -> bool:
+        """Write in one transaction; return False where the file cannot be written."""
+        began = time.monotonic()
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+                # A journal of its own for each transaction: a write-ahead log needs shared memory.
+                self._connection.execute("PRAGMA journal_mode = DELETE")
+            database = self._connection
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                self._enter(database, alone, first)
+                write(database)
+                database.execute("COMMIT")
+            except BaseException:
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
+                raise
+        except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
+            self._tell_failure(str(error))
+            return False
+        except InputError as error:  # the file has become another one meanwhile
+            self._tell_failure(str(error))
+            return False
+        except _TakenOverError:
+            self._taken_over = True
+            _warn(
+                f"{self.path}: another process goes on from this checkpoint; this one works on, "
+                "and keeps no more in it"
+            )
+            return False
+        finally:
+            ended = time.monotonic()
+            self._next = ended + WRITE_RATIO * (ended - began)
+        if self._failing:
+            LOGGER.info("%s: the checkpoint can be written again", self.path)
+        self._failing, self.begun = False, True
+        return True
+
+    def _enter(self, database: sqlite3.Connection, alone: bool, first: bool) -> None:
+        """Make the tables where there are none, and note what the records belong to."""
+        if not _check_format(database, self.path):
+            for statement in (WORK_TABLE, RECORD_TABLE):
+                database.execute(statement)
+            database.execute(f"PRAGMA application_id = {APPLICATION}")
+            database.execute(f"PRAGMA user_version = {FORMAT}")
+        database.execute(
+            "INSERT OR IGNORE INTO work VALUES (?, ?, ?, '')",
+            (self.kind, self._identity, installed_version("odefit") or "unknown"),
+        )
+        identity, writer = database.execute(
+            "SELECT identity, writer FROM work WHERE kind = ?", (self.kind,)
+        ).fetchone()
+        if identity != self._identity:
+            raise InputError("it belongs to other work by now")
+        if alone and first:
+            database.execute("UPDATE work SET writer = ? WHERE kind = ?", (self._writer, self.kind))
+        elif alone and writer != self._writer:
+            raise _TakenOverError
+
+    def _tell_failure(self, reason: str) -> None:
+        """Say once that the file cannot be written."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if not self._failing:
+            self._failing = True
+            _warn(
+                f"{self.path}: the checkpoint cannot be written: {reason}; the work goes on, and "
+                "what it finishes is not kept until the file can be written again"
+            )
+
+
+def remove_checkpoint(path: Path) -> None:
+    """Remove a checkpoint with the journal that a killed process may have left beside it."""
+    # The journal first: it would be taken for one of the next file of this name.
+    path.with_name(path.name + "-journal").unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
+
+
+def _check_format(database: sqlite3.Connection, path: Path) -> bool:
+    """Return whether the file has the tables; False where it is empty.
+
+    Raises
+    ------
+    InputError
+        It is another program's, was written by a later version, or has other tables.
+    """
+    (application,) = database.execute("PRAGMA application_id").fetchone()
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    # Nothing but these tables: no view or trigger of somebody else is ever evaluated.
+    tables = {
+        sql for (sql,) in database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+    }
+    if not tables and application == 0 and version == 0:
+        return False
+    if application != APPLICATION:
+        raise InputError(f"{path}: is no checkpoint; name another file or remove it")
+    if version > FORMAT:
+        raise InputError(
+            f"{path}: was written by a later version of odefit (format {version}, this one reads "
+            f"up to {FORMAT}); go on with that version, or name another file"
+        )
+    if version < LEAST_FORMAT or tables != {WORK_TABLE, RECORD_TABLE}:
+        raise InputError(f"{path}: is damaged (its tables are others); remove it to begin anew")
+    return True
+
+
+def _parsed(text: str) -> Any:
+    """Return a JSON value; None where the text is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _warn(message: str) -> None:
+    LOGGER.warning("%s", message)
+    warnings.warn(message, CheckpointWarning, stacklevel=2)

@@ -1,0 +1,243 @@
+"""How a method is run: seed, time limit, workers, progress reports and interruption."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType
+from typing import Protocol
+
+from odefit.methods.estimate import Cause, Estimate, Status
+from odefit.methods.running.memory import memory_limit
+from odefit.problem.problem import Problem
+from odefit.simulation.engines.cut_off import CutOff
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state of an estimation that is under way.
+
+    Attributes
+    ----------
+    done, failed
+        Number of starts (or whatever `unit` says) finished, and of those that failed.
+    best
+        Lowest objective (or -2 log L) so far; infinite if there is none.
+    hits
+        Number of starts that reached it; 0 where that is not counted.
+    message
+        What the method is doing, in words.
+    measure
+        What `best` is: "objective" or "-2 log L".
+    """
+
+    done: int
+    failed: int
+    best: float
+    hits: int
+    message: str
+    unit: str = "start"
+    measure: str = "objective"
+
+
+class Interruption(threading.Event):
+    """An event that ends a run early, and knows why.
+
+    Parameters
+    ----------
+    also
+        Another event that has the same effect; None for none.
+
+    Attributes
+    ----------
+    details
+        More on the cause, in words.
+    """
+
+    def __init__(self, also: threading.Event | None = None) -> None:
+        super().__init__()
+        self._also = also
+        self._cause: Cause | None = None
+        self.details = ""
+
+    def end(self, cause: Cause, details: str = "") -> None:
+        """End the run; the first cause counts."""
+        if not self.is_set():
+            self._cause, self.details = cause, details
+        self.set()
+
+    def is_set(self) -> bool:
+        """Whether the run is to end."""
+        return super().is_set() or (self._also is not None and self._also.is_set())
+
+    @property
+    def cause(self) -> Cause | None:
+        """What has ended the run; the caller where somebody else set the event."""
+        return (self._cause or Cause.CALLER) if self.is_set() else None
+
+
+@dataclass(frozen=True)
+class Control:
+    """The settings of one run of a method.
+
+    Attributes
+    ----------
+    seed
+        The seed of every random choice.
+    deadline
+        The time limit, in seconds of :func:`time.time`; None for no limit.
+    executor
+        The executor of independent work; None for local processes where they save time.
+    jobs
+        Largest number of local processes; None for one a core.
+    report
+        A function that is called with the :class:`Progress` now and then.
+    checkpoint
+        The file in which finished work is kept, and found again.
+    part
+        The part of that file which is the run's own, where it is one of several in a larger one.
+    interrupted
+        An event that is set to end early with the best so far.
+    within
+        The executor of independent work inside a single start; None for this process.
+    remarks
+        What users have to know of the workers afterwards, as sentences that are added on the way.
+    memory
+        Bytes that this run may use, those of its processes included; None for no limit of its own.
+    cut_off
+        What ends integrations some time after the run should have ended.
+    """
+
+    seed: int = 0
+    deadline: float | None = None
+    executor: Executor | None = None
+    jobs: int | None = None
+    report: Callable[[Progress], None] | None = None
+    checkpoint: Path | None = None
+    interrupted: threading.Event = field(default_factory=Interruption)
+    within: Executor | None = None
+    part: str = ""
+    remarks: list[str] = field(default_factory=list)
+    memory: int | None = None
+    cut_off: CutOff = field(default_factory=CutOff)
+
+    def for_part(self, part: str) -> Control:
+        """Return the control of one of several runs in a larger one, with its part of the file."""
+        return replace(self, part=f"{self.part}, {part}" if self.part else part)
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the deadline has passed."""
+        return self.deadline is not None and time.time() >= self.deadline
+
+    def should_stop(self) -> bool:
+        """Whether to end now: the deadline has passed, or the run was interrupted."""
+        return self.interrupted.is_set() or self.out_of_time
+
+    @property
+    def cause(self) -> Cause | None:
+        """What ends this run early; None if nothing does."""
+        if self.interrupted.is_set():
+            return getattr(self.interrupted, "cause", Cause.CALLER)
+        return Cause.TIME_LIMIT if self.out_of_time else None
+
+    @property
+    def early(self) -> Status:
+        """The status of what is ended now, before it has finished."""
+        if not self.interrupted.is_set():
+            return Status.TIME_LIMIT if self.out_of_time else Status.NOT_CONVERGED
+        cause = self.cause
+        short = cause is not None and cause.memory
+        return Status.MEMORY_LIMIT if short else Status.INTERRUPTED
+
+
+def control_of(
+    seed: int,
+    time_limit: float | None,
+    executor: Executor | None,
+    jobs: int | None,
+    progress: Callable[[Progress], None] | None,
+    checkpoint: str | Path | None,
+    stop: threading.Event | None,
+    memory: int | str | None,
+) -> Control:
+    """Return the control of a run that begins now, from the arguments that users give.
+
+    Raises
+    ------
+    InputError
+        The memory limit is none, see :func:`odefit.methods.running.memory.memory_size`.
+    """
+    return Control(
+        seed,
+        None if time_limit is None else time.time() + time_limit,
+        executor,
+        jobs,
+        progress,
+        None if checkpoint is None else Path(checkpoint),
+        interrupted=stop if isinstance(stop, Interruption) else Interruption(stop),
+        memory=memory_limit(memory),
+    )
+
+
+class Method(Protocol):
+    """The interface of methods: a frozen object of options with one verb, :meth:`solve`."""
+
+    @property
+    def name(self) -> str:
+        """The method's name in results."""
+
+    def solve(self, problem: Problem, control: Control) -> Estimate:
+        """Estimate the unknowns of `problem`."""
+
+
+SIGNALS = {signal.SIGINT: Cause.CTRL_C, signal.SIGTERM: Cause.TERMINATED}
+"""The signals that end a run early with the best so far."""
+
+
+@contextmanager
+def interruptible(control: Control) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM set ``control.interrupted``; a second one acts as usual, at once.
+
+    Within another such block for the same event, and after an interruption, nothing changes. So it
+    is with SIGTERM where somebody else handles it. A block for another event around this one, such
+    as that of the command line, is told of the signal too.
+    """
+    own = control.interrupted
+    ours = getattr(signal.getsignal(signal.SIGINT), "interrupts", None) is own
+    elsewhere = threading.current_thread() is not threading.main_thread()
+    if ours or elsewhere or own.is_set():
+        yield
+        return
+    previous = {number: signal.getsignal(number) for number in SIGNALS}
+    handled = previous[signal.SIGTERM]
+    if handled is not signal.SIG_DFL and not hasattr(handled, "interrupts"):
+        del previous[signal.SIGTERM]
+
+    def restore() -> None:
+        for number, before in previous.items():
+            signal.signal(number, before)
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        if isinstance(own, Interruption):
+            own.end(SIGNALS[signal.Signals(number)])
+        else:
+            own.set()
+        restore()
+        around = previous[signal.Signals(number)]
+        if callable(around) and hasattr(around, "interrupts"):
+            around(number, frame)
+
+    handler.interrupts = own  # type: ignore[attr-defined]
+    for number in previous:
+        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        restore()

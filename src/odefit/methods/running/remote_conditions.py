@@ -1,0 +1,112 @@
+"""The conditions of one evaluation over several workers, where there are few starts.
+
+Workers hold the compiled problem, get vectors of unknowns, and send trajectories back. The values
+are the same as those of one process, see :mod:`odefit.simulation.trajectories.conditions`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.methods.running.control import Control
+from odefit.methods.running.executors.batch import Work
+from odefit.methods.running.executors.dispatch import dispatched
+from odefit.methods.running.executors.workers import Workers
+from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import EngineChoice
+from odefit.simulation.trajectories.conditions import UnitOutcome
+
+TASKS_PER_WORKER = 3
+"""Number of tasks that each worker gets of an evaluation, as some conditions take longer."""
+
+SHORTEST_EVALUATION = 0.05
+"""Seconds that an evaluation has to take on average so that sending it out pays."""
+
+
+@contextmanager
+def conditions_over_workers(forward: ForwardMap, control: Control) -> Iterator[None]:
+    """Let workers integrate the conditions of the evaluations of `forward`, where that pays."""
+    with Workers(control) as workers:
+        if forward.units < 2 or workers.number < 2:
+            yield
+            return
+        forward.integrate_elsewhere(RemoteConditions(forward, workers))
+        try:
+            yield
+        finally:
+            forward.integrate_elsewhere(None)
+
+
+class RemoteConditions:
+    """Integrates the units of evaluations by workers.
+
+    Parameters
+    ----------
+    forward
+        The forward map whose units they are.
+    workers
+        The workers. They are asked once evaluations have shown to take longer than
+        :data:`SHORTEST_EVALUATION` seconds.
+    """
+
+    def __init__(self, forward: ForwardMap, workers: Workers) -> None:
+        self._workers = workers
+        begin = partial(ForwardMap, *forward.arguments)
+        self._work = Work(begin, _integrate)
+        self._calls = 0
+        self._pays = False
+        self._began = self._counted = time.perf_counter()
+
+    def __call__(
+        self,
+        numbers: Sequence[int],
+        vector: Array,
+        choices: Sequence[EngineChoice],
+        sensitivities: bool,
+    ) -> Mapping[int, UnitOutcome]:
+        """See :class:`odefit.simulation.trajectories.conditions.Elsewhere`."""
+        now = time.perf_counter()
+        self._workers.count(now - self._counted)
+        self._counted = now
+        if self._calls and (now - self._began) / self._calls > SHORTEST_EVALUATION:
+            self._pays = True
+        self._calls += 1
+        executor = self._workers.executor() if self._pays else None
+        if executor is None:
+            return {}
+        count = min(len(numbers), TASKS_PER_WORKER * self._workers.number)
+        parts = [part.tolist() for part in np.array_split(np.array(numbers), count)]
+        done = dispatched(
+            parts,
+            lambda part: (self._work, (part, vector, choices, sensitivities)),
+            lambda _: {},  # without workers the units are integrated by the caller
+            self._workers,
+            Control(),
+            largest=1,
+        )
+        found: dict[int, UnitOutcome] = {}
+        waiting, failing = set(range(len(parts))), len(parts)
+        with closing(done):
+            for position, outcome in done:
+                waiting.discard(position)
+                if outcome["error"] is None:  # else its units are integrated here
+                    found.update(outcome["value"])
+                    if any(isinstance(end.found, Failure) for end in outcome["value"].values()):
+                        failing = min(failing, position)
+                # After a failure nothing else matters but what comes before it.
+                if failing < min(waiting, default=len(parts)):
+                    break
+        return found
+
+
+def _integrate(
+    forward: ForwardMap, task: tuple[list[int], Array, Sequence[EngineChoice], bool]
+) -> dict[int, UnitOutcome]:
+    """Integrate some units in a worker process, which keeps the compiled model."""
+    return forward.integrate_units(*task)

@@ -1,0 +1,1 @@
+"""Smoothing splines by B-splines with a penalty."""

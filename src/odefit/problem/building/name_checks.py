@@ -1,0 +1,258 @@
+"""The names of a problem: which are declared, and which may be used where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from odefit.common.errors import closest, did_you_mean, shown
+from odefit.expressions.expressions import TIME, Expression
+from odefit.problem.building.preparation import Definition, experiment_place
+from odefit.problem.experiment import Cycle, Experiment
+from odefit.problem.inputs.issues import Issues
+from odefit.problem.model import check_name
+from odefit.problem.parameters import Parameter
+
+MAX_SUGGESTIONS = 50
+"""So many unknown names get a suggestion; this takes time, and more have another cause."""
+
+
+KNOWN_NUMBERS = {
+    "pi": "; write pi = 3.141592653589793 in [constants]",
+    "e": "; for a power of e write exp(x), or e = 2.718281828459045 in [constants]",
+    "inf": "; expressions have finite numbers only",
+    "Inf": "; expressions have finite numbers only",
+    "nan": "; expressions have finite numbers only",
+    "time": "; the time is t",
+    "T": "; the time is t; declare 'T' in [parameters] or [constants] if it is another quantity",
+}
+"""Names that other tools know: what to write here."""
+
+
+class Names:
+    """The names of a problem, and the check that each is declared and used where it may be.
+
+    Parameters
+    ----------
+    definition
+        The problem as the user defined it.
+    issues
+        The list to which mistakes are added.
+
+    Attributes
+    ----------
+    constants
+        Names of all constants, those that only experiments give included.
+    scalars
+        Parameters and constants.
+    everything
+        All that a right-hand side can refer to.
+    """
+
+    def __init__(self, definition: Definition, issues: Issues) -> None:
+        self._model = model = definition.model
+        self._parameters = parameters = definition.parameters
+        self._initial = definition.initial
+        self._noise = definition.noise
+        self._experiments = experiments = definition.experiments
+        self._issues = issues
+        self._reported: set[str] = set()
+        extra = {k for e in experiments for k in e.constants} - {*model.constants, *parameters}
+        extra -= {*model.ode, *model.algebraic, *model.inputs, TIME}  # reported as no constants
+        expressions = tuple(self._all_expressions())
+        self._used = {name for e in expressions for name in e.names}
+        self._unused_extra = extra - self._used
+        self.constants = ({*model.constants} | extra) - {*parameters}
+        self.scalars = {*parameters, *self.constants}
+        self.everything = {
+            *self.scalars, *model.ode, *model.algebraic, *model.inputs, TIME
+        }  # fmt: skip
+
+    @property
+    def extra_constants(self) -> set[str]:
+        """Constants that equations refer to and that only experiments give."""
+        return self.constants - {*self._model.constants} - self._unused_extra
+
+    @property
+    def _equations_are_known(self) -> bool:
+        sections = ("[ode]", "[algebraic]", "[observables]")
+        return not any(self._issues.has_errors(section) for section in sections)
+
+    def check(self) -> None:
+        """Report names that clash, are missing, unknown or unused."""
+        self._check_model()
+        self._check_parameters()
+        self._check_initial()
+        self._check_experiments()
+        for name in self._parameters:
+            if name not in self._used:
+                self._issues.warn(f"[parameters] {name}", "occurs in no equation")
+        for name in self._model.inputs:
+            if name not in self._used:
+                self._issues.warn(f"[inputs] {name}", "occurs in no equation")
+
+    def refers(
+        self, expression: Expression, allowed: set[str], place: str, kinds: str = ""
+    ) -> None:
+        """Report names in `expression` that are not `allowed` at `place`.
+
+        A name that is declared nowhere is reported once, however often it occurs.
+
+        Parameters
+        ----------
+        expression, allowed, place
+            The expression, the names that it may contain, and its place in messages.
+        kinds
+            The kinds of names that can be used at `place`, for the message.
+        """
+        for name in sorted(expression.names - allowed):
+            if name in self.everything:
+                hint = f"; only {kinds} can be used here"
+                self._issues.error(place, f"'{name}' in {shown(expression.text)} is known{hint}")
+            elif name in self._model.observables:
+                self._issues.error(
+                    place,
+                    f"'{name}' in {shown(expression.text)} is an observable; "
+                    "write its expression out",
+                )
+            elif name not in self._reported:
+                self._reported.add(name)
+                few = len(self._reported) <= MAX_SUGGESTIONS
+                hint = did_you_mean(name, allowed) if few else ""
+                hint = KNOWN_NUMBERS.get(name) or hint
+                hint = hint or "; declare it in [parameters] or [constants]"
+                self._issues.error(
+                    place, f"unknown name {shown(name)} in {shown(expression.text)}{hint}"
+                )
+
+    def _check_parameters(self) -> None:
+        model = self._model
+        taken = {
+            **dict.fromkeys(model.observables, "[observables]"),
+            **dict.fromkeys(model.ode, "[ode]"),
+            **dict.fromkeys(model.notation.species, "[reactions]"),
+            **dict.fromkeys(model.algebraic, "[algebraic]"),
+            **dict.fromkeys(model.inputs, "[inputs]"),
+            **dict.fromkeys(model.constants, "[constants]"),
+            **{
+                name: "[functions]" if function.arguments else "[definitions]"
+                for name, function in model.notation.own.items()
+            },
+        }
+        for name in self._parameters:
+            check_name(name, "[parameters]", self._issues)
+            if name in taken:
+                self._issues.error(
+                    f"[parameters] {name}",
+                    f"the name is already used in {taken[name]}; choose another",
+                )
+
+    def _check_initial(self) -> None:
+        model, issues = self._model, self._issues
+        known = {*model.ode, *model.algebraic}
+        meant = set()
+        for name in self._initial:
+            if name not in known:
+                meant.add(closest(str(name), known))
+                issues.error(
+                    f"[initial] {name}",
+                    f"there is no state '{name}' in [ode]{did_you_mean(str(name), known)}",
+                )
+        for state in model.states:
+            given = [state in e.initial for e in self._experiments]
+            everywhere = bool(given) and all(given)
+            if state not in self._initial and not everywhere and state not in meant:
+                issues.error(
+                    f"[initial] {state}",
+                    f"the initial value is missing; write {state} = NUMBER, or {state} = {{}} "
+                    "to have it estimated",
+                )
+        for name, value in self._initial.items():
+            self._initial_value(name, value, f"[initial] {name}")
+
+    def _initial_value(self, name: str, value: Expression | Parameter, place: str) -> None:
+        if isinstance(value, Expression):
+            self.refers(value, self.scalars, place, "parameters and constants")
+        if name not in self._model.algebraic:
+            return
+        guess = isinstance(value, Parameter) and value == Parameter(guess=value.guess)
+        number = isinstance(value, Expression) and not value.names
+        if not guess and not number and not self._issues.has_errors(place):
+            self._issues.error(
+                place,
+                f"the value of the algebraic variable '{name}' follows from the equations; "
+                "give a number to start the search for it, or leave it out",
+            )
+
+    def _check_experiments(self) -> None:
+        model, issues = self._model, self._issues
+        seen: set[str] = set()
+        states = {*model.ode, *model.algebraic}
+        for experiment in self._experiments:
+            place = experiment_place(experiment.name)
+            if experiment.name in seen:
+                issues.error(place, "two experiments have this name; rename one")
+            seen.add(experiment.name)
+            for name, value in experiment.initial.items():
+                if name not in states:
+                    issues.error(
+                        f"{place} initial.{name}",
+                        f"there is no state '{name}'{did_you_mean(str(name), states)}",
+                    )
+                elif isinstance(value, (Expression, Parameter)):
+                    self._initial_value(name, value, f"{place} initial.{name}")
+            self._check_experiment_constants(experiment, place)
+            for name in sorted(self.extra_constants - set(experiment.constants)):
+                issues.error(
+                    f"{place} constants",
+                    f"no value for '{name}', which other experiments give; "
+                    "give one here, or a common one in [constants]",
+                )
+
+    def _check_experiment_constants(self, experiment: Experiment, place: str) -> None:
+        model, issues = self._model, self._issues
+        given = {k: v for k, v in experiment.constants.items() if isinstance(v, Expression)}
+        computed = {name for name, value in given.items() if value.names}
+        for name, value in given.items():
+            at = f"{place} constants.{name}"
+            check_name(name, f"{place} constants", issues)
+            if name in {*model.ode, *model.algebraic, *model.inputs, TIME}:
+                issues.error(at, f"'{name}' is a state or an input, no constant")
+                continue
+            if name in self._unused_extra and self._equations_are_known:
+                hint = did_you_mean(name, self._used & self.scalars)
+                if hint:
+                    issues.error(at, f"'{name}' occurs in no equation{hint}")
+                else:
+                    issues.warn(at, "occurs in no equation")
+            for other in sorted(value.names & computed):
+                itself = "itself" if other == name else f"'{other}', which is computed here too"
+                issues.error(at, f"refers to {itself}; write its value out")
+            allowed = self.scalars | computed
+            self.refers(value, allowed, at, "parameters and constants")
+
+    def _check_model(self) -> None:
+        model = self._model
+        kinds = "states, inputs, parameters, constants and t"
+        for section, table in (("[ode]", model.ode), ("[algebraic]", model.algebraic)):
+            for name, expression in table.items():
+                self.refers(expression, self.everything, f"{section} {name}", kinds)
+        # An observable in an observable was reported by the model itself.
+        allowed = self.everything | set(model.observables)
+        for name, expression in model.observables.items():
+            self.refers(expression, allowed, f"[observables] {name}", kinds)
+        for name, noise in self._noise.items():
+            if isinstance(noise.spread, Expression):
+                place = f"[noise] {name}.{'dispersion' if noise.counts else 'sd'}"
+                self.refers(noise.spread, allowed, place, f"observables, {kinds}")
+
+    def _all_expressions(self) -> Iterable[Expression]:
+        model = self._model
+        yield from (*model.ode.values(), *model.algebraic.values(), *model.observables.values())
+        yield from (v for v in self._initial.values() if isinstance(v, Expression))
+        yield from (n.spread for n in self._noise.values() if isinstance(n.spread, Expression))
+        for e in self._experiments:
+            values: list[object] = [*e.initial.values(), *e.constants.values()]
+            repeated = e.steady_state.events if isinstance(e.steady_state, Cycle) else ()
+            for event in (*e.events, *repeated):
+                values += [*event.assign.values(), *event.times, event.when]
+            yield from (v for v in values if isinstance(v, Expression))

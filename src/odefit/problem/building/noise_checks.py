@@ -1,0 +1,197 @@
+"""Checks that the noise of every measurement is known and fits the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.common.errors import did_you_mean
+from odefit.problem.condition import Condition, Series
+from odefit.problem.experiment import Experiment, data_place
+from odefit.problem.inputs.issues import LARGEST, Issues
+from odefit.problem.model import Model
+from odefit.problem.noise import Noise
+
+
+def check_noise(
+    model: Model,
+    noise: Mapping[str, Noise],
+    conditions: Sequence[Condition],
+    experiments: Sequence[Experiment],
+    issues: Issues,
+) -> tuple[str, ...]:
+    """Report noise that is missing, misplaced or impossible.
+
+    Returns
+    -------
+    tuple of str
+        Observables with a standard deviation, or a dispersion, to be estimated.
+    """
+    for name in noise:
+        if name not in model.observables:
+            hint = did_you_mean(str(name), model.observables)
+            issues.error(f"[noise] {name}", f"there is no observable '{name}'{hint}")
+    _check_complete(noise, conditions, issues)
+    estimated: dict[str, None] = {}
+    for condition, experiment in zip(conditions, experiments, strict=True):
+        for name, series in condition.series.items():
+            own = noise.get(name, Noise())
+            if own.spread == "estimate" and not series.sds_given:
+                estimated[name] = None
+            _check_values(condition, name, own, data_place(experiment), issues)
+    for name, expression in model.observables.items():
+        implicit = expression.name == name  # without [observables], all states are
+        measured = any(name in c.series for c in conditions)
+        if conditions and not measured and not implicit:
+            issues.warn(f"[observables] {name}", "is never measured")
+    return tuple(estimated)
+
+
+def with_missing_sds(
+    name: str, series: Series, times: Array, noise: Noise, place: str, issues: Issues
+) -> Series:
+    """Return a series with the standard deviations that its column leaves to ``[noise]``.
+
+    The arguments are those of :func:`odefit.problem.building.censoring.with_limits`.
+    """
+    if series.sds is None or noise.counts:
+        return series
+    missing = np.isnan(series.sds)
+    if not missing.any():
+        return series
+    at = times[series.rows[missing]][0]
+    column = f"{place}, column {name}_sd"
+    if noise.relative is not None:
+        if (series.values[missing] == 0).any():
+            at = times[series.rows[missing & (series.values == 0)]][0]
+            issues.error(
+                column,
+                f"the field at t = {at:g} is empty, and relative noise gives the value zero there "
+                "an infinite weight; fill the field",
+            )
+            return replace(series, sds=np.where(missing, 1.0, series.sds))
+        given = noise.relative * np.abs(series.values)
+    elif isinstance(noise.sd, float):
+        given = np.full(len(missing), noise.sd)
+    elif noise.sd is None:
+        others = int(missing.sum()) - 1
+        more = f" (and {others} more)" if others else ""
+        issues.error(
+            column,
+            f"the field at t = {at:g} is empty{more}, and [noise] says nothing of {name}; fill "
+            f'it, or write {name} = {{ sd = "estimate" }} or another '
+            "sd in [noise], which holds where fields are empty",
+        )
+        return replace(series, sds=np.where(missing, 1.0, series.sds))
+    else:
+        return series
+    return replace(series, sds=np.where(missing, given, series.sds))
+
+
+def _check_complete(
+    noise: Mapping[str, Noise], conditions: Sequence[Condition], issues: Issues
+) -> None:
+    """Report measurements without a weight beside measurements with one."""
+    weighted: dict[str, None] = {}
+    plain: dict[str, str] = {}  # and the first experiment in which they are
+    for condition in conditions:
+        for name, series in condition.series.items():
+            own = noise.get(name, Noise())
+            if series.sds is not None or own.known:
+                weighted[name] = None
+            else:
+                plain.setdefault(name, condition.name)
+    for name, experiment in plain.items() if weighted else ():
+        place = f"[noise] {name}"
+        if issues.has_errors(place):
+            continue
+        if name in weighted:
+            issues.error(
+                place,
+                f'the noise of {name} is not known in experiment "{experiment}", but elsewhere '
+                f"it is; add a column {name}_sd there, or give {name} = {{ sd = ... }}",
+            )
+        else:
+            issues.error(
+                place,
+                f"the noise of {', '.join(weighted)} is given, but not that of {name}; "
+                f'give it too, e.g. {name} = {{ sd = "estimate" }}',
+            )
+
+
+def _check_counts(
+    series: Series, times: Array, name: str, noise: Noise, place: str, issues: Issues
+) -> None:
+    """Report measurements that are no counts."""
+    wrong = np.flatnonzero((series.values < 0) | (series.values != np.round(series.values)))
+    if len(wrong):
+        issues.error(
+            f"{place}, column {name}",
+            f'distribution = "{noise.distribution}" is for counts, but the value at '
+            f"t = {times[wrong[0]]:g} is {series.values[wrong[0]]:g}; give whole numbers that are "
+            "not negative, or another distribution",
+        )
+    if series.sds is not None:
+        issues.error(
+            f"{place}, column {name}_sd",
+            f'contradicts distribution = "{noise.distribution}", whose scatter follows from its '
+            "mean; remove one of them",
+        )
+
+
+def _check_scale(series: Series, name: str, noise: Noise, issues: Issues) -> None:
+    """Report a density without any scale."""
+    if series.censored is not None:
+        why = "values are censored, whose probability depends on the noise"
+    elif noise.loss is not None:
+        why = f'loss = "{noise.loss}" tells outliers by the noise'
+    elif noise.distribution == "laplace":
+        why = 'distribution = "laplace" has a scale'
+    else:
+        return
+    issues.error(f"[noise] {name}", f'{why}; give sd = a number, or sd = "estimate"')
+
+
+def _check_values(
+    condition: Condition, name: str, noise: Noise, place: str, issues: Issues
+) -> None:
+    series = condition.series[name]
+    times = condition.times[series.rows]
+    if noise.counts:
+        _check_counts(series, times, name, noise, place, issues)
+    elif series.sds is None and noise.sd is None and noise.relative is None:
+        _check_scale(series, name, noise, issues)
+    if series.censored is not None and not noise.gaussian:
+        chosen = noise.loss or noise.distribution
+        issues.error(
+            f"{place}, column {name}_cens",
+            f'censored values need normal or log-normal noise, but [noise] says "{chosen}"; '
+            "remove the column or that",
+        )
+    if isinstance(noise.sd, float) and series.sds is None:
+        with np.errstate(over="ignore"):
+            wrong = np.flatnonzero(np.abs(series.values) / noise.sd > LARGEST)
+        if len(wrong):
+            issues.error(
+                f"[noise] {name}.sd",
+                f"{noise.sd:g} is too small beside the value {series.values[wrong[0]]:g} at "
+                f"t = {times[wrong[0]]:g}, as squares of residuals would be no numbers any more; "
+                "correct one of them",
+            )
+    if noise.transform is not None and (series.values <= 0).any():
+        at = times[series.values <= 0][0]
+        issues.error(
+            f"{place}, column {name}",
+            f"the value at t = {at:g} is not positive, but [noise] asks for "
+            f'transform = "{noise.transform}"; remove the value or the transform',
+        )
+    elif noise.relative is not None and series.sds is None and (series.values == 0).any():
+        at = times[series.values == 0][0]
+        issues.error(
+            f"{place}, column {name}",
+            f"the value at t = {at:g} is zero, which relative noise gives an infinite weight; "
+            f'use sd = "a + b*{name}" or a column {name}_sd',
+        )

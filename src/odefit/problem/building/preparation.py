@@ -1,0 +1,220 @@
+"""Experiments as the user gave them, with texts parsed, types checked and data copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from odefit.common.errors import shown
+from odefit.expressions.expressions import TIME, Expression, parse
+from odefit.problem.building.columns import NAMES_OF_TIME, column_names
+from odefit.problem.experiment import UNREADABLE, Cycle, Event, Experiment, data_place
+from odefit.problem.inputs.control_characters import has_controls
+from odefit.problem.inputs.issues import Issues, finite_number
+from odefit.problem.model import Model
+from odefit.problem.noise import Noise
+from odefit.problem.parameters import Parameter, as_parameter, is_pair
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """A problem as the user defined it, with every text parsed and no name resolved yet.
+
+    Attributes
+    ----------
+    model
+        The equations.
+    parameters
+        Parameters by name.
+    initial
+        Initial value of each state: an expression, or an unknown.
+    noise
+        Noise by observable.
+    experiments
+        The experiments, as :func:`prepared` returns them.
+    """
+
+    model: Model
+    parameters: Mapping[str, Parameter]
+    initial: Mapping[str, Expression | Parameter]
+    noise: Mapping[str, Noise]
+    experiments: Sequence[Experiment]
+
+
+def as_initial(value: Any, place: str, issues: Issues) -> Expression | Parameter:
+    """Return `value` as an initial value, known or unknown; mistakes go to `issues`."""
+    if isinstance(value, (Parameter, Mapping)) or is_pair(value):
+        return as_parameter(value, place, issues)
+    return issues.expression(place, value) or parse("0")
+
+
+def prepared(experiment: Experiment, issues: Issues) -> Experiment:
+    """Return `experiment` with a copy of its data and with every value parsed.
+
+    Its initial values are expressions or parameters, its constants and assignments expressions,
+    the times of its events floats.
+    """
+    place = experiment_place(experiment.name)
+    name = experiment.name
+    if not isinstance(name, str) or not name.strip():
+        issues.error("[[experiment]] name", f"expected a text, got {shown(name)}")
+        name = str(name)
+    elif has_controls(name) or any(c in "[]\n\t\r" for c in name):
+        issues.error(
+            f"[[experiment]] name = {shown(name)}",
+            "square brackets and line breaks cannot be used in the name of an experiment",
+        )
+    t0 = experiment.t0
+    data, time = _with_times(
+        _owned(experiment.data), experiment.time, data_place(experiment), issues
+    )
+    return replace(
+        experiment,
+        name=name,
+        data=data,
+        time=time,
+        t0=None if t0 is None else finite_number(t0, f"{place} t0", issues),
+        initial={
+            k: as_initial(v, f"{place} initial.{k}", issues)
+            for k, v in issues.items(f"{place} initial", experiment.initial)
+        },
+        # A mistaken expression stays as a zero, so that its name does not count as missing too.
+        constants={
+            k: issues.expression(f"{place} constants.{k}", v) or parse("0")
+            for k, v in issues.items(f"{place} constants", experiment.constants)
+        },
+        events=tuple(
+            _prepared_event(e, f"{place} event {i}", issues)
+            for i, e in enumerate(experiment.events, 1)
+        ),
+        steady_state=_steady(experiment.steady_state, f"{place} steady_state", issues),
+    )
+
+
+def _steady(value: bool | Cycle, place: str, issues: Issues) -> bool | Cycle:
+    if not isinstance(value, Cycle):
+        return _flag(value, place, issues)
+    period = finite_number(value.period, f"{place}.period", issues)
+    if period is not None and period <= 0:
+        issues.error(f"{place}.period", f"must be positive, got {period:g}")
+    events = tuple(
+        _prepared_event(e, f"{place}.event {i}", issues) for i, e in enumerate(value.events, 1)
+    )
+    for i, event in enumerate(events, 1):
+        wrong = [t for t in event.times if isinstance(t, float) and not 0 <= t < (period or 1.0)]
+        if wrong:
+            issues.error(
+                f"{place}.event {i} time",
+                f"expected times from 0 to below the period, got {wrong[0]:g}",
+            )
+        if event.when is not None:
+            issues.error(f"{place}.event {i} when", "repeated events have times; write time")
+    return Cycle(1.0 if period is None else period, events)
+
+
+def experiment_place(name: object) -> str:
+    """Return the name of an experiment in messages."""
+    text = shown(name)
+    return f'[[experiment]] "{text[1:-1] if isinstance(name, str) else text}"'
+
+
+def _prepared_event(event: Event, place: str, issues: Issues) -> Event:
+    assign = {
+        k: issues.expression(f"{place} assign.{k}", v) or parse("0")
+        for k, v in issues.items(f"{place} assign", event.assign)
+    }
+    if not assign and not issues.has_errors(f"{place} assign"):
+        issues.error(
+            f"{place} assign", 'nothing is assigned; write such as assign = { x = "x + 100" }'
+        )
+    times: Any = event.times
+    if isinstance(times, (str, bytes, Mapping)) or not isinstance(times, Iterable):
+        times = (times,)
+    found = [_event_time(t, f"{place} time", issues) for t in times]
+    if event.when is not None and found:
+        issues.error(f"{place} when", "when and a time are both given; keep one of them")
+    elif event.when is None and not found:
+        issues.error(f"{place} time", "the event has no time; write time = 24.0 or times = [0, 24]")
+    if event.measured not in ("before", "after"):
+        issues.error(
+            f"{place} measured", f'expected "before" or "after", got {shown(event.measured)}'
+        )
+    initially = _flag(event.initially, f"{place} initially", issues)
+    if event.when is None and not initially:
+        issues.error(f"{place} initially", "it belongs to an event with when, this one has a time")
+    return replace(
+        event,
+        initially=initially,
+        times=tuple(t for t in found if t is not None),
+        assign=assign,
+        when=None if event.when is None else issues.condition(f"{place} when", event.when),
+    )
+
+
+def _event_time(value: Any, place: str, issues: Issues) -> float | Expression | None:
+    """Return the time of an event, a number where it is known."""
+    if not isinstance(value, (str, Expression)):
+        return finite_number(value, place, issues)
+    expression = issues.expression(place, value)
+    known = None if expression is None else expression.constant
+    return expression if known is None else known
+
+
+def _flag(value: object, place: str, issues: Issues) -> bool:
+    if not isinstance(value, bool):
+        issues.error(place, f"expected true or false, got {shown(value)}")
+    return value is True
+
+
+def _with_times(data: Any, time: str, place: str, issues: Issues) -> tuple[Any, str]:
+    """Return `data` with its times in the column ``t``, and that name; as they are without times.
+
+    In the second case the mistake is reported when the columns are read.
+    """
+    names = column_names(data)
+    if names is None:
+        return data, time
+    if time not in names:
+        index = getattr(getattr(data, "index", None), "name", None)
+        alike = time == TIME and str(index).casefold() in NAMES_OF_TIME
+        if index is not None and TIME not in names and (index == time or alike):
+            return data.rename_axis(TIME).reset_index(), TIME
+        known = [name for name in names if name.casefold() in NAMES_OF_TIME]
+        if time != TIME or len(known) != 1:
+            return data, time
+        time = known[0]  # one column alone says by its name that it has the times
+    if time != TIME and TIME in names:
+        issues.error(
+            f"{place}, column {TIME}",
+            f"the times are in column '{time}', so that no other column can have the name '{TIME}',"
+            " which is that of the time; rename or remove it",
+        )
+        return UNREADABLE, TIME
+    if time == TIME:
+        return data, TIME
+    if isinstance(data, Mapping):
+        return {TIME if name == time else name: data[name] for name in data}, TIME
+    return data.rename(columns={time: TIME}), TIME
+
+
+def _owned(data: Any) -> Any:
+    """Return a copy of `data` that nobody else can change."""
+    if data is UNREADABLE:
+        return data
+    if isinstance(data, Mapping):
+        return {str(name): _owned_column(data[name]) for name in data}
+    return data.copy() if hasattr(data, "iloc") else data
+
+
+def _owned_column(values: Any) -> Any:
+    if isinstance(values, np.ndarray) and not values.flags.writeable:
+        return values
+    try:
+        own = np.array(values)
+    except ValueError:  # ragged lists, which are refused when the columns are read
+        return values
+    own.setflags(write=False)
+    return own

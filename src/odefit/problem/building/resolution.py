@@ -1,0 +1,252 @@
+"""The unknowns and conditions of a problem: every name resolved, every mistake reported."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from odefit.expressions.expressions import TIME, Expression, parse
+from odefit.problem.binding import Bound
+from odefit.problem.building.censoring import with_limits
+from odefit.problem.building.columns import Columns, read_columns
+from odefit.problem.building.events import resolved_events
+from odefit.problem.building.name_checks import Names
+from odefit.problem.building.noise_checks import check_noise, with_missing_sds
+from odefit.problem.building.preparation import Definition, experiment_place
+from odefit.problem.condition import Condition, Repetition, Series
+from odefit.problem.experiment import Cycle, Experiment, Input, data_place
+from odefit.problem.inputs.issues import Issues
+from odefit.problem.noise import Noise
+from odefit.problem.parameters import Parameter, Unknown
+
+Kind = Literal["parameter", "initial", "noise"]
+
+
+def resolve(
+    definition: Definition, issues: Issues
+) -> tuple[tuple[Unknown, ...], tuple[Condition, ...]]:
+    """Return the unknowns in their order, and a condition for each experiment.
+
+    What is wrong goes to `issues`; the result is only to be used when there are no errors.
+    """
+    if not definition.model.ode:
+        return (), ()  # reported by the model; without states nothing else has a meaning
+    return _Resolution(definition, issues).run()
+
+
+class _Resolution:
+    """The state of :func:`resolve`."""
+
+    def __init__(self, definition: Definition, issues: Issues) -> None:
+        self.model = definition.model
+        self.parameters = definition.parameters
+        self.initial = definition.initial
+        self.noise = definition.noise
+        self.experiments = definition.experiments
+        self.issues = issues
+        self.unknowns: list[Unknown] = []
+        self.index: dict[tuple[Kind, str, str | None], int] = {}
+        self.names = Names(definition, issues)
+
+    def run(self) -> tuple[tuple[Unknown, ...], tuple[Condition, ...]]:
+        self.names.check()
+        for name, parameter in self.parameters.items():
+            names = [e.name for e in self.experiments if name not in e.constants]
+            if self.experiments and not names and parameter.fixed is None:
+                self.issues.error(
+                    f"[parameters] {name}",
+                    "every experiment gives a value of its own, so that nothing is left to "
+                    "estimate; remove the parameter or one of those values",
+                )
+            self._add("parameter", name, parameter, names)
+        for state in self.model.states:
+            self._add_initial(state)
+        conditions = tuple(self._condition(e) for e in self.experiments)
+        for name in check_noise(self.model, self.noise, conditions, self.experiments, self.issues):
+            self._add_noise(name)
+        return tuple(self.unknowns), conditions
+
+    # Unknowns ---------------------------------------------------------------------------------
+
+    def _add(self, kind: Kind, name: str, parameter: Parameter, experiments: Sequence[str]) -> None:
+        if parameter.fixed is not None:
+            return
+        parameter = parameter.within_prior()
+        if not parameter.per_experiment:
+            self.index[kind, name, None] = len(self.unknowns)
+            self.unknowns.append(Unknown(name, kind, None, name, parameter))
+            return
+        for experiment in experiments:
+            key = f"{name}[{experiment}]" if len(self.experiments) > 1 else name
+            self.index[kind, name, experiment] = len(self.unknowns)
+            self.unknowns.append(Unknown(name, kind, experiment, key, parameter))
+
+    def _add_initial(self, state: str) -> None:
+        value = self.initial.get(state)
+        names = [e.name for e in self.experiments if state not in e.initial]
+        if isinstance(value, Parameter) and names:
+            self._add("initial", state, value, names)
+        for experiment in self.experiments:
+            own = experiment.initial.get(state)
+            if isinstance(own, Parameter):
+                own = replace(own, per_experiment=True)
+                self._add("initial", state, own, [experiment.name])
+
+    def _add_noise(self, observable: str) -> None:
+        noise = self.noise[observable]
+        key = noise.unknown(observable)
+        what = "dispersion" if noise.counts else "standard deviation"
+        if key in self.names.scalars or key in self.model.states:
+            self.issues.error(
+                f"[noise] {observable}",
+                f"the name '{key}' is taken, but it is that of the estimated {what}; "
+                "rename the other",
+            )
+        self._add("noise", key, Parameter(lower=0.0), [])
+
+    def _lookup(self, kind: Kind, name: str, parameter: Parameter, experiment: str) -> int | float:
+        if parameter.fixed is not None:
+            return float(parameter.fixed)
+        found = self.index.get((kind, name, experiment))
+        return self.index[kind, name, None] if found is None else found
+
+    # Conditions -------------------------------------------------------------------------------
+
+    def _condition(self, experiment: Experiment) -> Condition:
+        place = experiment_place(experiment.name)
+        columns = read_columns(experiment, self.model, self.issues)
+        t0 = experiment.t0
+        if t0 is None and len(columns.times):
+            first = float(columns.times[0])
+            t0 = first if math.isfinite(first) else 0.0
+        measured = columns.measured
+        if t0 is not None and measured is not None and measured[0] < t0:
+            self.issues.error(
+                data_place(experiment),
+                f"the data start at t = {measured[0]:g}, before t0 = {t0:g}; "
+                "lower t0 or remove those rows",
+            )
+        elif t0 is not None:
+            columns = columns.from_time(t0)
+            end = measured[1] if measured and math.isfinite(measured[1]) else t0
+            self._warn_of_short_inputs(columns.inputs, t0, end, place)
+        scalars = self._scalars(experiment)
+        happening = resolved_events(experiment, t0, self.model, self.names, scalars, self.issues)
+        return Condition(
+            name=experiment.name,
+            t0=0.0 if t0 is None else t0,
+            times=columns.times,
+            series=self._series(columns, data_place(experiment)),
+            inputs=columns.inputs,
+            scalars=scalars,
+            initial={s: self._initial_value(s, experiment, scalars) for s in self.model.states},
+            algebraic_guess={z: self._guess(z, experiment) for z in self.model.algebraic},
+            events=happening.known(),
+            measured_after=frozenset(happening.measured_after),
+            located=tuple(happening.located),
+            steady_start=experiment.steady_state is not False,
+            repeated=self._repetition(experiment, t0, scalars),
+        )
+
+    def _repetition(
+        self, experiment: Experiment, t0: float | None, scalars: Mapping[str, Bound]
+    ) -> Repetition | None:
+        """Return the repeated events from whose periodic state the experiment begins."""
+        cycle = experiment.steady_state
+        if not isinstance(cycle, Cycle) or t0 is None:
+            return None
+        begin = t0 - cycle.period
+        expressions = (*self.model.ode.values(), *self.model.algebraic.values())
+        if any(TIME in e.names for e in expressions):
+            self.issues.error(
+                f"{experiment_place(experiment.name)} steady_state",
+                "the equations contain the time t, so that repeated doses lead to no state that "
+                "comes back with each of them",
+            )
+        shifted = [replace(e, times=tuple(_later(t, begin) for t in e.times)) for e in cycle.events]
+        found = resolved_events(
+            replace(experiment, events=tuple(shifted)),
+            begin,
+            self.model,
+            self.names,
+            scalars,
+            self.issues,
+        )
+        return Repetition(cycle.period, found.known(), tuple(found.located))
+
+    def _series(self, columns: Columns, place: str) -> Mapping[str, Series]:
+        """Return the measurements with what ``[noise]`` adds to their columns."""
+        found = columns.series
+        for completed in (with_limits, with_missing_sds):
+            found = {
+                name: completed(
+                    name, series, columns.times, self.noise.get(name, Noise()), place, self.issues
+                )
+                for name, series in found.items()
+            }
+        return found
+
+    def _warn_of_short_inputs(
+        self, inputs: Mapping[str, Input], t0: float, end: float, place: str
+    ) -> None:
+        for name, given in inputs.items():
+            if given.times[0] > t0:
+                self.issues.warn(
+                    place,
+                    f"input '{name}' starts at t = {given.times[0]:g}, after t0 = {t0:g}; "
+                    "its first value is used before",
+                )
+            if given.interpolation != "constant" and given.times[-1] < end:
+                self.issues.warn(
+                    place,
+                    f"input '{name}' ends at t = {given.times[-1]:g}, but there are measurements "
+                    f"until t = {end:g}; its last value is used after",
+                )
+
+    def _scalars(self, experiment: Experiment) -> dict[str, Bound]:
+        """Return the parameters and constants in `experiment`.
+
+        The expressions among them refer to the others alone, so that none waits for another.
+        """
+        scalars: dict[str, Bound] = dict.fromkeys(self.names.extra_constants, 0.0)
+        scalars.update(self.model.constants)
+        given = {k: v for k, v in experiment.constants.items() if isinstance(v, Expression)}
+        for name, parameter in self.parameters.items():
+            if name not in given:
+                scalars[name] = self._lookup("parameter", name, parameter, experiment.name)
+        for name, expression in given.items():
+            if expression.constant is not None:
+                scalars[name] = expression.constant
+        computed = {k: self._reduced(v, scalars) for k, v in given.items() if v.names}
+        return {**scalars, **computed}
+
+    def _initial_value(
+        self, state: str, experiment: Experiment, scalars: Mapping[str, Bound]
+    ) -> Bound:
+        value = experiment.initial.get(state, self.initial.get(state))
+        if isinstance(value, Parameter):
+            return self._lookup("initial", state, value, experiment.name)
+        if isinstance(value, Expression):
+            return self._reduced(value, scalars)
+        return 0.0  # already reported as missing
+
+    def _guess(self, variable: str, experiment: Experiment) -> float:
+        value = experiment.initial.get(variable, self.initial.get(variable))
+        if isinstance(value, Parameter):
+            return value.guess or 0.0
+        return (isinstance(value, Expression) and value.constant) or 0.0
+
+    def _reduced(self, expression: Expression, scalars: Mapping[str, Bound]) -> Bound:
+        """Return an expression that is a number or a single scalar as what it is."""
+        if expression.constant is not None:
+            return expression.constant
+        return scalars.get(expression.name or "", expression)
+
+
+def _later(time: float | Expression | str, by: float) -> float | Expression:
+    """Return the time of an event, later by a number."""
+    if isinstance(time, float):
+        return by + time
+    return parse(f"{by!r} + ({time})")

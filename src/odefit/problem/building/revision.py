@@ -1,0 +1,332 @@
+"""A problem in which other quantities are estimated, or within other bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from odefit.common.errors import did_you_mean
+from odefit.expressions.expressions import Expression, parse
+from odefit.problem.building.preparation import Definition
+from odefit.problem.experiment import Experiment
+from odefit.problem.inputs.issues import Issues, finite_number
+from odefit.problem.noise import Noise
+from odefit.problem.parameters import Parameter
+
+Change = Callable[[Parameter], Parameter]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a key of a revision means.
+
+    Attributes
+    ----------
+    key
+        The key as it was given.
+    name
+        The name of a parameter, of a state (for its initial value), or of a noise parameter.
+    experiment
+        The experiment alone of which it is meant; None for all.
+    observable
+        The observable of a noise parameter; None for others.
+    """
+
+    key: str
+    name: str
+    experiment: str | None
+    observable: str | None = None
+
+
+def revised(
+    definition: Definition,
+    fix: Mapping[str, float] | None,
+    free: Iterable[str] | None,
+    bounds: Mapping[str, Sequence[float | None]] | None,
+    guess: Mapping[str, float] | None,
+    issues: Issues,
+) -> dict[str, Any]:
+    """Return the parts of a problem that change, as arguments of ``Problem``.
+
+    What is wrong goes to `issues`. See :meth:`Problem.with_unknowns` for the meaning.
+    """
+    revision = _Revision(definition, issues)
+    revision.run(fix, free, bounds, guess)
+    return {
+        "parameters": revision.parameters,
+        "initial": revision.initial,
+        "noise": revision.noise,
+        "experiments": list(revision.experiments.values()),
+    }
+
+
+class _Revision:
+    """The state of :func:`revised`."""
+
+    def __init__(self, definition: Definition, issues: Issues) -> None:
+        self.states = definition.model.states
+        self.issues = issues
+        self.parameters: dict[str, Parameter] = dict(definition.parameters)
+        self.initial: dict[str, Expression | Parameter] = dict(definition.initial)
+        self.noise: dict[str, Noise] = dict(definition.noise)
+        self.experiments: dict[str, Experiment] = {e.name: e for e in definition.experiments}
+        self.constants = definition.model.constants
+
+    def run(
+        self,
+        fix: Mapping[str, float] | None,
+        free: Iterable[str] | None,
+        bounds: Mapping[str, Sequence[float | None]] | None,
+        guess: Mapping[str, float] | None,
+    ) -> None:
+        """Make all changes: first what is freed, then bounds and guesses, then what is fixed."""
+        fixed = dict(self.issues.items("fix", fix or {}))
+        pairs = dict(self.issues.items("bounds", bounds or {}))
+        freed = [free] if isinstance(free, str) else [str(key) for key in free or ()]
+        for key in freed:
+            if key in fixed:
+                self.issues.error("free", f"{key!r} is also fixed; keep one of the two")
+            elif target := self._target(key, "free"):
+                self._free(target, rebounded=key in pairs)
+        for key, given in pairs.items():
+            pair = self._pair(key, given)
+            target = self._target(key, "bounds")
+            if pair is not None and target is not None:
+                self._bound(target, *pair)
+        for key, given in self.issues.items("guess", guess or {}):
+            value = finite_number(given, f"guess {key}", self.issues)
+            target = self._target(key, "guess")
+            if value is not None and target is not None:
+                self._guess(target, value)
+        for key, given in fixed.items():
+            value = finite_number(given, f"fix {key}", self.issues)
+            target = self._target(key, "fix")
+            if value is not None and target is not None:
+                self._fix(target, value)
+
+    # Names ------------------------------------------------------------------------------------
+
+    def _target(self, key: str, place: str) -> Target | None:
+        """Return what `key` means, or None with the reason noted."""
+        noise = {n.unknown(observable): observable for observable, n in self.noise.items()}
+        known = {*self.parameters, *self.states}
+        if key in noise and key not in known:
+            return Target(key, key, None, noise[key])
+        name, experiment = key, None
+        if key.endswith("]") and "[" in key:
+            name, experiment = key[:-1].split("[", 1)
+        if name not in known:
+            if name in self.constants:
+                self.issues.error(
+                    place,
+                    f"'{name}' is a constant of the model; declare it as a parameter instead, "
+                    "with fixed = ... where it is known",
+                )
+                return None
+            keys = {f"{n}[{e}]" for n in known for e in self.experiments} if experiment else set()
+            near = did_you_mean(key, {*known, *noise, *keys})
+            self.issues.error(place, f"unknown name {key!r}{near}")
+            return None
+        if experiment is not None and experiment not in self.experiments:
+            have = ", ".join(repr(e) for e in self.experiments)
+            near = did_you_mean(experiment, self.experiments)
+            self.issues.error(
+                place, f"unknown experiment in {key!r}{near} (experiments are: {have})"
+            )
+            return None
+        if len(self.experiments) == 1:
+            experiment = None
+        return Target(key, name, experiment)
+
+    def _pair(self, key: str, given: Any) -> tuple[float, float] | None:
+        """Return a pair of bounds, or None with the reason noted."""
+        place = f"bounds {key}"
+        if isinstance(given, (str, Mapping)) or not isinstance(given, Sequence) or len(given) != 2:
+            self.issues.error(
+                place, f"expected a pair such as (0.0, 1.0), with None for no bound, got {given!r}"
+            )
+            return None
+        low, high = (
+            open_end if end is None else finite_number(end, place, self.issues, infinite=True)
+            for end, open_end in zip(given, (-math.inf, math.inf), strict=True)
+        )
+        return None if low is None or high is None else (low, high)
+
+    # Changes ----------------------------------------------------------------------------------
+
+    def _free(self, target: Target, *, rebounded: bool) -> None:
+        if target.observable is not None:
+            field = "dispersion" if self.noise[target.observable].counts else "sd"
+            change: dict[str, Any] = {field: "estimate"}
+            self.noise[target.observable] = replace(self.noise[target.observable], **change)
+            return
+        name, experiment = target.name, target.experiment
+        if experiment is not None and name in self.parameters:
+            self._free_in_one(target, experiment)
+            return
+        given = self.parameters.get(name) or self._initial(target)
+        if isinstance(given, Parameter):
+            if not rebounded:
+                self._check_open(target.key, given)
+            self._change(target, _freed)
+            return
+        if given is not None and given.constant is None:
+            self.issues.error(
+                "free",
+                f"the initial value of '{name}' is {str(given)!r}; free the names in that "
+                "expression, or give a number instead of it",
+            )
+            return
+        start = Parameter(guess=None if given is None else given.constant)
+        if experiment is None:
+            self.initial[name] = start
+        else:
+            self._in_experiment(experiment, "initial", name, start)
+
+    def _free_in_one(self, target: Target, experiment: str) -> None:
+        """Free a parameter in one experiment."""
+        name, parameter = target.name, self.parameters[target.name]
+        own = self.experiments[experiment].constants
+        if name in own:
+            if parameter.fixed is not None:
+                self._hold_elsewhere(name, experiment, parameter.fixed)
+                value = parse(str(own[name])).constant
+                parameter = replace(parameter, fixed=value if value is not None else None)
+                self.parameters[name] = replace(_freed(parameter), per_experiment=True)
+            left = {k: v for k, v in own.items() if k != name}
+            self.experiments[experiment] = replace(self.experiments[experiment], constants=left)
+        elif parameter.fixed is not None:
+            self._hold_elsewhere(name, experiment, parameter.fixed)
+            self._check_open(target.key, parameter)
+            self.parameters[name] = replace(_freed(parameter), per_experiment=True)
+
+    def _check_open(self, key: str, parameter: Parameter) -> None:
+        """Note where a quantity cannot vary, even if it is not fixed."""
+        if parameter.lower == parameter.upper:
+            self.issues.error(
+                "free",
+                f"the bounds of {key!r} are equal, {parameter.lower:g}, which fixes it; "
+                "give other bounds as well",
+            )
+
+    def _hold_elsewhere(self, name: str, experiment: str, value: float) -> None:
+        """Give a parameter its fixed value in all experiments but one, where they have no own."""
+        for other, definition in self.experiments.items():
+            if other != experiment and name not in definition.constants:
+                self._in_experiment(other, "constants", name, parse(repr(value)))
+
+    def _bound(self, target: Target, low: float, high: float) -> None:
+        if self._estimable(target, "bounds"):
+            self._change(target, lambda p: _bounded(p, low, high))
+
+    def _guess(self, target: Target, value: float) -> None:
+        if self._estimable(target, "guess"):
+            self._change(target, lambda p: replace(p, guess=value))
+
+    def _estimable(self, target: Target, place: str) -> bool:
+        """Return whether bounds and guess can be given, with the reason noted if not."""
+        if target.observable is not None:
+            self.issues.error(
+                place,
+                f"'{target.key}' belongs to the noise and is positive; to give it {place}, declare "
+                f'a parameter and write its name as the sd: sd = "sigma"',
+            )
+            return False
+        if target.experiment is not None and target.name in self.parameters:
+            self.issues.error(
+                place,
+                f"{target.key!r}: the {place} of a parameter hold in all experiments; "
+                f"write {target.name!r}",
+            )
+            return False
+        if not (target.name in self.parameters or isinstance(self._initial(target), Parameter)):
+            self.issues.error(place, f"{target.key!r} is a known initial value; free it as well")
+            return False
+        return True
+
+    def _fix(self, target: Target, value: float) -> None:
+        name, experiment = target.name, target.experiment
+        if target.observable is not None:
+            noise = self.noise[target.observable]
+            change: dict[str, Any] = {"dispersion" if noise.counts else "sd": value}
+            self.noise[target.observable] = replace(noise, **change)
+        elif name in self.parameters and experiment is not None:
+            if self.parameters[name].fixed is None and not self.parameters[name].per_experiment:
+                self.issues.error(
+                    "fix",
+                    f"{target.key!r}: '{name}' has one value for all experiments; fix {name!r}, or "
+                    "declare it with per_experiment = true",
+                )
+                return
+            self._in_experiment(experiment, "constants", name, parse(repr(value)))
+            if all(name in e.constants for e in self.experiments.values()):
+                self.parameters[name] = replace(self.parameters[name], fixed=value)
+        elif name in self.parameters or isinstance(self._initial(target), Parameter):
+            self._change(target, lambda p: replace(p, fixed=value))
+        elif experiment is None:
+            self.initial[name] = parse(repr(value))
+        else:
+            self._in_experiment(experiment, "initial", name, parse(repr(value)))
+
+    # Places -----------------------------------------------------------------------------------
+
+    def _initial(self, target: Target) -> Expression | Parameter | None:
+        """Return the initial value that a target has; that of an experiment's own comes first."""
+        if target.experiment is not None:
+            own = self.experiments[target.experiment].initial.get(target.name)
+            if own is not None:
+                return _parsed(own)
+        found = self.initial.get(target.name)
+        if target.experiment is None and not isinstance(found, Parameter):
+            owns = [_parsed(e.initial.get(target.name)) for e in self.experiments.values()]
+            return next((o for o in owns if isinstance(o, Parameter)), found)
+        return found
+
+    def _change(self, target: Target, change: Change) -> None:
+        """Change the definitions of a quantity that a target means."""
+        name, experiment = target.name, target.experiment
+        if name in self.parameters:
+            self.parameters[name] = change(self.parameters[name])
+            return
+        if experiment is not None:
+            found = self._initial(target)
+            if isinstance(found, Parameter):
+                own = replace(change(found), per_experiment=True)
+                self._in_experiment(experiment, "initial", name, own)
+            return
+        shared = self.initial.get(name)
+        if isinstance(shared, Parameter):
+            self.initial[name] = change(shared)
+        for one, definition in self.experiments.items():
+            own_value = _parsed(definition.initial.get(name))
+            if isinstance(own_value, Parameter):
+                self._in_experiment(one, "initial", name, change(own_value))
+
+    def _in_experiment(self, experiment: str, part: str, name: str, value: Any) -> None:
+        """Give one experiment a value of its own among its constants or initial values."""
+        definition = self.experiments[experiment]
+        changed: dict[str, Any] = {part: {**getattr(definition, part), name: value}}
+        self.experiments[experiment] = replace(definition, **changed)
+
+
+def _parsed(value: Any) -> Expression | Parameter | None:
+    """Return an initial value of an experiment, which is parsed already."""
+    return value if isinstance(value, (Expression, Parameter)) else None
+
+
+def _freed(parameter: Parameter) -> Parameter:
+    """Return a parameter that is estimated, with its fixed value as the guess where that can be."""
+    if parameter.fixed is None:
+        return parameter
+    inside = parameter.lower <= parameter.fixed <= parameter.upper
+    return replace(parameter, fixed=None, guess=parameter.fixed if inside else parameter.guess)
+
+
+def _bounded(parameter: Parameter, low: float, high: float) -> Parameter:
+    """Return a parameter with other bounds; a guess outside them moves to the nearest."""
+    guess = parameter.guess
+    if guess is not None and low <= high:
+        guess = min(max(guess, low), high)
+    return replace(parameter, lower=low, upper=high, guess=guess)

@@ -1,0 +1,1 @@
+"""Doses and subjects: what records of doses make of experiments."""

@@ -1,0 +1,491 @@
+"""The dose records of one subject as events: boluses, infusions, additional doses and resets.
+
+An infusion into a state is a constant that is added to its right-hand side, and that events at the
+beginning and at the end of the infusion change. Nothing is smoothed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from odefit.common.errors import did_you_mean, shown
+from odefit.expressions.expressions import Expression, parse
+from odefit.problem.doses import Doses, of_state
+from odefit.problem.dosing.dose_records import Record
+from odefit.problem.experiment import Cycle, Event
+from odefit.problem.inputs.issues import Issues
+from odefit.problem.model import Model
+from odefit.problem.parameters import Parameter
+
+SAME = 1e-6
+"""Relative difference up to which an amount is the product of rate and duration."""
+
+Quantity = float | Expression
+"""A number, or an expression in parameters and constants."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """One dose as it arrives.
+
+    Attributes
+    ----------
+    record
+        The record that gives it.
+    time
+        When it arrives.
+    target
+        The state that it goes into.
+    amount
+        How much arrives at once; None for an infusion.
+    rate, end
+        The rate of an infusion, and when it ends.
+    implied
+        Whether it is an additional dose.
+    """
+
+    record: Record
+    time: Quantity
+    target: str
+    amount: Quantity | None
+    rate: Quantity = 0.0
+    end: Quantity = 0.0
+    implied: bool = False
+
+
+@dataclass(eq=False)
+class Course:
+    """What happens to one subject.
+
+    Attributes
+    ----------
+    events
+        Its events in the order of time.
+    steady_state
+        Whether and how it begins in a steady state.
+    constants
+        Constants with values of their own.
+    running
+        The infusions that have begun before its first time, as end and rate, by their constant.
+    """
+
+    events: list[Event] = field(default_factory=list)
+    steady_state: bool | Cycle = False
+    constants: dict[str, Any] = field(default_factory=dict)
+    running: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+
+
+class DoseEvents:
+    """Makes events of records.
+
+    Parameters
+    ----------
+    model
+        The equations.
+    doses
+        What is said of doses.
+    initial
+        Initial value of each state, which resets bring back.
+    columns
+        Whether the table has columns RATE or DUR.
+    issues
+        The list to which mistakes are added.
+
+    Attributes
+    ----------
+    infusions
+        The name of the rate for each state into which something is infused.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        doses: Doses,
+        initial: Mapping[str, Any],
+        columns: bool,
+        issues: Issues,
+    ) -> None:
+        self._model, self._doses, self._issues = model, doses, issues
+        self._initial, self._columns = initial, columns
+        self._states = list(model.ode)
+        self.infusions: dict[str, str] = {}
+
+    def find_infusions(self, records: Sequence[Record], taken: set[str]) -> None:
+        """Name the rates of all infusions in some records; names in `taken` are not free."""
+        for record in records:
+            if record.doses:
+                state = self._target(record, quiet=True)
+                if (
+                    state is not None
+                    and state not in self.infusions
+                    and self._infused(record, state)
+                ):
+                    name = f"{state}_infusion"
+                    while name in taken:
+                        name += "_"
+                    self.infusions[state] = name
+
+    def course(self, records: Sequence[Record], t0: float) -> Course:
+        """Return what happens to one subject, whose records are in the order of the table."""
+        found = Course()
+        resets = [r for r in records if r.resets]
+        arrivals: list[Arrival] = []
+        for record in records:
+            if record.doses:
+                arrivals += self._arrivals(record)
+        steady = [r for r in records if r.doses and r.steady]
+        for record in steady:
+            self._begin_steady(record, records, t0, found)
+            if record.rate and not record.amount:  # at rest until now, and off from now on
+                arrivals = [a for a in arrivals if a.record is not record]
+        # The dose of a row that resets comes after the reset, as the order of equals stays.
+        ordered = [(r.time, r.order, self._reset(r, records)) for r in resets]
+        for arrival in arrivals:
+            cancelled = [r.time for r in resets if r.order > arrival.record.order]
+            self._bolus(arrival, min(cancelled, default=math.inf), records, ordered)
+        for state, name in self.infusions.items():
+            own = [a for a in arrivals if a.target == state and a.amount is None]
+            self._infusion(name, own, resets, found.running.get(name, []), ordered)
+        found.events += [e for _, _, e in sorted(ordered, key=lambda entry: entry[:2])]
+        if not resets:
+            found.events = _together(found.events)
+        return found
+
+    # Doses --------------------------------------------------------------------------------------
+
+    def _target(self, record: Record, *, quiet: bool = False) -> str | None:
+        """Return the state that a dose goes into."""
+        into, states, problem = self._doses.into, self._states, None
+        if isinstance(into, str):
+            return into if into in states else None
+        if record.target is None:
+            if into is None and len(states) == 1:
+                return states[0]
+            problem = 'into which state the dose goes is not said; write doses = { into = "STATE" }'
+        elif isinstance(into, Mapping):
+            if record.target in into:
+                return str(into[record.target])
+            problem = f"CMT = {record.target} is not among those that doses.into names"
+        elif record.target in states:
+            return record.target
+        elif record.target.isdigit() and 1 <= int(record.target) <= len(states):
+            return states[int(record.target) - 1]
+        else:
+            numbered = ", ".join(f"{i} = {s}" for i, s in enumerate(states, 1))
+            problem = (
+                f"CMT = {shown(record.target)} is neither a state nor the number of one "
+                f"({numbered}){did_you_mean(record.target, states)}; write doses = {{ into = ... }}"
+            )
+        if not quiet:
+            self._issues.error(record.place, problem)
+        return None
+
+    def _infused(self, record: Record, state: str) -> bool:
+        if record.rate or record.duration:
+            return True
+        given = (self._doses.duration, self._doses.rate)
+        return not self._columns and any(of_state(v, state) is not None for v in given)
+
+    def _of(self, what: Literal["lag", "bioavailability", "duration", "rate"], state: str) -> Any:
+        found = of_state(getattr(self._doses, what), state)
+        return found if found is None or found.constant is None else float(found.constant)
+
+    def _arrivals(self, record: Record) -> list[Arrival]:
+        state = self._target(record)
+        if state is None:
+            return []
+        lag = self._of("lag", state)
+        rate, length = self._rate_and_length(record, state)
+        interval = record.interval or 0.0
+        if record.additional and not interval:
+            self._issues.error(
+                record.place, "ADDL asks for additional doses, but II, their interval, is empty"
+            )
+            return []
+        amount = None if self._infused(record, state) else self._amount(record, state)
+        found = []
+        for k in range(record.additional + 1):
+            time = _sum(record.time + k * interval, lag)
+            end = _sum(time, length)
+            found.append(Arrival(record, time, state, amount, rate, end, k > 0))
+        return found
+
+    def _amount(self, record: Record, state: str) -> Quantity:
+        return _product(record.amount or 0.0, self._of("bioavailability", state))
+
+    def _rate_and_length(self, record: Record, state: str) -> tuple[Quantity, Quantity]:
+        """Return rate and duration of an infusion; zeros for a bolus."""
+        if not self._infused(record, state):
+            return 0.0, 0.0
+        amount = self._amount(record, state)
+        given, length = record.rate, record.duration
+        own_rate = given if given is not None and given > 0 else None
+        total = record.amount or 0.0
+        if own_rate and length and abs(own_rate * length - total) > SAME * total:
+            self._issues.error(
+                record.place,
+                f"RATE = {own_rate:g} over DUR = {length:g} is not AMT = {total:g}; "
+                "keep one of RATE and DUR",
+            )
+        if given is not None and given < 0:
+            modelled: Literal["rate", "duration"] = "rate" if given == -1 else "duration"
+            value = self._of(modelled, state)
+            if given not in (-1, -2) or value is None:
+                self._issues.error(
+                    record.place,
+                    f'RATE = {given:g} needs doses = {{ {modelled} = "EXPRESSION" }}'
+                    if given in (-1, -2)
+                    else f"expected a rate, 0, -1 or -2 in RATE, got {given:g}",
+                )
+                return 0.0, 0.0
+        elif own_rate:
+            modelled, value = "rate", own_rate
+        elif length:
+            modelled, value = "duration", length
+        else:
+            duration = self._of("duration", state)
+            modelled = "rate" if duration is None else "duration"
+            value = self._of("rate", state) if duration is None else duration
+        if modelled == "rate":
+            return value, _quotient(amount, value)
+        return _quotient(amount, value), value
+
+    # Events -------------------------------------------------------------------------------------
+
+    def _bolus(
+        self,
+        arrival: Arrival,
+        cancelled: float,
+        records: Sequence[Record],
+        ordered: list[tuple[float, int, Event]],
+    ) -> None:
+        amount, time, state = arrival.amount, arrival.time, arrival.target
+        if amount is None:
+            return
+        if isinstance(time, float) and time >= cancelled:
+            return
+        if not isinstance(time, float) and math.isfinite(cancelled):
+            amount = _before(amount, time, cancelled)
+        measured: Literal["before", "after"] = "before"
+        if isinstance(time, float) and not arrival.implied:
+            measured = self._measured(arrival.record, time, state, records)
+        text = f"{state} + {_text(amount)}"
+        event = Event((time,), {state: text}, measured=measured)
+        ordered.append((_key(time, arrival), arrival.record.order, event))
+
+    def _measured(
+        self, record: Record, time: float, state: str | None, records: Sequence[Record]
+    ) -> Literal["before", "after"]:
+        """Return what measurements at the very time of a record see, by the order of the rows."""
+        model = self._model
+        seen = {
+            name
+            for name, expression in model.observables.items()
+            if state is None
+            or state in expression.names
+            or model.algebraic.keys() & expression.names
+        }
+        orders = [r.order for r in records if r.time == time and seen & r.values.keys()]
+        if not orders or max(orders) < record.order:
+            return "before"
+        if min(orders) < record.order:
+            self._issues.error(
+                record.place,
+                f"there are measurements at t = {time:g} both above and below the row of the dose, "
+                "which change at once; let those below be a little later",
+            )
+        return "after"
+
+    def _infusion(
+        self,
+        name: str,
+        arrivals: Sequence[Arrival],
+        resets: Sequence[Record],
+        running: Sequence[tuple[float, float]],
+        ordered: list[tuple[float, int, Event]],
+    ) -> None:
+        """Add the events of all infusions into one state."""
+        ends = {id(a): _first_reset(a, resets) for a in arrivals}
+        known = all(isinstance(q, float) for a in arrivals for q in (a.time, a.rate, a.end))
+        if not known:
+            for a in arrivals:
+                rate = a.rate
+                if math.isfinite(ends[id(a)]):
+                    on = _before(rate, a.time, ends[id(a)])
+                    off = _before(rate, a.end, ends[id(a)])
+                else:
+                    on = off = rate
+                for time, sign, change in ((a.time, "+", on), (a.end, "-", off)):
+                    event = Event((time,), {name: f"{name} {sign} {_text(change)}"})
+                    ordered.append((_key(time, a), a.record.order, event))
+            for end, rate in running:
+                ordered.append((end, -1, Event((end,), {name: f"{name} - {rate!r}"})))
+            return
+        first = min((r.time for r in resets), default=math.inf)
+        spans = [(-math.inf, min(end, first), rate, -1) for end, rate in running]
+        for a in arrivals:
+            assert isinstance(a.time, float)
+            assert isinstance(a.end, float)
+            assert isinstance(a.rate, float)
+            end = min(a.end, ends[id(a)])
+            if a.time < end:
+                spans.append((a.time, end, a.rate, a.record.order))
+        for time in sorted({t for span in spans for t in span[:2] if math.isfinite(t)}):
+            # Sums of what flows then, so that nothing is left of ends that differ by rounding.
+            rate = math.fsum(r for start, end, r, _ in spans if start <= time < end)
+            order = max(o for start, end, _, o in spans if time in (start, end))
+            ordered.append((time, order, Event((time,), {name: rate})))
+
+    def _reset(self, record: Record, records: Sequence[Record]) -> Event:
+        assign: dict[str, Any] = {}
+        for state in self._states:
+            value = self._initial.get(state, 0.0)
+            if isinstance(value, (Parameter, Mapping)):
+                self._issues.error(
+                    record.place,
+                    f"EVID = {record.kind} brings {state} back to its initial value, which is "
+                    "unknown; make it a parameter: [initial] "
+                    f'{state} = "{state}_0", [parameters] {state}_0 = {{ ... }}',
+                )
+                value = 0.0
+            assign[state] = value
+        assign |= dict.fromkeys(self.infusions.values(), 0.0)
+        return Event(
+            (record.time,), assign, measured=self._measured(record, record.time, None, records)
+        )
+
+    # Steady states ------------------------------------------------------------------------------
+
+    def _begin_steady(
+        self, record: Record, records: Sequence[Record], t0: float, found: Course
+    ) -> None:
+        """Let the subject begin in the steady state of a repeated dose or a constant infusion."""
+        state = self._target(record, quiet=True)
+        if state is None:
+            return
+        others = [r for r in records if r is not record and (r.values or r.doses or r.resets)]
+        if record.time != t0 or any(r.time < record.time for r in others):
+            self._issues.error(
+                record.place,
+                f"SS = 1 is known at the first time of a subject alone, t = {t0:g}, and in its "
+                f"first row, as that is the state in which the subject begins; here it is at t = "
+                f"{record.time:g}. Give the rows from here on an ID of their own (they begin anew, "
+                "in the steady state), or write the doses that lead there as records (ADDL, II)",
+            )
+            return
+        if found.steady_state is not False:
+            self._issues.error(record.place, "SS = 1 in two rows of one subject; keep one of them")
+            return
+        if record.rate and not record.amount:
+            if record.rate < 0 or record.interval or record.additional:
+                self._issues.error(
+                    record.place,
+                    "a constant infusion up to now (SS = 1, AMT = 0) has a positive RATE, and "
+                    "neither II nor ADDL",
+                )
+            name = self.infusions[state]
+            found.steady_state, found.constants[name] = True, record.rate
+            found.events.append(Event((record.time,), {name: 0.0}))
+            return
+        if not record.interval:
+            self._issues.error(
+                record.place, "SS = 1 needs II, the interval between the doses before"
+            )
+            return
+        self._cycle(record, state, record.interval, found)
+
+    def _cycle(self, record: Record, state: str, period: float, found: Course) -> None:
+        lag = self._of("lag", state)
+        begin: Quantity = 0.0 if lag is None else lag
+        if not self._infused(record, state):
+            amount = self._amount(record, state)
+            if isinstance(begin, float):
+                if not 0.0 <= begin < period:
+                    self._issues.error(
+                        record.place, f"the lag time {begin:g} is not between 0 and II = {period:g}"
+                    )
+            else:  # an evaluation with a longer one fails, as a division by zero
+                shorter = f"piecewise(1, {begin.text} < {period!r}, 0)"
+                amount = parse(f"{_text(amount)}/{shorter}")
+                begin = parse(f"{_text(begin)}*{shorter}")
+            event = Event((begin,), {state: f"{state} + {_text(amount)}"})
+            found.steady_state = Cycle(period, (event,))
+            return
+        name = self.infusions[state]
+        rate, length = self._rate_and_length(record, state)
+        if not (isinstance(begin, float) and isinstance(rate, float) and isinstance(length, float)):
+            self._issues.error(
+                record.place,
+                "the steady state of repeated infusions needs a lag time, a rate and a duration "
+                "that are numbers; take a bolus, or write the infusions before as records",
+            )
+            return
+        if begin >= period:
+            self._issues.error(
+                record.place, f"the lag time {begin:g} is not between 0 and II = {period:g}"
+            )
+            return
+        running = max(math.ceil((begin + length) / period) - 1, 0)  # still of doses before
+        off = begin + length - running * period
+        times = sorted({t for t in (begin, off) if t < period})
+        events = [Event((t,), {name: rate * (running + (t >= begin) - (t >= off))}) for t in times]
+        found.steady_state = Cycle(period, tuple(events))
+        found.constants[name] = rate * running
+        ends = [record.time + begin + length - j * period for j in range(running, 0, -1)]
+        found.running[name] = [(end, rate) for end in ends]
+
+
+def _first_reset(arrival: Arrival, resets: Sequence[Record]) -> float:
+    times = [r.time for r in resets if r.order > arrival.record.order]
+    return min(times, default=math.inf)
+
+
+def _together(events: Sequence[Event]) -> list[Event]:
+    """Return events with equal assignments that add to states as one with several times."""
+    found: dict[Any, Event] = {}
+    for event in events:
+        known = all(isinstance(t, float) for t in event.times)
+        adds = all(isinstance(v, str) for v in event.assign.values())
+        key: Any = (tuple(event.assign.items()), event.measured) if known and adds else id(event)
+        if key in found:
+            event = Event((*found[key].times, *event.times), event.assign, measured=event.measured)
+        found[key] = event
+    return list(found.values())
+
+
+def _key(time: Quantity, arrival: Arrival) -> float:
+    return time if isinstance(time, float) else arrival.record.time
+
+
+def _text(quantity: Quantity) -> str:
+    if isinstance(quantity, float):
+        return repr(quantity)
+    return quantity.text if quantity.text.isidentifier() else f"({quantity.text})"
+
+
+def _combined(first: Quantity, sign: str, second: Quantity) -> Quantity:
+    if isinstance(first, float) and isinstance(second, float):
+        return {"+": first + second, "*": first * second}[sign] if sign != "/" else first / second
+    return parse(f"{_text(first)} {sign} {_text(second)}")
+
+
+def _sum(first: Quantity, second: Quantity | None) -> Quantity:
+    return first if second is None else _combined(first, "+", second)
+
+
+def _product(first: float, second: Quantity | None) -> Quantity:
+    return first if second is None else _combined(first, "*", second)
+
+
+def _quotient(first: Quantity, second: Quantity) -> Quantity:
+    return math.inf if second == 0.0 else _combined(first, "/", second)
+
+
+def _before(quantity: Quantity, time: Quantity, end: float) -> Quantity:
+    """Return `quantity` if `time` is before `end`, and zero otherwise."""
+    if isinstance(time, float):
+        return quantity if time < end else 0.0
+    return parse(f"piecewise({_text(quantity)}, {time.text} < {end!r}, 0)")

@@ -1,0 +1,492 @@
+"""Long tables with one record a row, as NONMEM and Monolix read them: doses and measurements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from odefit.common.errors import did_you_mean, shown
+from odefit.expressions.expressions import TIME
+from odefit.problem.building.columns import NAMES_OF_TIME
+from odefit.problem.experiment import Experiment, data_place
+from odefit.problem.inputs.issues import LARGEST, Issues, too_large
+from odefit.problem.inputs.table import Cells, remedy
+from odefit.problem.model import Model
+
+ROLES: dict[str, tuple[str, ...]] = {
+    "AMT": ("AMT", "DOSE_AMT"),
+    "RATE": ("RATE",),
+    "DUR": ("DUR", "TINF"),
+    "II": ("II", "TAU"),
+    "ADDL": ("ADDL",),
+    "SS": ("SS",),
+    "EVID": ("EVID",),
+    "MDV": ("MDV",),
+    "CMT": ("CMT", "ADM"),
+    "DV": ("DV",),
+    "DVID": ("DVID", "YTYPE"),
+    "CENS": ("CENS",),
+    "LIMIT": ("LIMIT",),
+    "BLQ": ("BLQ",),
+    "LLOQ": ("LLOQ",),
+}
+"""The columns of the convention by their role, and the names by which they are recognised."""
+
+MISSING = frozenset({"", ".", "nan", "na", "n/a", "null", "none"})
+"""Cells that hold nothing, in lower case."""
+
+EVIDS = "0 (a measurement), 1 (a dose), 2 (another change), 3 (a reset) or 4 (a reset and a dose)"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row of a long table.
+
+    Attributes
+    ----------
+    time
+        Its time.
+    place
+        The row in messages.
+    order
+        Its number in the table.
+    kind
+        The number that EVID gives or implies.
+    amount, rate, duration, interval
+        AMT, RATE, DUR and II; None where there is nothing.
+    additional, steady
+        ADDL and SS.
+    target
+        The text of CMT; None where there is nothing.
+    values
+        Measured values by data column: observables, their ``_sd`` and ``_cens``.
+    others
+        Values of inputs and covariates, as far as the row has them.
+    """
+
+    time: float
+    place: str
+    order: int
+    kind: int
+    amount: float | None
+    rate: float | None
+    duration: float | None
+    interval: float | None
+    additional: int
+    steady: int
+    target: str | None
+    values: Mapping[str, float]
+    others: Mapping[str, float]
+
+    @property
+    def doses(self) -> bool:
+        """Whether something is given."""
+        return self.kind in (1, 4)
+
+    @property
+    def resets(self) -> bool:
+        """Whether the system begins anew."""
+        return self.kind in (3, 4)
+
+
+class LongTable:
+    """The data of an experiment as records.
+
+    Parameters
+    ----------
+    experiment
+        The experiment, with its data as they were given.
+    model
+        The equations.
+    wanted
+        Names that expressions refer to, for which a column may stand as a covariate.
+    issues
+        The list to which mistakes are added.
+
+    Attributes
+    ----------
+    place
+        The name of the data in messages.
+    usable
+        Whether the columns can be read.
+    covariates
+        Columns that stand for constants.
+    """
+
+    def __init__(
+        self, experiment: Experiment, model: Model, wanted: set[str], issues: Issues
+    ) -> None:
+        self._experiment, self._model, self._issues = experiment, model, issues
+        self.place = data_place(experiment)
+        self._columns = _raw_columns(experiment.data)
+        self._lines = experiment.data.lines if isinstance(experiment.data, Cells) else None
+        self._roles: dict[str, str] = {}
+        self.covariates: list[str] = []
+        self.usable = False
+        lengths = {len(column) for column in self._columns.values()}
+        if not self._columns:
+            issues.error(self.place, "no columns; expected those of a long table")
+            return
+        if len(lengths) > 1:
+            issues.error(self.place, "the columns have different lengths")
+            return
+        self._count = lengths.pop()
+        self._time = self._name_of_time()
+        self._find_roles()
+        by = experiment.by
+        if by is not None and by not in self._columns:
+            self._missing_column("by", by)
+        elif self._time is not None:
+            self.usable = self._find_observables()
+        self._find_others(wanted)
+
+    def subjects(self) -> dict[str, list[Record]]:
+        """Return the records of each subject, in the order of the table, by the text of its ID."""
+        found: dict[str, list[Record]] = {}
+        for row in range(self._count):
+            if all(_missing(column[row]) for column in self._columns.values()):
+                continue
+            key = self._subject(row)
+            record = None if key is None else self._record(row)
+            if key is not None and record is not None:
+                found.setdefault(key, []).append(record)
+        return found
+
+    # Columns ------------------------------------------------------------------------------------
+
+    def _missing_column(self, key: str, name: str) -> None:
+        have = ", ".join(self._columns)
+        self._issues.error(
+            self.place,
+            f"no column '{name}', which {key} names{did_you_mean(name, self._columns)} "
+            f"(columns are: {have})",
+        )
+
+    def _name_of_time(self) -> str | None:
+        time = self._experiment.time
+        if time in self._columns:
+            return time
+        if time == TIME:
+            for name in self._columns:
+                if name.casefold() in NAMES_OF_TIME:
+                    return name
+            have = ", ".join(self._columns)
+            self._issues.error(
+                self.place,
+                f"no column with the times, such as TIME (columns are: {have}); name it: "
+                'time = "COLUMN"',
+            )
+            return None
+        self._missing_column("time", time)
+        return None
+
+    def _find_roles(self) -> None:
+        given = dict(self._experiment.columns)
+        for role, name in given.items():
+            if role not in ROLES:
+                known = ", ".join(ROLES)
+                self._issues.error(
+                    f"{self.place} columns",
+                    f"unknown role {shown(role)}{did_you_mean(role, ROLES)}; roles are: {known}",
+                )
+            elif name not in self._columns:
+                self._missing_column(f"columns.{role}", name)
+            else:
+                self._roles[role] = name
+        model = self._model
+        taken = {*model.observables, *model.inputs, self._time, self._experiment.by}
+        taken |= set(self._roles.values())
+        for role, names in ROLES.items():
+            for column in self._columns:
+                if role not in self._roles and column not in taken and column.upper() in names:
+                    self._roles[role] = column
+
+    def has(self, role: str) -> bool:
+        """Return whether the table has a column of that role."""
+        return role in self._roles
+
+    def _find_observables(self) -> bool:
+        """Find what is measured in which column; whether that is clear."""
+        observables = list(self._model.observables)
+        self._wide = [o for o in observables if o in self._columns]
+        self._single: str | None = None
+        self._codes: dict[str, str] = {}
+        given = self._experiment.observable
+        if "DV" not in self._roles:
+            if isinstance(given, (str, Mapping)):
+                self._issues.error(
+                    self.place,
+                    "observable says what is measured in DV, but there is no such column; write "
+                    'columns = { DV = "NAME" }, or leave observable out',
+                )
+                return False
+            return True
+        if self._wide:
+            self._issues.error(
+                self.place,
+                f"the column '{self._roles['DV']}' and '{self._wide[0]}' both have measurements; "
+                "remove or rename one of them",
+            )
+            return False
+        if isinstance(given, Mapping):
+            self._codes = {str(k): str(v) for k, v in given.items()}
+            wrong = [v for v in self._codes.values() if v not in observables]
+            if wrong:
+                self._issues.error(
+                    self.place,
+                    f"observable names '{wrong[0]}', which is no observable"
+                    f"{did_you_mean(wrong[0], observables)}",
+                )
+                return False
+        elif isinstance(given, str) and given in observables:
+            self._single = given
+            return True
+        elif isinstance(given, str) and given in self._columns:
+            self._roles["DVID"] = given
+        elif isinstance(given, str):
+            self._issues.error(
+                self.place,
+                f"observable = {shown(given)} is neither an observable nor a column"
+                f"{did_you_mean(given, [*observables, *self._columns])}",
+            )
+            return False
+        if len(observables) == 1:
+            self._single = observables[0]
+        elif "DVID" not in self._roles:
+            self._issues.error(
+                self.place,
+                f"the column '{self._roles['DV']}' has measurements of one of "
+                f"{', '.join(observables)}; write observable = "
+                f'"{observables[0]}", or name the column that tells which: observable = "COLUMN"',
+            )
+            return False
+        if not self._codes:
+            self._codes = {str(i): name for i, name in enumerate(observables, 1)}
+            self._codes |= {name: name for name in observables}
+        return True
+
+    def _find_others(self, wanted: set[str]) -> None:
+        model = self._model
+        beside = {f"{o}_{w}" for o in model.observables for w in ("sd", "cens")}
+        dv = self._roles.get("DV")
+        used = {*self._roles.values(), *model.observables, *model.inputs, *beside, self._time}
+        used |= {self._experiment.by, *((f"{dv}_sd", f"{dv}_cens") if dv else ())}
+        for name in self._columns:
+            # The column that tells subjects apart may be what differs between them, such as a dose.
+            own = name == self._experiment.by
+            if (name in used and not own) or not name:
+                continue
+            if name in wanted and name not in model.ode:
+                self.covariates.append(name)
+            elif not own:
+                self._issues.warn(
+                    f"{self.place}, column {name}", f"not used{did_you_mean(name, wanted)}"
+                )
+
+    # Rows ---------------------------------------------------------------------------------------
+
+    def _row(self, row: int) -> str:
+        return f"row {row} (counting from 0)" if self._lines is None else f"row {self._lines[row]}"
+
+    def _error(self, row: int, role: str, message: str) -> None:
+        """Note a mistake in a cell, `role` being a role or the name of a column."""
+        name = self._roles.get(role, role)
+        self._issues.error(f"{self.place}, {self._row(row)}, column {name}", message)
+
+    def _subject(self, row: int) -> str | None:
+        by = self._experiment.by
+        if by is None:
+            return ""
+        value = self._columns[by][row]
+        if _missing(value):
+            self._error(row, by, "the row belongs to no subject; fill the field")
+            return None
+        if isinstance(value, str):
+            bare = value.strip()
+            number = _number(bare)
+            return bare if number is None or not number.is_integer() else str(int(number))
+        return str(int(value)) if float(value).is_integer() else str(value)
+
+    def _value(self, row: int, role: str, *, least: float = -math.inf) -> float | None:
+        """Return the number in a cell; None where it is empty, or mistaken, with the reason."""
+        name = self._roles.get(role, role)
+        cell = self._columns[name][row] if name in self._columns else None
+        if _missing(cell):
+            return None
+        number = _number(cell)
+        if number is None:
+            text = str(cell).strip()
+            self._error(row, role, f"{shown(cell)} is not a number; {remedy(text)}")
+            return None
+        if abs(number) > LARGEST:
+            self._error(row, role, too_large(number))
+            return None
+        if number < least:
+            self._error(row, role, f"expected a number not below {least:g}, got {number:g}")
+            return None
+        return number
+
+    def _whole(self, row: int, role: str, choices: Sequence[int] | None, what: str) -> int | None:
+        number = self._value(row, role)
+        if number is None:
+            return None
+        good = number.is_integer() and (number >= 0 if choices is None else number in choices)
+        if not good:
+            self._error(row, role, f"expected {what}, got {number:g}")
+            return None
+        return int(number)
+
+    def _record(self, row: int) -> Record | None:
+        assert self._time is not None
+        before = len(self._issues.errors)
+        time = self._value(row, self._time)
+        amount = self._value(row, "AMT", least=0.0)
+        rate = self._value(row, "RATE")
+        steady = self._whole(row, "SS", (0, 1), "0 or 1 (2, a superposition, is not known here)")
+        evid = self._whole(row, "EVID", (0, 1, 2, 3, 4), EVIDS)
+        gives = bool(amount) or bool(rate and steady)
+        kind = evid if evid is not None else int(gives)
+        mdv = self._whole(row, "MDV", None, "0 or a positive number")
+        if time is None and len(self._issues.errors) == before:
+            self._error(row, self._time, "the time is missing; every row needs one")
+        if kind == 0 and gives:
+            self._error(
+                row, "AMT", f"the amount {amount or 0:g} in a row with EVID = 0; write EVID = 1"
+            )
+        if kind in (1, 4) and not gives:
+            self._error(row, "AMT", f"EVID = {kind} is a dose, but the amount is empty or zero")
+        values = self._measured(row) if kind == 0 and not mdv else {}
+        if kind == 1 and evid is None:
+            values = self._beside_dose(row, mdv)
+        target = self._columns[self._roles["CMT"]][row] if "CMT" in self._roles else None
+        found = Record(
+            time=0.0 if time is None else time,
+            place=f"{self.place}, {self._row(row)}",
+            order=row,
+            kind=kind,
+            amount=amount,
+            rate=rate,
+            duration=self._value(row, "DUR", least=0.0),
+            interval=self._value(row, "II", least=0.0),
+            additional=self._whole(row, "ADDL", None, "a whole number that is not negative") or 0,
+            steady=steady or 0,
+            target=None if _missing(target) else _code(target),
+            values=values,
+            others=self._others(row),
+        )
+        return found if len(self._issues.errors) == before else None
+
+    def _beside_dose(self, row: int, mdv: int | None) -> dict[str, float]:
+        """Return what is measured in a row with an amount, where no EVID tells."""
+        values = {} if mdv else self._measured(row)
+        if "DV" in self._roles and any(values.values()):
+            self._error(
+                row,
+                "DV",
+                "a measurement and an amount in one row; add a column EVID (1 for doses), or write "
+                "two rows",
+            )
+        return {} if "DV" in self._roles else values
+
+    def _measured(self, row: int) -> dict[str, float]:
+        if "DV" not in self._roles:
+            found = {}
+            for name in self._wide:
+                for column in (name, f"{name}_sd", f"{name}_cens"):
+                    number = self._value(row, column)
+                    if number is not None:
+                        found[column] = number
+            return found
+        dv = self._roles["DV"]
+        value = self._value(row, "DV")
+        code = self._censoring(row)
+        if code and (value is None or "BLQ" in self._roles):
+            limit = self._value(row, "LLOQ")
+            value = value if limit is None else limit
+            if not value:
+                self._error(
+                    row,
+                    "DV",
+                    "the value is censored, but its limit is not given; write it here, or in a "
+                    "column LLOQ",
+                )
+        observable = None if value is None else self._observable(row)
+        if observable is None or value is None:
+            return {}
+        found = {observable: value}
+        sd = self._value(row, f"{dv}_sd")
+        if sd is not None:
+            found[f"{observable}_sd"] = sd
+        if code:
+            found[f"{observable}_cens"] = float(code)
+        return found
+
+    def _censoring(self, row: int) -> int:
+        code = 0
+        for role in ("CENS", "BLQ"):
+            choices = (-1, 0, 1) if role == "CENS" else (0, 1)
+            what = "1 (below the limit), -1 (above it) or 0" if role == "CENS" else "0 or 1"
+            code = code or self._whole(row, role, choices, what) or 0
+        if code and self._value(row, "LIMIT") is not None:
+            self._error(
+                row, "LIMIT", "values within an interval are not known here; leave the field empty"
+            )
+        return code
+
+    def _observable(self, row: int) -> str | None:
+        if self._single is not None:
+            return self._single
+        cell = self._columns[self._roles["DVID"]][row]
+        name = self._codes.get(_code(cell))
+        if name is None:
+            have = ", ".join(f"{k} = {v}" for k, v in self._codes.items() if k != v)
+            self._error(
+                row,
+                "DVID",
+                f"{shown(cell)} stands for no observable ({have}); correct it, or say what the "
+                "numbers mean: observable = { 1 = ... }",
+            )
+        return name
+
+    def _others(self, row: int) -> dict[str, float]:
+        found = {}
+        for name in (*self._model.inputs, *self.covariates):
+            value = self._value(row, name)
+            if value is not None:
+                found[name] = value
+        return found
+
+
+def _raw_columns(data: Any) -> dict[str, list[Any]]:
+    """Return the cells of a DataFrame or mapping as lists, by the name of the column."""
+    if isinstance(data, Mapping):
+        return {str(name): list(values) for name, values in data.items()}
+    if hasattr(data, "columns") and hasattr(data, "iloc"):
+        if getattr(data.index, "name", None) is not None:
+            data = data.reset_index()
+        return {str(name): data.iloc[:, i].tolist() for i, name in enumerate(data.columns)}
+    return {}
+
+
+def _missing(cell: Any) -> bool:
+    if isinstance(cell, str):
+        return cell.strip().casefold() in MISSING
+    return cell is None or type(cell).__name__ == "NAType" or cell != cell
+
+
+def _number(cell: Any) -> float | None:
+    if isinstance(cell, bool) or (isinstance(cell, str) and "_" in cell):
+        return None
+    try:
+        number = float(cell)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _code(cell: Any) -> str:
+    """Return the text of a code: ``"1"`` for 1, 1.0 and "1"."""
+    number = _number(cell)
+    return str(int(number)) if number is not None and number.is_integer() else str(cell).strip()

@@ -1,0 +1,306 @@
+"""Experiments of long tables: one for each subject, with its doses, covariates and measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, did_you_mean
+from odefit.expressions.expressions import TIME, Expression, as_expression
+from odefit.problem.building.columns import as_table, column_names, used_columns
+from odefit.problem.building.preparation import experiment_place
+from odefit.problem.doses import as_doses, expressions_of
+from odefit.problem.dosing.dose_events import DoseEvents
+from odefit.problem.dosing.dose_records import ROLES, LongTable, Record
+from odefit.problem.experiment import UNREADABLE, Experiment, data_place
+from odefit.problem.inputs.issues import Issues, finite_number
+from odefit.problem.inputs.table import Cells
+from odefit.problem.model import Model
+
+IDENTIFIERS = frozenset({"ID", "SUBJECT", "PATIENT", "SUBJID", "USUBJID"})
+"""Columns, in capitals, that may tell subjects apart."""
+
+DOSING = frozenset({"AMT", "EVID", "ADDL", "DV", "MDV"})
+"""Columns, in capitals, that belong to the convention of long tables and hardly to
+anything else."""
+
+
+def with_subjects(
+    experiments: Sequence[Experiment],
+    model: Model,
+    tables: Mapping[str, Mapping[str, Any]],
+    issues: Issues,
+) -> tuple[list[Experiment], Model]:
+    """Return the experiments with long tables written out, and the equations with infusions.
+
+    Parameters
+    ----------
+    experiments
+        The experiments as they were given.
+    model
+        The equations; the rates of infusions are added to the right-hand sides of their states.
+    tables
+        The other parts of the problem as they were given: ``parameters``, ``initial``, ``noise``.
+    issues
+        The list to which mistakes are added.
+    """
+    found: list[Experiment] = []
+    infusions: dict[str, str] = {}
+    for given in experiments:
+        experiment = _with_own_names(given, model, tables, issues)
+        if not experiment.long:
+            _refuse_pooling(experiment, model, issues)
+            found.append(experiment)
+        elif experiment.data is not UNREADABLE and model.ode:
+            made = _Subjects(experiment, model, tables, infusions, issues)
+            found += made.experiments()
+    return found, with_infusions(model, infusions) if infusions else model
+
+
+def _with_own_names(
+    experiment: Experiment,
+    model: Model,
+    tables: Mapping[str, Mapping[str, Any]],
+    issues: Issues,
+) -> Experiment:
+    """Return an experiment whose columns have the names that the equations have for them."""
+    used = used_columns(model)
+    if experiment.long:
+        used |= _wanted(experiment, model, tables) - ROLES.keys()  # covariates
+    own = {n: c for n, c in experiment.columns.items() if n in used}
+    table = as_table(experiment.data)
+    if not own or table is None:
+        return experiment
+    place = data_place(experiment)
+    for name, column in own.items():
+        if experiment.data is not UNREADABLE and column not in table:
+            issues.error(
+                place,
+                f"no column '{column}', which columns.{name} names{did_you_mean(column, table)} "
+                f"(columns are: {', '.join(table)})",
+            )
+        if name in table and name != column:
+            issues.error(
+                place, f"columns.{name} is '{column}', but there is a column '{name}'; keep one"
+            )
+    names = {column: name for name, column in own.items()}
+    renamed = {names.get(column, column): cells for column, cells in table.items()}
+    if isinstance(experiment.data, Cells):
+        data = Cells(renamed)
+        data.lines = experiment.data.lines
+        renamed = data
+    roles = {key: c for key, c in experiment.columns.items() if key not in own}
+    kept = renamed if experiment.data is not UNREADABLE else UNREADABLE
+    by = experiment.by
+    return replace(experiment, data=kept, columns=roles, by=by if by is None else names.get(by, by))
+
+
+def _wanted(
+    experiment: Experiment, model: Model, tables: Mapping[str, Mapping[str, Any]]
+) -> set[str]:
+    """Return the names in expressions for which a column may stand."""
+    doses = as_doses(experiment.doses, list(model.ode), "", Issues())
+    given: list[Any] = [*tables["initial"].values(), *experiment.initial.values()]
+    given += [*experiment.constants.values(), *expressions_of(doses)]
+    for one in tables["noise"].values():
+        fields = one if isinstance(one, Mapping) else getattr(one, "__dict__", {})
+        given += [fields.get("sd"), fields.get("dispersion")]
+    for event in experiment.events:
+        given += [*event.assign.values(), *event.times, event.when]
+    wanted = {n for value in given for n in _names(value)}
+    for section in (model.ode, model.algebraic, model.observables):
+        wanted |= {n for e in section.values() for n in e.names}
+    return wanted - {*tables["parameters"], *model.algebraic, TIME}
+
+
+def with_infusions(model: Model, infusions: Mapping[str, str]) -> Model:
+    """Return the equations with a constant, zero by default, added to some right-hand sides.
+
+    Parameters
+    ----------
+    infusions
+        The name of the constant for each of these states.
+    """
+    ode = {
+        state: f"{expression.text} + {infusions[state]}" if state in infusions else expression
+        for state, expression in model.ode.items()
+    }
+    constants = {**model.constants, **dict.fromkeys(infusions.values(), 0.0)}
+    found = Model(ode, model.observables, model.algebraic, constants, model.inputs)
+    object.__setattr__(found, "notation", model.notation)
+    return found
+
+
+def _refuse_pooling(experiment: Experiment, model: Model, issues: Issues) -> None:
+    """Refuse to take the records of several subjects, or dose records, for plain measurements."""
+    names = column_names(experiment.data) or []
+    known = {*model.observables, *model.inputs, experiment.time, TIME}
+    others = [name for name in names if name not in known]
+    dosing = [name for name in others if name.upper() in DOSING]
+    table = as_table(experiment.data) or {}
+    place = data_place(experiment)
+    time = next((n for n in names if n.upper() == "TIME"), TIME)
+    for name in others:
+        if name.upper() not in IDENTIFIERS:
+            continue
+        values = [str(v) for v in np.asarray(table[name]).tolist()]
+        texts = set(values) == {"nan"}  # of a CSV file, in which texts are no data
+        several = len(set(values)) > 1 or texts
+        if several and (len(set(values)) < len(values) or dosing):
+            issues.error(
+                f"{place}, column {name}",
+                "there are several subjects, which would count as replicates of one; write "
+                f'by = "{name}"{_time_hint(time)} beside the data for an experiment each, or '
+                "remove the column",
+            )
+            return
+    if dosing:
+        issues.error(
+            f"{place}, column {dosing[0]}",
+            "the table seems to have dose records, which are not read; write "
+            f'doses = {{ into = "{next(iter(model.ode), "STATE")}" }}{_time_hint(time)} beside '
+            'the data (and by = "ID" if there are several subjects), or remove the column',
+        )
+
+
+def _time_hint(time: str) -> str:
+    return "" if time == TIME else f' and time = "{time}"'
+
+
+class _Subjects:
+    """The experiments of one long table."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        model: Model,
+        tables: Mapping[str, Mapping[str, Any]],
+        infusions: dict[str, str],
+        issues: Issues,
+    ) -> None:
+        self._experiment, self._model, self._issues = experiment, model, issues
+        self._infusions = infusions
+        parameters, initial = tables["parameters"], tables["initial"]
+        place = f"{experiment_place(experiment.name or experiment.source or 'data')} doses"
+        doses = as_doses(experiment.doses, list(model.ode), place, issues)
+        wanted = _wanted(experiment, model, tables)
+        self._taken = {*wanted, *parameters, *model.ode, *model.algebraic, *model.constants}
+        self._taken |= {*model.observables, *model.inputs}
+        self._table = LongTable(experiment, model, wanted, issues)
+        columns = self._table.has("RATE") or self._table.has("DUR")
+        values = {**initial, **experiment.initial}
+        self._events = DoseEvents(model, doses, values, columns, issues)
+
+    def experiments(self) -> list[Experiment]:
+        """Return one experiment for each subject."""
+        if not self._table.usable:
+            return []
+        subjects = self._table.subjects()
+        if not subjects:
+            self._issues.error(self._table.place, "no rows that can be used")
+        self._events.infusions.update(self._infusions)
+        for records in subjects.values():
+            self._events.find_infusions(records, self._taken)
+        self._infusions.update(self._events.infusions)
+        measured = {key: any(r.values for r in records) for key, records in subjects.items()}
+        if not any(measured.values()):
+            if not self._issues.has_errors(self._table.place):
+                have = ", ".join(self._model.observables)
+                self._issues.error(
+                    self._table.place,
+                    f"nothing is measured; expected values in a column DV, or in at least "
+                    f"one of: {have}",
+                )
+            return []
+        for key in subjects:
+            if not measured[key]:
+                self._issues.warn(
+                    f"{self._table.place}, {self._experiment.by} = {key}",
+                    "the subject has no measured value, and is left out",
+                )
+        return [self._one(key, records) for key, records in subjects.items() if measured[key]]
+
+    def _one(self, key: str, records: list[Record]) -> Experiment:
+        given = self._experiment
+        by, place = given.by, self._table.place
+        source = place if by is None else f"{place}, {by} = {key}"
+        t0 = None if given.t0 is None else finite_number(given.t0, f"{place} t0", self._issues)
+        if t0 is None:
+            t0 = min(r.time for r in records)
+        course = self._events.course(records, t0)
+        if course.steady_state is not False and given.steady_state:
+            self._issues.error(source, "SS = 1 and steady_state are both given; keep one of them")
+        return replace(
+            given,
+            name=given.name if by is None else _name(given.name, by, key),
+            data=self._data(records),
+            t0=t0,
+            constants={
+                **given.constants,
+                **self._covariates(records, source),
+                **course.constants,
+            },
+            events=(*given.events, *course.events),
+            steady_state=course.steady_state or given.steady_state,
+            source=source,
+            time=TIME,
+            by=None,
+            observable=None,
+            columns={},
+            doses=None,
+        )
+
+    def _data(self, records: Sequence[Record]) -> dict[str, Array]:
+        """Return the columns of one subject."""
+        inputs = set(self._model.inputs)
+        rows = [r for r in records if r.values or inputs & r.others.keys()]
+        names = dict.fromkeys(n for r in rows for n in r.values)
+        names |= dict.fromkeys(n for n in self._model.inputs)
+        columns = {TIME: np.array([r.time for r in rows], dtype=float)}
+        for name in names:
+            columns[name] = np.array(
+                [r.values.get(name, r.others.get(name, np.nan)) for r in rows], dtype=float
+            )
+        return columns
+
+    def _covariates(self, records: Sequence[Record], source: str) -> dict[str, float]:
+        found = {}
+        for name in self._table.covariates:
+            values = {r.others[name] for r in records if name in r.others}
+            if len(values) > 1:
+                self._issues.error(
+                    f"{source}, column {name}",
+                    f"the covariate changes within the subject (from {min(values):g} to "
+                    f"{max(values):g}); for one that changes in time write [inputs] "
+                    f'{name} = {{ interpolation = "constant" }}',
+                )
+            elif values:
+                found[name] = values.pop()
+            elif name not in self._model.constants:
+                self._issues.error(
+                    f"{source}, column {name}",
+                    "the covariate has no value in any row of the subject; fill it, or give "
+                    f"{name} in [constants] for subjects without one",
+                )
+        return found
+
+
+def _name(pattern: str, by: str, key: str) -> str:
+    """Return the name of a subject's experiment."""
+    if "{}" in pattern:
+        return pattern.replace("{}", key)
+    return f"{pattern} {key}" if pattern else f"{by} {key}"
+
+
+def _names(value: Any) -> frozenset[str]:
+    """Return the names in a value that may be an expression."""
+    if not isinstance(value, (str, Expression)):
+        return frozenset()
+    try:
+        return as_expression(value).names
+    except (InputError, ValueError):
+        return frozenset()

@@ -1,0 +1,1 @@
+"""Files and tables as users hand them over, with every mistake that is found in them."""

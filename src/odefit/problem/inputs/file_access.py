@@ -1,0 +1,174 @@
+"""Which files may be read, and how much of them: a file may come from a stranger.
+
+A file that names others, as a problem file names its tables, may name those in its own folder. What
+lies elsewhere has to be named by the user.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from odefit.common.errors import InputError, did_you_mean, shown
+from odefit.problem.inputs.issues import Issues
+
+MAX_PROBLEM_SIZE = 10_000_000
+"""Bytes of a problem file: a model with thousands of equations has one tenth."""
+
+MAX_TABLE_SIZE = 100_000_000
+"""Bytes of a table, or of a model in SBML: a million rows of ten numbers."""
+
+ADDRESS = "://"
+"""What an address has, and the name of a file of this machine has not."""
+
+
+@dataclass(frozen=True)
+class NamedFiles:
+    """The files that another file may name.
+
+    Parameters
+    ----------
+    folder
+        The folder of that file, to which names are relative.
+    within
+        The folder in which the user allows files to be; by default `folder`.
+    above
+        Whether files directly in the folder above are allowed as well, for formats of which
+        published collections have files that are shared there.
+    """
+
+    folder: Path
+    within: Path | None = None
+    above: bool = False
+
+    def path(self, name: str, place: str, issues: Issues) -> Path | None:
+        """Return the path of a file that is named, or None with the reason noted.
+
+        Symbolic links count as what they lead to. Nothing is opened.
+
+        Parameters
+        ----------
+        name
+            The name, as it is written.
+        place
+            Where it is written, for messages.
+        issues
+            The list to which a refusal is added.
+        """
+        if ADDRESS in name:
+            issues.error(
+                place,
+                f"{shown(name)} is an address; odefit reads files of this machine alone, so load "
+                "it down",
+            )
+            return None
+        allowed = Path(os.path.realpath(self.folder if self.within is None else self.within))
+        path = self.folder / name
+        try:
+            real = Path(os.path.realpath(path))
+        except ValueError:  # a null character; reading says so
+            return path
+        near = self.above and real.parent == Path(os.path.realpath(self.folder)).parent
+        if real.is_relative_to(allowed) or near:
+            return path
+        whose = "of this file" if self.within is None else f"{shown(str(self.within))}"
+        issues.error(
+            place,
+            f"{shown(name)} leads out of the folder {whose}; move it there, or allow the folder in "
+            "which it is by --within FOLDER (in Python within=)",
+        )
+        return None
+
+
+def checked_within(within: str | os.PathLike[str] | None) -> Path | None:
+    """Return the folder in which the user allows files to be.
+
+    Raises
+    ------
+    InputError
+        There is no such folder.
+    """
+    if within is None:
+        return None
+    folder = Path(os.fspath(within))
+    if not folder.is_dir():
+        raise InputError(f"within: {shown(str(folder))} is no folder; name one that is there")
+    return folder
+
+
+def read_text(path: Path, label: str, issues: Issues, most: int = MAX_TABLE_SIZE) -> str | None:
+    """Return the text of a file in UTF-8, or None with the reason noted.
+
+    Parameters
+    ----------
+    path
+        The path of the file.
+    label
+        Its name in messages.
+    issues
+        The list to which the reason is added.
+    most
+        The largest number of bytes; no more are read.
+    """
+    content = read_content(path, label, issues, most)
+    if content is None:
+        return None
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        issues.error(label, "is in UTF-16; save it as UTF-8")
+    elif content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        issues.error(label, "is a workbook or an archive; export the sheet as CSV (UTF-8)")
+    elif b"\x00" in content:
+        issues.error(label, "is a binary file; expected text in UTF-8")
+    else:
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            issues.error(label, f"line {line} is not in UTF-8; save the file as UTF-8")
+    return None
+
+
+def read_content(path: Path, label: str, issues: Issues, most: int) -> bytes | None:
+    """Return the bytes of a file, or None with the reason noted.
+
+    The arguments are those of :func:`read_text`.
+    """
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            issues.error(label, "is a folder, not a file")
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            issues.error(label, "is a device or a pipe, not a file")
+            return None
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        issues.error(label, f"there is no such file in {_folder(path)}{_similar(path)}")
+        return None
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        issues.error(label, f"cannot be read: {reason}")
+        return None
+    if len(content) > most:
+        issues.error(
+            label,
+            f"has {status.st_size / 1e6:.3g} MB, and {most / 1e6:g} MB are read at most; leave out "
+            "what is not needed, or split it into several",
+        )
+        return None
+    return content
+
+
+def _folder(path: Path) -> str:
+    return str(path.parent.absolute())
+
+
+def _similar(path: Path) -> str:
+    try:
+        names = [p.name for p in path.parent.iterdir()]
+    except OSError:
+        return ""
+    return did_you_mean(path.name, names)

@@ -1,0 +1,152 @@
+"""A list of everything that is wrong with an input, so that all is reported at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+from odefit.common.errors import InputError, counted, one_line, shown
+from odefit.expressions.expressions import (
+    Expression,
+    ExpressionError,
+    as_expression,
+    parse_condition,
+)
+
+LARGEST = 1e150
+"""Size up to which numbers are taken: squares of them and of their quotients are still numbers."""
+
+MAX_PLACE_LENGTH = 250
+MAX_MESSAGE_LENGTH = 600
+"""Lengths in characters; a name can be as long as a file, a message about it cannot."""
+
+
+MAX_ERRORS = 200
+"""Mistakes that are told at once; of more, which are consequences as a rule, the number."""
+
+
+class Issues:
+    """Mistakes and remarks found so far, each with its place.
+
+    Parameters
+    ----------
+    source
+        The file all of them are in; every message starts with it.
+    """
+
+    def __init__(self, source: str | None = None) -> None:
+        self.errors: list[str] = []
+        self.warnings: list[str] = []
+        self._seen: set[str] = set()
+        self._prefix = f"{source}: " if source else ""
+
+    def error(self, place: str, message: str) -> None:
+        """Note a mistake; the same one twice counts once."""
+        self._note(self.errors, place, message)
+
+    def warn(self, place: str, message: str) -> None:
+        """Note something legal but odd."""
+        self._note(self.warnings, place, message)
+
+    def has_errors(self, place: str) -> bool:
+        """Whether a mistake was noted at `place` or at a part of it."""
+        starts = tuple(f"{self._prefix}{place}{end}" for end in (":", ",", ".", "[", " "))
+        return any(e.startswith(starts) for e in self.errors)
+
+    def expression(self, place: str, value: Any) -> Expression | None:
+        """Return `value` as an expression, or None with the reason noted."""
+        try:
+            found = as_expression(value)
+            large = [n for n in _numbers_in(found) if abs(n) > LARGEST]
+            if not large:
+                return found
+            self.error(place, f"in {_shown(found.text)}, {too_large(large[0])}")
+        except ExpressionError as error:
+            self.error(place, str(error))
+        except (TypeError, ValueError, OverflowError):
+            self.error(place, f"expected an expression or a number, got {_shown(value)}")
+        return None
+
+    def condition(self, place: str, value: Any) -> Expression | None:
+        """Return `value` as a condition such as ``x < 0.1``, or None with the reason noted."""
+        try:
+            if isinstance(value, (str, Expression)):
+                return parse_condition(str(value))
+        except ExpressionError as error:
+            self.error(place, str(error))
+        else:
+            self.error(place, f"expected a condition such as x < 0.1, got {shown(value)}")
+        return None
+
+    def items(self, place: str, table: Any) -> list[tuple[str, Any]]:
+        """Return names and values of a table; none, with the reason noted, if it is no table."""
+        if isinstance(table, Mapping):
+            return [(str(name), value) for name, value in table.items()]
+        self.error(place, f"expected a table (in Python a dict), got {_shown(table)}")
+        return []
+
+    def raise_errors(self) -> None:
+        """Raise :class:`InputError` with all errors, if there are any."""
+        if self.errors:
+            more = len(self.errors) - MAX_ERRORS
+            told = self.errors[:MAX_ERRORS]
+            if more > 0:
+                told.append(f"{self._prefix or 'input: '}and {counted(more, 'more mistake')}")
+            raise InputError(told)
+
+    def _note(self, notes: list[str], place: str, message: str) -> None:
+        where, what = one_line(place, MAX_PLACE_LENGTH), one_line(message, MAX_MESSAGE_LENGTH)
+        note = f"{self._prefix}{where}: {what}"
+        if note not in self._seen:
+            self._seen.add(note)
+            notes.append(note)
+
+
+def _shown(value: Any) -> str:
+    """Return `value` in words, with what to do instead of giving a Python function."""
+    if not callable(value):
+        return shown(value)
+    name = getattr(value, "__name__", type(value).__name__)
+    return (
+        f"the Python function {name}; write the expression as a text, or let "
+        f"odefit.Model.from_function({name}, states=[...], parameters=[...]) read the whole "
+        "right-hand side"
+    )
+
+
+def finite_number(
+    value: Any, place: str, issues: Issues, *, infinite: bool = False
+) -> float | None:
+    """Return `value` as a finite float (infinite if allowed), or None with the reason noted."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        issues.error(place, f"expected a number, got {shown(value)}")
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        issues.error(place, f"the number is too large, got {shown(value)}")
+        return None
+    if math.isnan(number) or (math.isinf(number) and not infinite):
+        issues.error(place, f"expected a finite number, got {number}")
+        return None
+    if LARGEST < abs(number) < math.inf:
+        none = "; write inf for no bound" if infinite else ""
+        issues.error(place, f"{too_large(number)}{none}")
+        return None
+    return number
+
+
+def _numbers_in(expression: Expression) -> list[float]:
+    """Return the numbers in an expression, and the one that it is if it is constant."""
+    found = [float(i.text) for i in expression.program if i.kind == "number"]
+    return found if expression.constant is None else [*found, float(expression.constant)]
+
+
+def too_large(number: float) -> str:
+    """Return why a number beyond :data:`LARGEST` is refused, and what to do."""
+    return (
+        f"{number:g} is too large, as its square is no number any more; expected at most "
+        f"{LARGEST:g} in size: correct it, or choose another unit"
+    )

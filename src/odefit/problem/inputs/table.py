@@ -1,0 +1,381 @@
+"""Data files: CSV tables of numbers with a header."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.common.errors import shown
+from odefit.expressions.expressions import TIME
+from odefit.problem.inputs.control_characters import has_controls
+from odefit.problem.inputs.file_access import read_text
+from odefit.problem.inputs.issues import LARGEST, Issues, too_large
+
+DELIMITERS = ",;\t"
+"""What may separate the columns; the one that occurs most often in the header does."""
+
+COMMENT = "#"
+"""Lines above the names of the columns that begin with it are skipped."""
+
+SEPARATOR_LINES = frozenset(f"sep={delimiter}" for delimiter in DELIMITERS)
+"""First lines by which spreadsheets say what separates the columns; they are skipped."""
+
+INFINITE = frozenset({"inf", "infinity"})
+"""Words for infinity, in lower case: as a time, that of the steady state."""
+
+NOT_MEASURED = frozenset({"nan", "na", "n/a", "null", "none"})
+"""Cells that count as empty, with a warning; in any case."""
+
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\Z")
+_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?\Z")
+_DATE = re.compile(r"[0-9]{1,4}([-/.:][0-9]{1,4})+([T ].*)?\Z")
+_NUMBER_AND_MORE = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*[A-Za-z%/µ°]+")
+
+
+def read_table(
+    path: Path, label: str, used: Collection[str], issues: Issues, time: str = TIME
+) -> dict[str, Array] | None:
+    """Return the columns of a CSV file, empty cells as NaN.
+
+    UTF-8 with or without a byte order mark; columns separated by comma, semicolon or tab; decimal
+    points, or commas where no other comma stands; a first row with the names of the columns; empty
+    rows, and lines above the names that begin with ``#``, are skipped.
+
+    Parameters
+    ----------
+    path
+        The path of the file.
+    label
+        Its name in messages.
+    used
+        Columns that mean something: a text among their numbers is a mistake. A column with
+        another name comes back empty if it is not all numbers.
+    issues
+        The list to which mistakes are added.
+    time
+        The name of the column with the times, of which every row needs one.
+
+    Returns
+    -------
+    dict or None
+        Arrays of shape (rows,) by name, mistaken cells as NaN; None if there is no table.
+    """
+    text = read_text(path, label, issues)
+    if text is None:
+        return None
+    rows = _rows(text, label, issues)
+    if rows is None:
+        return None
+    names = [name.strip() for name in rows.header]
+    columns: dict[str, Array] = {}
+    twice: set[str] = set()
+    for index, name in enumerate(names):
+        place = f"{label}, column {name}"
+        cells = rows.column(index)
+        if name in columns:
+            twice.add(name)
+        elif name in used:
+            columns[name] = _numbers(cells, rows.lines, place, issues, name == time)
+            if name == time:
+                _check_times(cells, rows.lines, place, issues)
+        elif not name:
+            if any(cell.strip() for cell in cells):
+                issues.warn(label, f"column {index + 1} has no name and is not used")
+        else:
+            quiet = Issues()
+            values = _numbers(cells, rows.lines, place, quiet)
+            columns[name] = np.full(len(cells), math.nan) if quiet.errors else values
+    for name in sorted(twice):
+        issues.error(f"{label}, column {name}", "two columns have this name; rename one")
+    return columns
+
+
+class Cells(dict[str, list[str]]):
+    """The cells of a table by the name of their column.
+
+    Attributes
+    ----------
+    lines
+        The line of the file on which each row ends.
+    """
+
+    lines: Sequence[int] = ()
+
+
+def read_cells(path: Path, label: str, issues: Issues) -> Cells | None:
+    """Return the texts in the cells of a CSV file; None if there is no table.
+
+    The arguments are those of :func:`read_table`.
+    """
+    text = read_text(path, label, issues)
+    rows = None if text is None else _rows(text, label, issues)
+    if rows is None:
+        return None
+    found = Cells()
+    found.lines = rows.lines
+    for index, name in enumerate(name.strip() for name in rows.header):
+        if name in found:
+            issues.error(f"{label}, column {name}", "two columns have this name; rename one")
+        elif name:
+            found[name] = rows.column(index)
+    return found
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A header, the cells of each row, and the line on which each row ends."""
+
+    header: Sequence[str]
+    cells: Sequence[Sequence[str]]
+    lines: Sequence[int]
+
+    def column(self, index: int) -> list[str]:
+        return [row[index] for row in self.cells]
+
+
+def _without_comments(text: str) -> tuple[str, list[str]]:
+    """Return a text without the empty lines and comments that it begins with, and these."""
+    lines = text.splitlines(keepends=True)
+    count = 0
+    while count < len(lines) and (
+        not lines[count].strip()
+        or lines[count].lstrip(' \t"').startswith(COMMENT)
+        or lines[count].strip() in SEPARATOR_LINES
+    ):
+        count += 1
+    return "".join(lines[count:]), lines[:count]
+
+
+def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
+    text, comments = _without_comments(text)
+    start = next((line for line in text.splitlines() if line.strip()), "")
+    if not start:
+        issues.error(label, "the file is empty; expected a row of names and rows of numbers")
+        return None
+    unquoted = re.sub(r'"[^"]*"', "", start)
+    delimiter = max(DELIMITERS, key=unquoted.count)
+    if unquoted.count(delimiter) == 0 and len(unquoted.split()) > 1:
+        issues.error(
+            f"{label}, row {len(comments) + 1}",
+            f"no comma, semicolon or tab between the names {shown(start.strip())}; separate the "
+            "columns by one of them, not by spaces",
+        )
+        return None
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    header: list[str] = []
+    cells: list[list[str]] = []
+    lines: list[int] = []
+    ragged: list[tuple[int, int]] = []
+    above = len(comments)
+    try:
+        for row in reader:
+            if not any(row) or not any(cell.strip() for cell in row):
+                continue
+            if not header:
+                header = row
+                continue
+            if len(row) > len(header) and not any(c.strip() for c in row[len(header) :]):
+                row = row[: len(header)]
+            if row[0].lstrip().startswith(COMMENT):
+                issues.error(
+                    f"{label}, row {above + reader.line_num}",
+                    f"a comment ({COMMENT}) below the names of the columns; comments stand above "
+                    "them alone: move or remove it",
+                )
+            elif len(row) == len(header):
+                cells.append(row)
+                lines.append(above + reader.line_num)
+            else:
+                ragged.append((above + reader.line_num, len(row)))
+    except csv.Error as error:
+        issues.error(f"{label}, row {above + reader.line_num}", f"cannot be read as CSV: {error}")
+        return None
+    if ragged:
+        line, count = ragged[0]
+        comma = "; is the comma a decimal comma? Write decimal points" if delimiter == "," else ""
+        issues.error(
+            f"{label}, row {line}",
+            f"{_fields(count)}, but the header has {len(header)}{_and_more(len(ragged), 'row')}"
+            f"{comma if count > len(header) else '; complete the row'}",
+        )
+    if not ragged and not cells:
+        if all(_float(cell) is not None for cell in header):
+            issues.error(label, "the first row has the names of the columns, then come the numbers")
+        else:
+            issues.error(label, "no rows below the header")
+        return None
+    if _is_data(header):
+        fields = len(comments[-1].split(delimiter)) if comments else 0
+        remedy = (
+            f"remove the {COMMENT} in front of the names in row {above}"
+            if fields == len(header)
+            else "put a header such as t,y1,y2 above them"
+        )
+        issues.error(
+            f"{label}, row {above + 1}",
+            f"expected the names of the columns, got the numbers {shown(', '.join(header))[1:-1]}; "
+            f"{remedy}",
+        )
+        return None
+    odd = next((name for name in header if has_controls(name)), None)
+    if odd is not None:
+        issues.error(
+            f"{label}, row {above + 1}",
+            f"the name {shown(odd)} has a control character, which a terminal obeys; remove it",
+        )
+        return None
+    if delimiter != ",":
+        _take_decimal_commas(cells)
+    return _Rows(header, cells, lines) if cells else None
+
+
+def _take_decimal_commas(rows: Sequence[list[str]]) -> None:
+    """Write decimal points for decimal commas, where the commas can mean nothing else.
+
+    They may separate thousands where there are points as well, or where three digits follow each.
+    """
+    texts = [cell.strip() for row in rows for cell in row]
+    commas = [text for text in texts if _DECIMAL_COMMA.match(text)]
+    if all(_THOUSANDS.match(text) for text in commas):
+        return
+    if any("." in text and _FLOAT.match(text) for text in texts):
+        return
+    for row in rows:
+        row[:] = [c.replace(",", ".") if _DECIMAL_COMMA.match(c.strip()) else c for c in row]
+
+
+def _is_data(header: Sequence[str]) -> bool:
+    """Return whether what should be names are numbers, and cells that hold nothing."""
+    bare = [cell.strip() for cell in header]
+    numbers = [_float(cell) is not None for cell in bare]
+    nothing = [not c or c == "." or c.casefold() in NOT_MEASURED for c in bare]
+    return any(numbers) and all(a or b for a, b in zip(numbers, nothing, strict=True))
+
+
+def _numbers(
+    cells: Sequence[str],
+    lines: Sequence[int],
+    place: str,
+    issues: Issues,
+    infinite: bool = False,
+) -> Array:
+    """Return the numbers of a column, nan for what is missing.
+
+    Positive infinity is a number where `infinite` says so.
+    """
+    try:
+        values = np.array([float(c) if c else math.nan for c in cells])
+    except ValueError:
+        return _carefully(cells, lines, place, issues, infinite)
+    # float() takes nan, inf and 1_000 too; they deserve a word.
+    with np.errstate(invalid="ignore"):
+        usual = np.abs(values) <= LARGEST
+    plain = usual.sum() + sum(not c for c in cells) == len(cells)
+    if not plain or "_" in "".join(cells):
+        return _carefully(cells, lines, place, issues, infinite)
+    return values
+
+
+def _carefully(
+    cells: Sequence[str],
+    lines: Sequence[int],
+    place: str,
+    issues: Issues,
+    infinite: bool,
+) -> Array:
+    """Return the numbers of a column with cells that are none; report each kind of trouble once."""
+    values = np.full(len(cells), math.nan)
+    wrong: list[int] = []
+    named: list[int] = []
+    large: list[int] = []
+    for i, cell in enumerate(cells):
+        bare = cell.strip()
+        number = _float(bare)
+        if number is not None and abs(number) > LARGEST:
+            large.append(i)
+        elif number is not None:
+            values[i] = number
+        elif infinite and bare.lstrip("+").casefold() in INFINITE:
+            values[i] = math.inf
+        elif bare.casefold() in NOT_MEASURED:
+            named.append(i)
+        elif bare:
+            wrong.append(i)
+    if wrong:
+        first = cells[wrong[0]].strip()
+        issues.error(
+            f"{place}, row {lines[wrong[0]]}",
+            f"{shown(first)} is not a number{_and_more(len(wrong), 'row')}; {remedy(first)}",
+        )
+    if large:
+        issues.error(
+            f"{place}, row {lines[large[0]]}",
+            f"{too_large(float(cells[large[0]]))}{_and_more(len(large), 'row')}",
+        )
+    if named:
+        issues.warn(
+            f"{place}, row {lines[named[0]]}",
+            f"{shown(cells[named[0]].strip())} counts as not measured"
+            f"{_and_more(len(named), 'row')}; an empty field says the same",
+        )
+    return values
+
+
+def _check_times(cells: Sequence[str], lines: Sequence[int], place: str, issues: Issues) -> None:
+    missing = [
+        line
+        for cell, line in zip(cells, lines, strict=True)
+        if not cell.strip() or cell.strip().casefold() in NOT_MEASURED
+    ]
+    if missing:
+        issues.error(
+            f"{place}, row {missing[0]}",
+            f"the time is missing{_and_more(len(missing), 'row')}; every row needs one",
+        )
+
+
+def remedy(cell: str) -> str:
+    """Return what to write instead of a text in a column of numbers."""
+    if _DECIMAL_COMMA.match(cell):
+        return f"write a decimal point: {cell.replace(',', '.')}"
+    if _FLOAT.match(cell):
+        return f"it is beyond {LARGEST:g}: correct it, or choose another unit"
+    if _THOUSANDS.match(cell):
+        return f"write it without separators of thousands: {cell.replace(',', '')}"
+    if _DATE.match(cell):
+        return "give times as numbers, such as the hours since the first one"
+    if cell.startswith(("<", ">")):
+        return "leave a value beyond the limits of detection empty"
+    if _NUMBER_AND_MORE.match(cell):
+        return "give the number without a unit"
+    if cell.lstrip("+-").casefold() in INFINITE:
+        return "leave the field empty if it was not measured"
+    return "correct it, or leave the field empty if it was not measured"
+
+
+def _float(cell: str) -> float | None:
+    """Return a finite number in plain notation, else None."""
+    if "_" in cell:
+        return None
+    try:
+        number = float(cell)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _fields(count: int) -> str:
+    return "1 field" if count == 1 else f"{count} fields"
+
+
+def _and_more(count: int, what: str) -> str:
+    return "" if count == 1 else f" (and {count - 1} more {what}{'s' * (count > 2)})"

@@ -1,0 +1,1 @@
+"""Problem files: reading, writing and drafting them."""

@@ -1,0 +1,500 @@
+"""A first problem file for a CSV table: what its columns may be, and a model to be replaced."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from odefit.common.errors import InputError, shown
+from odefit.problem.dosing.dose_records import MISSING, ROLES
+from odefit.problem.dosing.subjects import IDENTIFIERS
+from odefit.problem.inputs.control_characters import CONTROL
+from odefit.problem.inputs.issues import Issues
+from odefit.problem.inputs.table import Cells, read_cells
+from odefit.problem.model import check_name
+from odefit.problem.toml.draft_columns import (
+    are_counts,
+    column_of_runs,
+    names_time,
+    number_in,
+    unit_of_time,
+    with_usable_names,
+)
+from odefit.problem.toml.reading import problem_from_mapping
+
+INPUT_WORDS = (
+    "u", "input", "temp", "temperature", "feed", "flow", "light", "voltage", "current", "dilution",
+    "stimulus", "inflow", "rain", "load",
+)  # fmt: skip
+"""Names, in lower case and without a number behind them, that are those of inputs."""
+
+STAIRS = 4
+"""A column without gaps has the steps of an input if it has so many rows, or more, per value."""
+
+FIRST_UNKNOWNS = ("rate", "level", "initial value")
+"""What the placeholder has to be estimated of each observable."""
+
+FEWEST = 5
+"""Values of an observable from which its noise is estimated."""
+
+
+@dataclass(eq=False)
+class Draft:
+    """A problem file as a text, and remarks on how it was guessed.
+
+    Attributes
+    ----------
+    text
+        The problem file.
+    remarks
+        A sentence for each column that is not used, with what to do.
+    """
+
+    text: str
+    remarks: list[str] = field(default_factory=list)
+
+
+def draft(data: Path, folder: Path, name: str) -> Draft:
+    """Return a problem file for a CSV table, with a placeholder for the model.
+
+    Parameters
+    ----------
+    data
+        The table.
+    folder
+        The folder of the problem file, to which the name of the table is relative.
+    name
+        The name of the problem.
+
+    Raises
+    ------
+    InputError
+        The table cannot be read, has no times, or nothing in it can be a measurement.
+    """
+    issues = Issues()
+    cells = read_cells(data, str(data), issues)
+    issues.raise_errors()
+    assert cells is not None
+    columns = _Columns(cells, str(data))
+    relative = Path(os.path.relpath(data, folder)).as_posix()
+    written = _Writer(columns, relative, name).text()
+    found = Draft(CONTROL.sub(lambda c: repr(c[0])[1:-1], written), columns.remarks)  # in comments
+    # The user has named the table, wherever it is.
+    anywhere = Path(os.path.realpath(data)).parent
+    problem_from_mapping(tomllib.loads(found.text), folder, name, within=anywhere)
+    return found
+
+
+class _Columns:
+    """What each column of a table may be."""
+
+    def __init__(self, cells: Cells, place: str) -> None:
+        self.place = place
+        self.remarks: list[str] = []
+        cells, self.named = with_usable_names(cells)
+        self.values: dict[str, list[float]] = {}
+        self.texts = dict(cells.items())
+        rows = range(len(next(iter(cells.values()), [])))
+        for name, column in cells.items():
+            numbers = [number_in(cell) for cell in column]
+            wrong = [i for i in rows if numbers[i] is None]
+            if wrong:
+                self.remarks.append(
+                    f"{name}: has texts, such as {shown(column[wrong[0]].strip())} in row "
+                    f"{cells.lines[wrong[0]]}; correct them if it is a measurement"
+                )
+            elif any(not math.isnan(v) for v in numbers if v is not None):
+                self.values[name] = [math.nan if v is None else v for v in numbers]
+        self.time = self._find_time()
+        self.roles = self._find_roles()
+        self.by = self._find_subjects()
+        self.dosing = "AMT" in self.roles
+        taken = {self.time, self.by, *self.roles.values()}
+        rest = [n for n in self.values if n not in taken]
+        self.sds = [n for n in rest if n.endswith("_sd") and n[:-3] in rest]
+        rest = [n for n in rest if n not in self.sds]
+        self.covariates = [n for n in rest if self.by is not None and self._constant(n)]
+        rest = [n for n in rest if n not in self.covariates and self._usable(n)]
+        self.inputs = {n: kind for n in rest if (kind := self._input(n)) is not None}
+        self.observables = [n for n in rest if n not in self.inputs]
+        if not self.observables and "DV" not in self.roles and self.inputs:
+            self.observables = [self.inputs.popitem()[0]]
+        if "DV" in self.roles:  # long tables have their measurements there
+            self.covariates += self.observables
+            self.observables = []
+        elif not self.observables:
+            have = ", ".join(cells)
+            raise InputError(
+                "; ".join(
+                    [
+                        (
+                            f"{place}: no column beside the times can be a measurement (columns "
+                            f"are: {have}); expected numbers that differ, in columns whose names "
+                            "are letters, digits and _"
+                        ),
+                        *self.remarks,
+                    ]
+                )
+            )
+
+    def of(self, name: str) -> list[float]:
+        """Return the numbers of a column, without gaps."""
+        return [v for v in self.values[name] if not math.isnan(v)]
+
+    def by_role(self, role: str) -> list[float]:
+        """Return the numbers in the column of a role."""
+        return self.of(self.roles[role]) if self.roles.get(role) in self.values else []
+
+    @property
+    def span(self) -> float:
+        """The length of the time, or one if there is none."""
+        times = self.of(self.time)
+        return (max(times) - min(times)) or 1.0
+
+    def _find_time(self) -> str:
+        for name in self.values:
+            if names_time(name):
+                return name
+        for name in self.values:
+            if name.casefold().startswith("time"):
+                return name
+        first = next(iter(self.values), None)
+        if first is not None:
+            values = self.values[first]
+            if all(a <= b for a, b in itertools.pairwise(values)) and len(values) > 1:
+                return first
+        raise InputError(
+            f"{self.place}: no column with the times; expected numbers in a column named t or "
+            "time, or in the first one, increasing"
+        )
+
+    def _find_roles(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for role, names in ROLES.items():
+            for column in self.texts:
+                if column.upper() in names and column != self.time:
+                    found.setdefault(role, column)
+        if not {"AMT", "EVID", "DV"} & found.keys():
+            return {}
+        return found
+
+    def _find_subjects(self) -> str | None:
+        for name, column in self.texts.items():
+            if name.upper() in IDENTIFIERS and len(set(column)) < len(column):
+                break
+        else:
+            others = {n: column for n, column in self.texts.items() if n != self.time}
+            runs = None if self.roles else column_of_runs(self.values[self.time], others)
+            if runs is None:
+                return None
+            name = runs
+        self.remarks = [r for r in self.remarks if not r.startswith(f"{name}:")]
+        return name
+
+    def _constant(self, name: str) -> bool:
+        """Whether a column has one value for each subject."""
+        if self.by is None:
+            return len(set(self.of(name))) == 1
+        found: dict[str, set[float]] = {}
+        for subject, value in zip(self.texts[self.by], self.values[name], strict=True):
+            if not math.isnan(value):
+                found.setdefault(subject, set()).add(value)
+        return all(len(values) == 1 for values in found.values())
+
+    def _usable(self, name: str) -> bool:
+        issues = Issues()
+        check_name(name, "", issues)
+        if issues.errors:
+            why = issues.errors[0].partition(": ")[2]
+            self.remarks.append(f"{name}: rename it if it is a measurement: {why}")
+        elif len(self.of(name)) == 1:
+            self.remarks.append(f"{name}: has one value alone")
+        elif len(set(self.of(name))) == 1:
+            self.remarks.append(f"{name}: is the same in all rows; it may be one of [constants]")
+        else:
+            return True
+        return False
+
+    def _input(self, name: str) -> str | None:
+        """Return the interpolation of a column that seems to be an input; None if it does not."""
+        values = self.values[name]
+        gaps = any(math.isnan(v) for v in values)
+        different = len(set(values))
+        if name.casefold().rstrip("0123456789").rstrip("_") in INPUT_WORDS:
+            return "constant" if different * STAIRS <= len(values) else "linear"
+        return "constant" if not gaps and 1 < different <= len(values) / STAIRS else None
+
+
+class _Writer:
+    """Writes the problem file."""
+
+    def __init__(self, columns: _Columns, data: str, name: str) -> None:
+        self.columns, self.data, self.name = columns, data, name
+        self._taken = {*columns.texts, "t"}
+        self.parameters: dict[str, str] = {}
+        self.ode: dict[str, str] = {}
+        self.observables: dict[str, str] = {}
+        self.initial: dict[str, str] = {}
+        self.doses: list[str] = []
+        self.observable = ""
+        self.measured: dict[str, list[float]] = {}
+        self._find_measured()
+        if columns.dosing:
+            self._compartment()
+        else:
+            self._relaxations()
+
+    def text(self) -> str:
+        """Return the problem file."""
+        c = self.columns
+        unit = unit_of_time(c.named.get(c.time, c.time))
+        lines = [
+            f"# A first problem file for {self.data}, written by odefit new.",
+            "# It runs as it is, but the equations are a PLACEHOLDER: replace what is marked so.",
+            "format = 1",
+            f"name = {_quoted(self.name)}",
+        ]
+        if unit:
+            lines.append(f"time_unit = {_quoted(unit)}")
+        else:
+            lines.append('# time_unit = "h"    # for labels')
+        lines += ["", "# PLACEHOLDER: the right-hand side of each state; t is the time.", "[ode]"]
+        lines += _table(self.ode)
+        lines += [
+            "",
+            "# What was measured, in terms of the states: a column of the data for each name."
+            if not self.observable and "DV" not in c.roles
+            else "# What was measured, in terms of the states.",
+            "[observables]",
+            *_table(self.observables),
+        ]
+        if c.inputs:
+            lines += [
+                "",
+                "# Known functions of time. These columns are taken for inputs because of their",
+                "# name, or because they have few different values and no gaps.",
+                "[inputs]",
+                *(f'{n} = {{ interpolation = "{kind}" }}' for n, kind in c.inputs.items()),
+            ]
+        lines += [
+            "",
+            "# What is estimated. The bounds are guessed from the data: narrower ones are better.",
+            "[parameters]",
+            *(f"{n} = {{ {fields} }}" for n, fields in self.parameters.items()),
+            "",
+            "# The states at the first time: a number, or an unknown with bounds.",
+            "[initial]",
+            *(f"{n} = {value}" for n, value in self.initial.items()),
+        ]
+        lines += self._noise()
+        lines += ["", "[[experiment]]"]
+        if c.by is not None:
+            kind = "subject" if c.by.upper() in IDENTIFIERS else c.by
+            lines += [f'name = "{kind} {{}}"']
+        lines += [f"data = {_quoted(self.data)}"]
+        if c.time != "t":
+            lines += [f"time = {_quoted(c.named.get(c.time, c.time))}"]
+        used = [*c.observables, *c.sds, *c.inputs]
+        if pairs := [f"{n} = {_quoted(c.named[n])}" for n in used if n in c.named]:
+            lines += [f"columns = {{ {', '.join(pairs)} }}    # what the table calls them"]
+        if c.by is not None:
+            own = _quoted(c.named.get(c.by, c.by))
+            lines += [f"by = {own}    # an experiment for each of its values"]
+        if self.observable:
+            lines += [self.observable]
+        if self.doses:
+            lines += [f"doses = {{ {', '.join(self.doses)} }}"]
+        elif "DV" in c.roles and c.by is None and not self.observable:
+            lines += [f"observable = {_quoted(next(iter(self.observables)))}"]
+        runs = [c.by] if c.by in c.values and c.by.upper() not in IDENTIFIERS else []
+        if covariates := [n for n in runs + c.covariates if n not in c.named]:
+            lines += [
+                "",
+                f"# Columns that equations may refer to as covariates: {', '.join(covariates)}.",
+            ]
+        if renamed := [n for n in runs + c.covariates if n in c.named]:
+            written = ", ".join(f"{n} = {_quoted(c.named[n])}" for n in renamed)
+            lines += ["", f"# For equations with these names add columns = {{ {written} }}."]
+        if c.remarks:
+            lines += ["", "# Columns that are not used:", *(f"# - {r}" for r in c.remarks)]
+        return "\n".join(lines) + "\n"
+
+    # Parts --------------------------------------------------------------------------------------
+
+    def _find_measured(self) -> None:
+        c = self.columns
+        if "DV" not in c.roles:
+            self.measured = {n: c.of(n) for n in c.observables}
+            return
+        if c.roles["DV"] not in c.values:
+            raise InputError(f"{c.place}, column {c.roles['DV']}: no numbers")
+        dv = c.values[c.roles["DV"]]
+        if "DVID" not in c.roles:
+            self.measured = {self._free("c"): c.by_role("DV")}
+            return
+        codes = [cell.strip() for cell in c.texts[c.roles["DVID"]]]
+        found: dict[str, list[float]] = {}
+        for code, value in zip(codes, dv, strict=True):
+            if code.casefold() not in MISSING and not math.isnan(value):
+                found.setdefault(code, []).append(value)
+        names = {code: self._free(f"y{i}") for i, code in enumerate(found, 1)}
+        self.measured = {names[code]: values for code, values in found.items()}
+        pairs = ", ".join(f"{_quoted(code)} = {_quoted(n)}" for code, n in names.items())
+        self.observable = f"observable = {{ {pairs} }}"
+
+    def _free(self, name: str) -> str:
+        """Return a name that is not taken, and take it."""
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        return name
+
+    def _relaxations(self) -> None:
+        """Let every observable relax to a level, which inputs move."""
+        c = self.columns
+        low_rate, high_rate = 0.01 / c.span, 100.0 / c.span
+        states = {}
+        for name, values in self.measured.items():
+            state = name if "DV" not in c.roles else self._free(f"x_{name}")
+            states[name] = state
+            low, high = min(values), max(values)
+            width = (high - low) or abs(high) or 1.0
+            rate, level = self._free(f"rate_{state}"), self._free(f"level_{state}")
+            self.parameters[rate] = (
+                f'lower = {low_rate:.3g}, upper = {high_rate:.3g}, scale = "log10"'
+            )
+            few = len(values) < len(FIRST_UNKNOWNS)
+            # What is counted is not negative, and neither is its mean.
+            least = 0.0 if self._counted(name) else low - width
+            self.parameters[level] = (
+                f"fixed = {values[-1]:.6g}"
+                if few
+                else f"lower = {least:.3g}, upper = {high + width:.3g}"
+            )
+            target = level
+            for given in c.inputs if len(values) >= FEWEST + len(c.inputs) else ():
+                known = c.of(given)
+                gain = self._free(f"gain_{given}_{state}")
+                most = 10.0 * width / ((max(known) - min(known)) or 1.0)
+                self.parameters[gain] = f"lower = {-most:.3g}, upper = {most:.3g}"
+                target += f" + {gain}*{given}"
+            self.ode[state] = f"{rate}*({target} - {state})"
+            self.initial[state] = (
+                f"{values[0]:.6g}"
+                if len(values) <= len(FIRST_UNKNOWNS)
+                else f"{{ lower = {least:.3g}, upper = {high + width:.3g}{self._each()} }}"
+            )
+        self.observables = dict(states)
+
+    def _counted(self, name: str) -> bool:
+        """Return whether an observable is counted, and has the noise of counts."""
+        c, values = self.columns, self.measured[name]
+        doses = c.dosing or f"{name}_sd" in c.sds or any(c.by_role(r) for r in ("CENS", "BLQ"))
+        # The placeholder leads an input in as a term of either sign: its mean may be negative.
+        return not doses and not c.inputs and len(values) >= FEWEST and are_counts(values)
+
+    def _each(self) -> str:
+        """Return the field that gives each subject a value of its own, if the data suffice."""
+        c = self.columns
+        subjects = 1 if c.by is None else len(set(c.texts[c.by]))
+        enough = min(map(len, self.measured.values())) >= len(FIRST_UNKNOWNS) * subjects
+        return ", per_experiment = true" if c.by is not None and enough else ""
+
+    def _compartment(self) -> None:
+        """Let doses go into one compartment."""
+        c = self.columns
+        state, rate = self._free("A"), self._free("k")
+        each = self._each()
+        self.ode[state] = f"-{rate}*{state}"
+        for given in c.inputs:
+            c.remarks.append(
+                f"{given}: looks like an input; write it under [inputs] if the equations need it"
+            )
+        c.inputs = {}
+        self.initial[state] = "0.0"
+        self.parameters[rate] = (
+            f'lower = {0.01 / c.span:.3g}, upper = {100.0 / c.span:.3g}, scale = "log10"{each}'
+        )
+        amounts = [v for v in c.by_role("AMT") if v > 0] or [1.0]
+        for name, values in self.measured.items():
+            several = len(self.measured) > 1
+            volume = self._free(f"V_{name}" if several else "V")
+            typical = max(amounts) / (max(map(abs, values), default=1.0) or 1.0)
+            self.parameters[volume] = (
+                f'lower = {typical / 1e3:.3g}, upper = {typical * 1e3:.3g}, scale = "log10"{each}'
+            )
+            self.observables[name] = f"{state}/{volume}"
+        self.doses = [f"into = {self._target(state)}"]
+        for code, key in ((-1.0, "rate"), (-2.0, "duration")):
+            if code in c.by_role("RATE"):
+                unknown = self._free("R" if key == "rate" else "D")
+                typical = max(amounts) / c.span if key == "rate" else c.span
+                self.parameters[unknown] = (
+                    f'lower = {typical / 1e3:.3g}, upper = {typical * 1e3:.3g}, scale = "log10"'
+                )
+                self.doses.append(f"{key} = {_quoted(unknown)}")
+
+    def _target(self, state: str) -> str:
+        """Return where doses go: the state, once for each compartment if there are several."""
+        c = self.columns
+        if not {"CMT", "AMT"} <= c.roles.keys() or c.roles["AMT"] not in c.values:
+            return _quoted(state)
+        amounts, codes = c.values[c.roles["AMT"]], c.texts[c.roles["CMT"]]
+        used = {code.strip() for code, amount in zip(codes, amounts, strict=True) if amount > 0}
+        used = {code for code in used if code.casefold() not in MISSING}
+        if len(used) < 2:
+            return _quoted(state)
+        return f"{{ {', '.join(f'{_quoted(code)} = {_quoted(state)}' for code in sorted(used))} }}"
+
+    def _noise(self) -> list[str]:
+        c = self.columns
+        own = {n[:-3] for n in c.sds if all(_filled(c, n))}
+        rest = [n for n in self.measured if n not in own]
+        few = [n for n in rest if len(self.measured[n]) < FEWEST]
+        censored = any(v != 0 for role in ("CENS", "BLQ") for v in c.by_role(role))
+        if not rest:
+            return ["", "# The standard deviations are in the columns with _sd behind their name."]
+        lines = [self._noise_of(n) for n in rest]
+        if few and not c.sds and not censored:
+            return [
+                "",
+                "# With few values, all measurements have the same weight (plain least squares).",
+                "# [noise]",
+                *(f"# {line}" for line in lines),
+            ]
+        why = ["# How the measurements scatter; a number or relative = 0.1 where it is known."]
+        if c.sds:
+            why = ["# Where no column _sd says how the measurements scatter."]
+        counted = [n for n in rest if self._counted(n)]
+        if counted:
+            why += [
+                f"# {', '.join(counted)}: whole numbers, taken for counts; if they are none, write",
+                '# { sd = "estimate" }, and if they scatter no more than independent events do,',
+                '# { distribution = "poisson" }.',
+            ]
+        return ["", *why, "[noise]", *lines]
+
+    def _noise_of(self, name: str) -> str:
+        if self._counted(name):
+            return f'{name} = {{ distribution = "negative-binomial", dispersion = "estimate" }}'
+        return f'{name} = {{ sd = "estimate" }}'
+
+
+def _filled(columns: _Columns, name: str) -> list[bool]:
+    """Return for each measured value whether its standard deviation is given."""
+    pairs = zip(columns.values[name[:-3]], columns.values[name], strict=True)
+    return [not math.isnan(sd) for value, sd in pairs if not math.isnan(value)]
+
+
+def _table(table: Mapping[str, str]) -> Sequence[str]:
+    return [f"{name} = {_quoted(text)}" for name, text in table.items()]
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,124 @@
+"""Problem files: TOML in format 1, with data beside it in CSV."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from odefit.common.errors import InputError
+from odefit.problem.inputs.file_access import MAX_PROBLEM_SIZE, checked_within, read_text
+from odefit.problem.inputs.issues import Issues
+from odefit.problem.problem import Problem
+from odefit.problem.toml.reading import problem_from_mapping
+from odefit.problem.toml.writing import problem_to_mapping
+
+__all__ = ["load", "problem_from_mapping", "problem_to_mapping"]
+
+
+def load(path: str | os.PathLike[str], *, within: str | os.PathLike[str] | None = None) -> Problem:
+    """Read the problem in a file of format 1, which ``docs/problem-file.md`` describes.
+
+    Paths of data files are relative to the file. Nothing of it is ever executed.
+
+    Parameters
+    ----------
+    path
+        The file.
+    within
+        The folder in which data files have to be; by default that of the file.
+
+    Raises
+    ------
+    InputError
+        The file cannot be used; there is a message for everything that is wrong, with its place,
+        the offending text and a remedy.
+    """
+    source = os.fspath(path)
+    issues = Issues()
+    text = read_text(Path(source), source, issues, MAX_PROBLEM_SIZE)
+    issues.raise_errors()
+    raw = parsed_toml(text or "", source)
+    return problem_from_mapping(raw, Path(source).parent, source, within=checked_within(within))
+
+
+def parsed_toml(text: str, source: str) -> dict[str, Any]:
+    """Return the tables of a text in TOML.
+
+    Parameters
+    ----------
+    text
+        The text.
+    source
+        The name of its file, for messages.
+
+    Raises
+    ------
+    InputError
+        The text is empty or no TOML.
+    """
+    import tomllib
+
+    if not text.strip():
+        raise InputError(f'{source}: the file is empty; a problem file starts with "format = 1"')
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = _with_position(str(error), text)
+        hint = _hint(source)
+        found = re.search(r"\(at line (\d+), column \d+\)", message)
+        written = text.split("\n")[int(found[1]) - 1] if found else ""
+        key = _BARE_KEY.match(written)
+        if key:
+            hint = f'; a key with brackets needs quotes: "{key[1]}" = ...'
+        raise InputError(f"{source}: {message}{hint}") from None
+    except RecursionError:
+        line, column = _deepest(text)
+        raise InputError(
+            f"{source}: tables or lists nested too deeply (at line {line}, column {column})"
+        ) from None
+    except ValueError:  # a decimal integer that is too long for Python
+        found = re.search(r"[0-9_]{4000,}", text)
+        line, column = _position(text, found.start() if found else 0)
+        raise InputError(
+            f"{source}: a number has too many digits (at line {line}, column {column})"
+        ) from None
+
+
+def _hint(source: str) -> str:
+    """Return what a file may be that is no TOML, by its name, and what to do with it."""
+    suffix = Path(source).suffix.lower()
+    if suffix == ".toml":
+        return ""
+    if suffix in {".csv", ".tsv"}:
+        return f"; for a table, odefit new {source} writes a first problem file"
+    if suffix == ".json":
+        return "; is this a result? Name its problem file, with --start to go on from the result"
+    return "; is this a problem file (TOML)?"
+
+
+_BARE_KEY = re.compile(r"\s*([A-Za-z_]\w*\s*(?:\[[^\[\]]*\]|\([^()]*\)))\s*=")
+"""The key of an array or a function without its quotes."""
+
+
+def _with_position(message: str, text: str) -> str:
+    """Return the TOML parser's message, with a position instead of "end of document"."""
+    line, column = _position(text, len(text.rstrip("\n")))
+    return message.replace("(at end of document)", f"(at line {line}, column {column})")
+
+
+def _position(text: str, index: int) -> tuple[int, int]:
+    """Return line and column of a character, both counted from 1."""
+    before = text[:index]
+    return before.count("\n") + 1, index - (before.rfind("\n") + 1) + 1
+
+
+def _deepest(text: str) -> tuple[int, int]:
+    """Return line and column of the first place with the most open brackets."""
+    depth = most = where = 0
+    for index, character in enumerate(text):
+        depth += (character in "[{") - (character in "]}")
+        if depth > most:
+            most, where = depth, index
+    return _position(text, where)

@@ -1,0 +1,460 @@
+"""Problems read from the structure of format 1, as TOML or JSON readers give it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.common.errors import closest, one_of, shown
+from odefit.expressions.expressions import TIME
+from odefit.problem.building.columns import used_columns
+from odefit.problem.building.preparation import experiment_place
+from odefit.problem.experiment import UNREADABLE, Cycle, Event, Experiment, data_place
+from odefit.problem.inputs.control_characters import refuse_controls
+from odefit.problem.inputs.file_access import NamedFiles
+from odefit.problem.inputs.issues import Issues, finite_number
+from odefit.problem.inputs.table import read_cells, read_table
+from odefit.problem.model import Model
+from odefit.problem.noise import noise_hint
+from odefit.problem.parameters import is_pair
+from odefit.problem.problem import Problem
+
+FORMAT_VERSION = 1
+
+SECTION_NAMES = (
+    "ode", "algebraic", "observables", "constants", "inputs", "parameters", "initial", "noise",
+    "functions", "definitions", "reactions", "compartments",
+    "units",
+)  # fmt: skip
+TEXT_KEYS = ("name", "description", "time_unit")
+EXPERIMENT_KEYS = (
+    "name", "data", "time", "by", "observable", "columns", "doses",
+    "t0", "initial", "constants", "steady_state", "event",
+)  # fmt: skip
+EVENT_KEYS = ("time", "times", "every", "until", "when", "initially", "measured", "assign")
+MAX_REPETITIONS = 100_000
+"""So many times of an event that is repeated; more is a mistake, such as an interval in seconds."""
+
+
+def problem_from_mapping(
+    raw: Mapping[str, Any],
+    directory: Path | None = None,
+    source: str | None = None,
+    *,
+    notes: Sequence[str] = (),
+    within: Path | None = None,
+) -> Problem:
+    """Return the problem that a mapping in the structure of format 1 describes.
+
+    Parameters
+    ----------
+    raw
+        The mapping, as a TOML or JSON reader gives it. An experiment's ``data`` is the name of a
+        CSV file, or a mapping of lists by column, in which None is not measured.
+    directory
+        The directory to which names of data files are relative; by default the working directory.
+    source
+        The name of the file, for messages.
+    notes
+        Remarks on how the mapping was made of another format.
+    within
+        The folder in which data files have to be; by default `directory`.
+
+    Raises
+    ------
+    InputError
+        The mapping cannot be used; there is a message for everything that is wrong.
+    """
+    issues = Issues(source)
+    if not isinstance(raw, Mapping):
+        issues.error("problem", f"expected a table, got {shown(raw)}")
+        issues.raise_errors()
+    _check_format(raw, issues)
+    refuse_controls(raw, issues)
+    issues.raise_errors()  # another format may have other rules
+    known = ("format", *TEXT_KEYS, *SECTION_NAMES, "experiment")
+    raw = _known_keys(raw, known, "", issues)
+    if raw.get("noise") is not None and not isinstance(raw["noise"], Mapping):
+        observed = raw.get("observables") or raw.get("ode")
+        hint = noise_hint(raw["noise"], observed if isinstance(observed, Mapping) else ())
+        issues.error("noise", f"expected a table by observable, {hint}")
+        issues.raise_errors()
+    tables = {name: _table(raw.get(name), f"[{name}]", issues) for name in SECTION_NAMES}
+    listed = _list_of_tables(raw.get("experiment"), "[[experiment]]", issues)
+    if any(table is None for table in tables.values()) or listed is None:
+        issues.raise_errors()  # the rest would be consequences
+    texts = {name: _text(raw.get(name), name, issues) for name in TEXT_KEYS}
+    sections = {name: table or {} for name, table in tables.items()}
+    model = Model(
+        ode=sections["ode"],
+        observables=sections["observables"],
+        algebraic=sections["algebraic"],
+        constants=sections["constants"],
+        inputs=_interpolations(sections["inputs"], issues),
+        functions=sections["functions"],
+        definitions=sections["definitions"],
+        reactions=sections["reactions"],
+        compartments=sections["compartments"],
+        arrays=[str(key) for key in sections["parameters"]],
+        issues=issues,
+    )
+    used = used_columns(model)
+    files = NamedFiles(directory or Path(), within)
+    experiments = [
+        _experiment(table, number, used, files, issues)
+        for number, table in enumerate(listed or [], 1)
+    ]
+    problem = Problem(
+        model,
+        parameters=_parameters(sections["parameters"], issues),
+        initial=sections["initial"],
+        noise=sections["noise"],
+        experiments=experiments,
+        name=texts["name"] or _stem(source),
+        description=texts["description"] or "",
+        time_unit=texts["time_unit"] or "",
+        units=sections["units"],
+        notes=notes,
+        issues=issues,
+    )
+    issues.raise_errors()
+    return problem
+
+
+def _check_format(raw: Mapping[str, Any], issues: Issues) -> None:
+    if "format" not in raw:
+        meant = closest("format", [k for k in raw if isinstance(k, str)])
+        hint = f" (instead of '{meant}')" if meant else ""
+        issues.error("format", f"missing; write format = {FORMAT_VERSION} at the top{hint}")
+        return
+    value = raw["format"]
+    if isinstance(value, bool) or not isinstance(value, int) or value != FORMAT_VERSION:
+        issues.error(
+            "format",
+            f"expected {FORMAT_VERSION}, got {shown(value)}; "
+            f"this version of odefit reads format {FORMAT_VERSION}",
+        )
+
+
+def _known_keys(
+    raw: Mapping[str, Any], known: tuple[str, ...], place: str, issues: Issues
+) -> dict[str, Any]:
+    """Return `raw` without unknown keys, which are reported.
+
+    A key that was clearly meant to be another is taken for it, so that what is missing because
+    of it is not reported as well.
+    """
+    found = {key: value for key, value in raw.items() if key in known}
+    for key, value in raw.items():
+        if key in known:
+            continue
+        name = str(key)
+        free = [k for k in known if k not in raw]
+        meant = closest(name, free)
+        section = isinstance(value, Mapping) and not place
+        at = place or (f"[{name}]" if section else name)
+        what = f"unknown key {shown(name)}" if place else f"unknown {'section' * section or 'key'}"
+        issues.error(at, f"{what}{one_of(name, free if meant else known)}")
+        if meant is not None:
+            found.setdefault(meant, value)
+    return found
+
+
+def _table(value: Any, place: str, issues: Issues) -> Mapping[str, Any] | None:
+    """Return a section: {} if it is absent, None with the reason noted if it is no table."""
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return value
+    doubled = isinstance(value, list) and any(isinstance(v, Mapping) for v in value)
+    hint = f"; write {place}, with one pair of brackets" if doubled else ""
+    issues.error(place, f"expected a table, got {shown(value)}{hint}")
+    return None
+
+
+def _list_of_tables(value: Any, place: str, issues: Issues) -> list[Mapping[str, Any]] | None:
+    if value is None:
+        return []
+    if isinstance(value, Mapping):
+        issues.error(place, f"got a single table; write {place}, with two pairs of brackets")
+        return [value]
+    if not isinstance(value, list):
+        issues.error(place, f"expected tables, got {shown(value)}")
+        return None
+    wrong = [v for v in value if not isinstance(v, Mapping)]
+    if wrong:
+        issues.error(place, f"expected tables, got {shown(wrong[0])} among them")
+        return None
+    return value
+
+
+def _text(value: Any, place: str, issues: Issues) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    issues.error(place, f"expected a text in quotes, got {shown(value)}")
+    return None
+
+
+def _stem(source: str | None) -> str:
+    return Path(source).stem if source else "problem"
+
+
+def _interpolations(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
+    found = {}
+    for name, value in table.items():
+        found[name] = "linear"
+        place = f"[inputs] {name}"
+        if not isinstance(value, Mapping):
+            issues.error(
+                place, f'expected {{ interpolation = "linear" }} or the like, got {shown(value)}'
+            )
+            continue
+        known = _known_keys(value, ("interpolation",), place, issues)
+        found[name] = known.get("interpolation", "linear")
+    return found
+
+
+def _parameters(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
+    found = {}
+    for name, value in table.items():
+        found[name] = value
+        array = "[" in str(name) and isinstance(value, list)
+        if array:  # a number alone is no parameter, so that two of them are bounds of all elements
+            found[name] = value = _bounds_of_elements(value)
+            if isinstance(value, dict):
+                continue
+        elements = array and all(isinstance(v, Mapping) for v in value)
+        if isinstance(value, Mapping) or elements or (is_pair(value) and "[" not in str(name)):
+            continue
+        found[name] = {}
+        number = _is_number(value)
+        hint = (
+            f"; write {{ guess = {value:g} }} if it is to be estimated, "
+            f"{{ fixed = {value:g} }} if it is known"
+            if number and abs(value) < 10**30
+            else "; write such as { lower = 0.0, upper = 1.0 }, or {}"
+        )
+        issues.error(f"[parameters] {name}", f"expected a table, got {shown(value)}{hint}")
+    return found
+
+
+def _bounds_of_elements(value: list[Any]) -> Any:
+    """Return tables in the place of pairs of bounds, for all elements of an array or for each."""
+    if len(value) == 2 and all(_is_number(v) for v in value):
+        return {"lower": value[0], "upper": value[1]}
+    return [
+        {"lower": v[0], "upper": v[1]}
+        if isinstance(v, list) and len(v) == 2 and all(_is_number(x) for x in v)
+        else v
+        for v in value
+    ]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _experiment(
+    raw: Mapping[str, Any], number: int, used: set[str], files: NamedFiles, issues: Issues
+) -> Experiment:
+    given = raw.get("name", f"experiment {number}")
+    name = given if isinstance(given, str) else f"experiment {number}"
+    place = experiment_place(name)
+    if not isinstance(given, str):
+        issues.error(f"{place} name", f"expected a text in quotes, got {shown(given)}")
+    known = _known_keys(raw, EXPERIMENT_KEYS, place, issues)
+    events = _list_of_tables(known.get("event"), f"{place} [[experiment.event]]", issues) or []
+    time = _text(known.get("time", TIME), f"{place} time", issues) or TIME
+    by = _text(known.get("by"), f"{place} by", issues)
+    columns = _names(known.get("columns"), f"{place} columns", issues)
+    long = any(known.get(key) is not None for key in ("by", "observable", "doses"))
+    long = long or not used.issuperset(columns)
+    wanted = used.union(columns.values())
+    data, label = _data(known.get("data"), name, wanted, time, files, issues, long)
+    return Experiment(
+        name=name if by is None or "name" in raw else "",
+        data=data,
+        t0=known.get("t0"),
+        initial=_table(known.get("initial"), f"{place} initial", issues) or {},
+        constants=_table(known.get("constants"), f"{place} constants", issues) or {},
+        events=[
+            event
+            for i, table in enumerate(events, 1)
+            if (event := _event(table, f"{place} event {i}", issues)) is not None
+        ],
+        steady_state=_steady_state(known.get("steady_state", False), place, issues),
+        source=label,
+        time=time,
+        by=by,
+        doses=known.get("doses"),
+        observable=_observable(known.get("observable"), f"{place} observable", issues),
+        columns=columns,
+    )
+
+
+def _names(value: Any, place: str, issues: Issues) -> dict[str, str]:
+    """Return a table of texts."""
+    table = _table(value, place, issues) or {}
+    for key, name in table.items():
+        if not isinstance(name, str):
+            issues.error(f"{place}.{key}", f"expected a text in quotes, got {shown(name)}")
+    return {str(key): name for key, name in table.items() if isinstance(name, str)}
+
+
+def _observable(value: Any, place: str, issues: Issues) -> str | dict[str, str] | None:
+    if isinstance(value, Mapping):
+        return _names(value, place, issues)
+    return _text(value, place, issues)
+
+
+def _data(
+    value: Any,
+    experiment: str,
+    used: set[str],
+    time: str,
+    files: NamedFiles,
+    issues: Issues,
+    long: bool,
+) -> tuple[Mapping[str, Any], str | None]:
+    """Return the columns, and the name in messages of the file from which they come."""
+    place = experiment_place(experiment)
+    if value is None:
+        issues.error(f"{place} data", 'missing; write data = "FILE.csv"')
+    elif isinstance(value, str):
+        path = files.path(value, f"{place} data", issues)
+        if path is None:
+            return UNREADABLE, value
+        if long:
+            cells = read_cells(path, value, issues)
+            return (UNREADABLE if cells is None else cells), value
+        columns = read_table(path, value, used | {time}, issues, time)
+        return (UNREADABLE if columns is None else columns), value
+    elif isinstance(value, Mapping):
+        value = {k: _as_list(v) for k, v in value.items()}
+        if long:
+            inside = data_place(Experiment(experiment, value))
+            for k in [k for k, v in value.items() if not isinstance(v, list)]:
+                issues.error(f"{inside}, column {k}", f"expected a list, got {shown(value[k])}")
+            whole = all(isinstance(v, list) for v in value.values())
+            return (dict(value) if whole else UNREADABLE), None
+        inside = data_place(Experiment(experiment, value))
+        found = {
+            k: _column(v, f"{inside}, column {k}", issues, infinite=k == time)
+            for k, v in value.items()
+        }
+        return (UNREADABLE if any(v is None for v in found.values()) else found), None
+    else:
+        issues.error(f"{place} data", f"expected the name of a CSV file, got {shown(value)}")
+    return UNREADABLE, None
+
+
+def _as_list(values: Any) -> Any:
+    """Return a column that is a tuple, an array or a series of pandas as a list; others as is.
+
+    Arrays of dates stay what they are, since their lists would be numbers.
+    """
+    if isinstance(values, tuple):
+        return list(values)
+    if hasattr(values, "dtype"):
+        array = np.asarray(values)
+        if array.ndim == 1 and array.dtype.kind in "iufO":
+            return array.tolist()
+    return values
+
+
+def _column(values: Any, place: str, issues: Issues, *, infinite: bool) -> Array | None:
+    """Return a column given in place; a mistaken value is NaN, and a time may be infinite."""
+    if not isinstance(values, list):
+        issues.error(place, f"expected a list of numbers, got {shown(values)}")
+        return None
+    column = np.full(len(values), math.nan)
+    for i, value in enumerate(values):
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            continue
+        if infinite and value in (math.inf, "inf"):
+            column[i] = math.inf
+            continue
+        number = finite_number(value, f"{place}, value {i + 1}", issues)
+        if number is not None:
+            column[i] = number
+    return column
+
+
+def _steady_state(value: Any, place: str, issues: Issues) -> Any:
+    """Return what says whether an experiment begins at rest, or after repeated events."""
+    if not isinstance(value, Mapping):
+        return value
+    at = f"{place} steady_state"
+    known = _known_keys(value, ("period", "event"), at, issues)
+    if "period" not in known:
+        issues.error(f"{at}.period", "missing; write the time from one repetition to the next")
+    tables = _list_of_tables(known.get("event"), f"{at}.event", issues) or []
+    events = [_event(table, f"{at}.event {i}", issues) for i, table in enumerate(tables, 1)]
+    return Cycle(known.get("period", 1.0), tuple(e for e in events if e is not None))
+
+
+def _event(raw: Mapping[str, Any], place: str, issues: Issues) -> Event | None:
+    known = _known_keys(raw, EVENT_KEYS, place, issues)
+    time, times = known.get("time"), known.get("times")
+    if time is not None and times is not None:
+        issues.error(f"{place} time", "time and times are both given; keep one of them")
+        return None
+    if isinstance(time, list):
+        issues.error(f"{place} time", "expected one number, got a list; write times = [...]")
+        return None
+    if times is not None and not isinstance(times, list):
+        issues.error(f"{place} times", f"expected a list, got {shown(times)}; for one, write time")
+        return None
+    assign = _table(known.get("assign"), f"{place} assign", issues)
+    if assign is None:
+        return None
+    if "every" in known or "until" in known:
+        times = _repetitions(known, place, issues)
+        if times is None:
+            return None
+    return Event(
+        tuple(times or ()) if times is not None or time is None else (time,),
+        assign,
+        known.get("when"),
+        known.get("measured", "before"),
+        known.get("initially", True),
+    )
+
+
+def _repetitions(known: Mapping[str, Any], place: str, issues: Issues) -> list[float] | None:
+    """Return the times of an event that is repeated at equal intervals, the last one included."""
+    numbers = []
+    for key, meaning in (
+        ("time", "when it happens first"),
+        ("every", "the interval"),
+        ("until", "the latest time at which it may happen"),
+    ):
+        if key not in known:
+            issues.error(
+                f"{place} {key}",
+                f"missing; time, every and until belong together: {key} is {meaning}",
+            )
+            return None
+        number = finite_number(known[key], f"{place} {key}", issues)
+        if number is None:
+            return None
+        numbers.append(number)
+    first, interval, last = numbers
+    if interval <= 0:
+        issues.error(f"{place} every", f"expected a positive interval, got {interval:g}")
+        return None
+    if last < first:
+        issues.error(f"{place} until", f"{last:g} is before time = {first:g}")
+        return None
+    count = (last - first) / interval * (1.0 + 1e-12)  # 0.1 is not exactly a tenth
+    if count >= MAX_REPETITIONS:
+        issues.error(
+            f"{place} every", f"more than {MAX_REPETITIONS} repetitions; choose a longer interval"
+        )
+        return None
+    return [first + i * interval for i in range(int(count) + 1)]

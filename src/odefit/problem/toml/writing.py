@@ -1,0 +1,133 @@
+"""Problems written in the structure of format 1, with their data in place, e.g. for JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from odefit.expressions.expressions import TIME, Expression
+from odefit.problem.building.columns import as_table, numeric_column, used_columns
+from odefit.problem.experiment import Cycle, Event, Experiment
+from odefit.problem.inputs.issues import Issues
+from odefit.problem.model import Model
+from odefit.problem.noise import Noise
+from odefit.problem.parameters import Parameter
+from odefit.problem.priors import Prior, prior_table
+from odefit.problem.problem import Problem
+
+
+def problem_to_mapping(problem: Problem) -> dict[str, Any]:
+    """Return `problem` in the structure of format 1: dicts, lists, texts and finite numbers.
+
+    Each experiment has its data in place: ``{"t": [...], "y1": [..., None]}``, None for what is
+    not measured, the text ``"inf"`` for the time of a steady state, without columns that mean
+    nothing to the model.
+    :func:`~odefit.problem.toml.reading.problem_from_mapping` is the inverse: unknowns, expressions,
+    data, noise and events are then equal.
+    """
+    model = problem.given
+    sections: dict[str, dict[str, Any]] = {
+        "ode": _expressions(model.ode),
+        "algebraic": _expressions(model.algebraic),
+        "observables": _expressions(model.observables),
+        "constants": {k: float(v) for k, v in model.constants.items()},
+        "inputs": {k: {"interpolation": v} for k, v in model.inputs.items()},
+        "parameters": {k: _parameter(v) for k, v in problem.parameters.items()},
+        "initial": {k: _value(v) for k, v in problem.initial.items()},
+        "noise": {k: _noise(v) for k, v in problem.noise.items()},
+        "units": dict(problem.units),
+    }
+    texts = {
+        "name": problem.name,
+        "description": problem.description,
+        "time_unit": problem.time_unit,
+    }
+    return {
+        "format": 1,
+        **{k: v for k, v in texts.items() if v},
+        **{k: v for k, v in sections.items() if v},
+        "experiment": [_experiment(e, model) for e in problem.experiments],
+    }
+
+
+def _expressions(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _value(value) for name, value in table.items()}
+
+
+def _value(value: Any) -> Any:
+    """Return a value as format 1 writes it: a number, a text or a table."""
+    if isinstance(value, Parameter):
+        return _parameter(value)
+    if not isinstance(value, Expression):
+        return value
+    constant = value.constant
+    # The text is what comes back, so that equal problems stay equal.
+    return constant if constant is not None and repr(constant) == value.text else value.text
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    table = {}
+    for field in fields(Parameter):
+        value = getattr(parameter, field.name)
+        if isinstance(value, Prior):
+            table[field.name] = prior_table(value)
+        elif value != field.default:
+            table[field.name] = value
+    return table
+
+
+def _noise(noise: Noise) -> dict[str, Any]:
+    given = {field.name: getattr(noise, field.name) for field in fields(Noise)}
+    return {name: _value(value) for name, value in given.items() if value is not None}
+
+
+def _experiment(experiment: Experiment, model: Model) -> dict[str, Any]:
+    table: dict[str, Any] = {"name": experiment.name, "data": _data(experiment, model)}
+    if experiment.t0 is not None:
+        table["t0"] = experiment.t0
+    if experiment.initial:
+        table["initial"] = _expressions(experiment.initial)
+    if experiment.constants:
+        table["constants"] = _expressions(experiment.constants)
+    if isinstance(experiment.steady_state, Cycle):
+        cycle = experiment.steady_state
+        table["steady_state"] = {
+            "period": cycle.period,
+            "event": [_event(event) for event in cycle.events],
+        }
+    elif experiment.steady_state:
+        table["steady_state"] = True
+    if experiment.events:
+        table["event"] = [_event(event) for event in experiment.events]
+    return table
+
+
+def _event(event: Event) -> dict[str, Any]:
+    table: dict[str, Any] = {"assign": _expressions(event.assign)}
+    if event.when is not None:
+        table["when"] = str(event.when)
+        if not event.initially:
+            table["initially"] = False
+    else:
+        table["times"] = [_value(time) for time in event.times]
+    if event.measured != "before":
+        table["measured"] = event.measured
+    return table
+
+
+def _data(experiment: Experiment, model: Model) -> dict[str, list[float | str | None]]:
+    known = used_columns(model)
+    columns = as_table(experiment.data) or {}
+    return {name: _column(columns[name], name) for name in columns if name in known}
+
+
+def _column(values: Any, name: str) -> list[float | str | None]:
+    """Return numbers, None for what is missing, and the text "inf" for infinite times."""
+    numbers = numeric_column(values, "data", Issues())
+    infinite = "inf" if name == TIME else None
+    return [
+        v if math.isfinite(v) else infinite if v > 0 else None
+        for v in ([] if numbers is None else numbers.tolist())
+    ]

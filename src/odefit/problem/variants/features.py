@@ -1,0 +1,101 @@
+"""What of a problem only integration handles, and the refusal of everything that does not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from odefit.common.errors import InputError
+from odefit.problem.condition import Condition
+from odefit.problem.problem import Problem
+
+Test = Callable[[Condition], bool]
+
+NAMED = 2
+"""Number of experiments that a sentence names."""
+
+
+def integrated_features(
+    problem: Problem, *, on_nodes: bool = False, noise: bool = True
+) -> tuple[str, ...]:
+    """Return what only methods that integrate from the initial values know, a clause each.
+
+    Steady states, events whose times depend on the unknowns, and measurements that see the values
+    after an event of their time have a meaning on trajectories alone.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    on_nodes
+        Whether to leave out what trajectories that begin anew at shooting nodes know, too.
+    noise
+        Whether the noise counts: values with standard deviations of their own beside others of the
+        same observable, whose standard deviation depends on unknowns.
+
+    Returns
+    -------
+    Clauses such as ``'experiment "a" begins at a steady state'``; none for most problems.
+    """
+    tests: list[tuple[str, str, Test]] = [
+        ("begins at a steady state", "begin at a steady state", lambda c: c.steady_start),
+        (
+            "has measurements at t = inf",
+            "have measurements at t = inf",
+            lambda c: len(c.times) > 0 and math.isinf(c.times[-1]),
+        ),
+        (
+            "has events at times that depend on the unknowns",
+            "have events at times that depend on the unknowns",
+            lambda c: bool(c.located),
+        ),
+    ]
+    if not on_nodes:
+        tests.append(
+            (
+                "has measurements that see the values after an event of their time",
+                "have measurements that see the values after an event of their time",
+                lambda c: any(c.sees_events(float(t)) for t in c.times),
+            )
+        )
+    if noise and not on_nodes:
+        tests.append(
+            (
+                "has standard deviations for a part of the values of an observable alone",
+                "have standard deviations for a part of the values of an observable alone",
+                lambda c: any(len(s.by_source_of_sds()) > 1 for s in c.series.values()),
+            )
+        )
+    found = []
+    for one, several, has in tests:
+        names = [f'"{c.name}"' for c in problem.conditions if has(c)]
+        if len(names) == 1:
+            found.append(f"experiment {names[0]} {one}")
+        elif names:
+            shown, more = names[:NAMED], len(names) - NAMED
+            last = f"{more} more" if more > 0 else shown.pop()
+            found.append(f"experiments {', '.join(shown)} and {last} {several}")
+    return tuple(found)
+
+
+def refuse_integrated_features(problem: Problem, who: str, *, on_nodes: bool = False) -> None:
+    """Refuse a problem that has any of :func:`integrated_features`.
+
+    Parameters
+    ----------
+    problem, on_nodes
+        The arguments are those of :func:`integrated_features`.
+    who
+        What refuses, as the subject of the sentence: ``"direct transcription"``.
+
+    Raises
+    ------
+    InputError
+        The problem has such a feature.
+    """
+    found = integrated_features(problem, on_nodes=on_nodes)
+    if found:
+        raise InputError(
+            f"{who} cannot take this problem: {', and '.join(found)}; take a method that "
+            "integrates from the initial values, such as the default or multi-start"
+        )

@@ -1,0 +1,215 @@
+"""Sizes of expressions as monomials: the algebra of dimensional analysis.
+
+An expression is worth the logarithm of its size, which is linear in the logarithms of the sizes of
+the names in it. Where things are added or compared, their sizes should be alike; arguments of exp
+and sin should be near 1. These wishes are collected as equations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import COMPARISONS, LOGIC, NUMPY
+
+ADDED = 0.5
+"""Weight of the wish that summands are alike, beside that for terms of an equation of motion."""
+
+ADDED_TO_NUMBER = 0.2
+"""The same beside a number in the text, which may only keep a denominator from zero."""
+
+SAME_SIZE = frozenset({"min", "max", "abs"})
+
+PURE = frozenset({"exp", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"})
+"""Functions whose argument has no unit."""
+
+
+@dataclass(frozen=True)
+class Monomial:
+    """The logarithm of a size: a number plus multiples of the logarithms of other sizes.
+
+    Attributes
+    ----------
+    constant
+        The number; minus infinity for what is zero.
+    exponents
+        The multiple of each name's logarithm.
+    """
+
+    constant: float
+    exponents: Mapping[str, float]
+
+    def plus(self, other: Monomial, factor: float) -> Monomial:
+        """Return the logarithm of this times a power of the other."""
+        exponents = dict(self.exponents)
+        for name, value in other.exponents.items():
+            exponents[name] = exponents.get(name, 0.0) + factor * value
+        constant = self.constant if factor == 0 else self.constant + factor * other.constant
+        return Monomial(constant, exponents)
+
+
+ONE = Monomial(0.0, {})
+
+
+@dataclass(frozen=True)
+class Row:
+    """The wish that a monomial is 1, with its weight."""
+
+    monomial: Monomial
+    weight: float
+
+
+class Size:
+    """The size of an expression: the sum of some monomials.
+
+    Attributes
+    ----------
+    terms
+        The monomials that are added; none of what is zero.
+    number
+        The value, of what depends on no name.
+    """
+
+    __slots__ = ("algebra", "number", "terms")
+
+    def __init__(
+        self, algebra: SizeAlgebra, terms: tuple[Monomial, ...], number: float | None = None
+    ) -> None:
+        self.algebra = algebra
+        self.terms = terms
+        self.number = number
+
+    def __neg__(self) -> Size:
+        return Size(self.algebra, self.terms, None if self.number is None else -self.number)
+
+    def __add__(self, other: Size) -> Size:
+        if self.number is not None and other.number is not None:
+            return self.algebra.known(self.number + other.number)
+        return Size(self.algebra, self.terms + other.terms)
+
+    def __sub__(self, other: Size) -> Size:
+        return self + -other
+
+    def __mul__(self, other: Size) -> Size:
+        if self.number is not None and other.number is not None:
+            return self.algebra.known(self.number * other.number)
+        return self._times(other, 1.0)
+
+    def __truediv__(self, other: Size) -> Size:
+        if self.number is not None and other.number:
+            return self.algebra.known(self.number / other.number)
+        return self._times(other, -1.0)
+
+    def _times(self, other: Size, factor: float) -> Size:
+        second = self.algebra.joined(other)
+        if second is None:
+            return Size(self.algebra, () if factor > 0 else self.terms)
+        return Size(self.algebra, tuple(term.plus(second, factor) for term in self.terms))
+
+
+class SizeAlgebra:
+    """The algebra of sizes, which collects what should be alike.
+
+    Parameters
+    ----------
+    exponents
+        Values at which exponents are taken that are no numbers, by name.
+    """
+
+    def __init__(self, exponents: Mapping[str, float]) -> None:
+        self.rows: list[Row] = []
+        self.used_as_exponents: set[str] = set()
+        self._exponents = exponents
+
+    def number(self, text: str) -> Size:
+        return self.known(float(text))
+
+    def known(self, value: float) -> Size:
+        """Return the size of a number."""
+        if not math.isfinite(value) or value == 0:
+            return Size(self, (), value)
+        return Size(self, (Monomial(math.log(abs(value)), {}),), value)
+
+    def name(self, name: str) -> Size:
+        """Return the size of what has this name."""
+        return Size(self, (Monomial(0.0, {name: 1.0}),))
+
+    def power(self, base: Size, exponent: Size) -> Size:
+        if exponent.number is not None:
+            if base.number is not None:
+                with np.errstate(all="ignore"):
+                    return self.known(float(np.power(base.number, exponent.number)))
+            factor = exponent.number
+        else:
+            self._pure(exponent)
+            names = [n for term in exponent.terms for n in term.exponents]
+            self.used_as_exponents.update(names)
+            factor = self._exponents.get(names[0], 1.0) if len(names) == 1 else 1.0
+        joined = self.joined(base)
+        if joined is None or not math.isfinite(factor):
+            return Size(self, () if joined is None and factor > 0 else (ONE,))
+        return Size(self, (ONE.plus(joined, factor),))
+
+    def call(self, function: str, arguments: Sequence[Size]) -> Size:
+        if function in COMPARISONS:
+            self.joined(arguments[0] - arguments[1])
+            return Size(self, ())
+        if function in LOGIC:
+            return Size(self, ())
+        if function == "piecewise":
+            return self._one_of([*arguments[:-1:2], arguments[-1]])
+        if all(a.number is not None for a in arguments):
+            with np.errstate(all="ignore"):
+                values = [np.float64(a.number) for a in arguments]
+                return self.known(float(NUMPY.call(function, values)))
+        if function in SAME_SIZE:
+            return self._one_of(arguments)
+        if function == "sqrt":
+            return self.power(arguments[0], self.known(0.5))
+        if function in PURE:
+            self._pure(arguments[0])
+        return Size(self, (ONE,))
+
+    def joined(self, size: Size) -> Monomial | None:
+        """Return one monomial for a sum, whose terms are wished to be alike; None for zero."""
+        terms = size.terms
+        if not terms:
+            return None
+        if len(terms) == 1:
+            return terms[0]
+        mean = reduce(lambda a, b: a.plus(b, 1.0), terms[1:], terms[0])
+        mean = ONE.plus(mean, 1.0 / len(terms))
+        plain = any(not term.exponents for term in terms)
+        for term in terms:
+            self.wish(term.plus(mean, -1.0), ADDED_TO_NUMBER if plain else ADDED)
+        return mean
+
+    def wish(self, monomial: Monomial, weight: float) -> None:
+        """Collect the wish that `monomial` is 1."""
+        if any(monomial.exponents.values()) and math.isfinite(monomial.constant):
+            self.rows.append(Row(monomial, weight))
+
+    def _pure(self, size: Size) -> None:
+        for term in size.terms:
+            self.wish(term, ADDED)
+
+    def _one_of(self, sizes: Sequence[Size]) -> Size:
+        terms = tuple(term for size in sizes for term in size.terms)
+        joined = self.joined(Size(self, terms))
+        return Size(self, () if joined is None else (joined,))
+
+
+def equations(rows: Sequence[Row], names: Sequence[str]) -> tuple[Array, Array]:
+    """Return the matrix and the right-hand side of weighted equations for logarithms of sizes."""
+    place = {name: k for k, name in enumerate(names)}
+    matrix, right = np.zeros((len(rows), len(names))), np.zeros(len(rows))
+    for k, row in enumerate(rows):
+        for name, value in row.monomial.exponents.items():
+            matrix[k, place[name]] += row.weight * value
+        right[k] = -row.weight * row.monomial.constant
+    return matrix, right

@@ -1,0 +1,427 @@
+"""Typical sizes of states and unknowns, from the data and the dimensions of the equations.
+
+Sizes are such that the terms of each equation of motion are as large as the state over the time
+scale, that summands are alike, and that states which are measured have the size of their data. In
+logarithms these are linear equations, solved by least squares. What they leave open is settled by
+bounds and priors, and then by the size of the data and the time scale. Whoever writes the problem
+in other units gets the same sizes in those units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.expressions.expressions import TIME, Expression
+from odefit.problem.condition import Condition
+from odefit.problem.parameters import Unknown
+from odefit.problem.problem import Problem
+from odefit.problem.variants.size_algebra import ONE, Monomial, Row, Size, SizeAlgebra, equations
+
+MEASURED = 10.0
+"""Weight of a measured size, beside that of a term in an equation of motion."""
+
+KNOWN_START = 0.5
+"""Weight of a known initial value: what begins small may grow."""
+
+NARROW = 3.0
+"""Weight of bounds that are close together, beside that of a term in an equation of motion."""
+
+NARROW_DECADES = 2.0
+"""Bounds so close, or closer, tell the size of an unknown whatever the equations suggest."""
+
+RANK = 1e-9
+"""Directions whose singular value is smaller, relative to the largest, are left open."""
+
+MOST_NAMES = 400
+"""Where there are more names, the equations are solved together, weighted by rank, as sparse."""
+
+TimeScale = tuple[float, float]
+"""The shortest sampling interval and the time span of the measurements."""
+
+
+@dataclass(frozen=True)
+class TypicalSize:
+    """The size that an unknown is expected to have.
+
+    Attributes
+    ----------
+    size
+        The size, in the unknown's unit.
+    time_exponent
+        The power of the time in the unknown's unit, -1 for a rate.
+    exponent
+        Whether the unknown is an exponent in an equation.
+    measured
+        Whether it is by itself a part of an observable, or the initial value of a state that is.
+    """
+
+    size: float
+    time_exponent: float
+    exponent: bool
+    measured: bool
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Typical sizes of unknowns and of states.
+
+    Attributes
+    ----------
+    unknowns
+        By kind and name. Of standard deviations it is the size of the data, of dispersions 1.
+    states
+        The size of each state and algebraic variable.
+    """
+
+    unknowns: Mapping[tuple[str, str], TypicalSize]
+    states: Mapping[str, float]
+
+
+_known: WeakKeyDictionary[Condition, tuple[object, Sizes]] = WeakKeyDictionary()
+
+
+def typical_sizes(problem: Problem) -> Sizes:
+    """Return the typical sizes of the unknowns and states of a problem.
+
+    They do not depend on guesses.
+    """
+    key = tuple(
+        (u.key, u.kind, u.parameter.lower, u.parameter.upper, u.parameter.prior)
+        for u in problem.unknowns
+    )
+    first = problem.conditions[0]
+    found = _known.get(first)
+    if found is None or found[0] != key:
+        found = _known[first] = (key, _Analysis(problem).sizes())
+    return found[1]
+
+
+def sizes_at(problem: Problem, vector: Array, part: float = 1.0) -> Array:
+    """Return the magnitudes of unknowns, of small ones a part of their typical size, shape (n,).
+
+    Parameters
+    ----------
+    vector
+        Values of the unknowns, shape (n,).
+    part
+        The part of its typical size that an unknown counts with at least; with 0, typical sizes
+        take the place of zeros alone.
+    """
+    typical = expected_sizes(problem)
+    sizes = np.maximum(np.abs(vector), part * typical)
+    return np.where(sizes > 0, sizes, typical)
+
+
+def expected_sizes(problem: Problem) -> Array:
+    """Return the typical size of each unknown, shape (n,)."""
+    found = typical_sizes(problem).unknowns
+    return np.array([found[u.kind, u.name].size for u in problem.unknowns])
+
+
+def time_scale(problem: Problem) -> TimeScale:
+    """Return the shortest sampling interval and the longest time span of the measurements."""
+    spans = [c.end - c.t0 for c in problem.conditions]
+    finite = [c.times[np.isfinite(c.times)] for c in problem.conditions]
+    gaps = [float(np.diff(times).min()) for times in finite if len(times) > 1]
+    span = max([s for s in spans if s > 0], default=1.0)
+    return min(gaps, default=span), span
+
+
+def data_sizes(problem: Problem) -> dict[str, float]:
+    """Return the largest measured magnitude of each observable; of those alone that have any."""
+    found: dict[str, float] = {}
+    for condition in problem.conditions:
+        for name, series in condition.series.items():
+            finite = np.abs(series.values[np.isfinite(series.values)])
+            found[name] = max(found.get(name, 0.0), float(finite.max(initial=0.0)))
+    return {name: size for name, size in found.items() if size > 0}
+
+
+class _Analysis:
+    """The equations for the sizes of one problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.model = problem.given
+        self.gap, self.span = time_scale(problem)
+        self.data = data_sizes(problem)
+        self.algebra = SizeAlgebra(self._nominal_exponents())
+        self.columns: dict[str, tuple[str, str]] = {}
+        """The kind and name of the unknown that each column stands for."""
+        for unknown in problem.unknowns:
+            if unknown.kind != "noise":
+                self.columns[_column(unknown.kind, unknown.name)] = (unknown.kind, unknown.name)
+        self.measured: set[str] = set()
+        """States that are observed, and unknowns that are by themselves a part of an observable."""
+        self.variables = (*self.model.states, *self.model.algebraic)
+
+    def sizes(self) -> Sizes:
+        """Return the sizes."""
+        values = self._values()
+        with np.errstate(all="ignore"):
+            self._motion(values)
+            self._observation(values)
+            self._noise(values)
+            self._starts_and_events(values)
+        names = [*self.columns, *(_column("state", v) for v in self.variables)]
+        time = _column("time", TIME)
+        levels = [equations(rows, [*names, time]) for rows in self._levels(names)]
+        matrices = [m[:, :-1] for m, _ in levels]
+        moved = [-m[:, -1] for m, _ in levels]
+        log_time = 0.5 * (math.log(self.gap) + math.log(self.span))
+        rights = [
+            np.column_stack([r + log_time * m, m]) for (_, r), m in zip(levels, moved, strict=True)
+        ]
+        solution = solved(matrices, rights)
+        found = {}
+        for k, column in enumerate(self.columns):
+            kind, name = self.columns[column]
+            own = column if kind != "initial" else _column("state", name)
+            found[kind, name] = TypicalSize(
+                _size(solution[k, 0]),
+                float(solution[k, 1]),
+                column in self.algebra.used_as_exponents,
+                own in self.measured,
+            )
+        for unknown in self.problem.unknowns:
+            if unknown.kind == "noise":
+                found["noise", unknown.name] = TypicalSize(
+                    self._of_noise(unknown), 0.0, False, True
+                )
+        first = len(self.columns)
+        states = {v: _size(solution[first + k, 0]) for k, v in enumerate(self.variables)}
+        return Sizes(found, states)
+
+    def _of_noise(self, unknown: Unknown) -> float:
+        """Return the size of an estimated standard deviation or dispersion."""
+        own = {o: n for o, n in self.problem.noise.items() if n.unknown(o) == unknown.name}
+        if any(n.counts or n.transform is not None for n in own.values()):
+            return 1.0
+        size = max((self.data.get(o, 0.0) for o in own), default=0.0)
+        return size or max(self.data.values(), default=1.0)
+
+    def _values(self) -> dict[str, Size]:
+        """Return the size of every name that the equations may contain."""
+        values = {v: self.algebra.name(_column("state", v)) for v in self.variables}
+        values[TIME] = self.algebra.name(_column("time", TIME))
+        for name in self.model.inputs:
+            knots = [c.inputs[name].values for c in self.problem.conditions if name in c.inputs]
+            largest = max((float(np.abs(k).max(initial=0.0)) for k in knots), default=0.0)
+            values[name] = self.algebra.number(repr(largest))
+            values[name].number = None
+        scalars = {name for c in self.problem.conditions for name in c.scalars}
+        pending: dict[str, Expression] = {}
+        for name in sorted(scalars):
+            bounds = [c.scalars[name] for c in self.problem.conditions if name in c.scalars]
+            unknown = next((b for b in bounds if isinstance(b, int)), None)
+            written = next((b for b in bounds if isinstance(b, Expression)), None)
+            if unknown is not None:
+                values[name] = self._unknown(unknown)
+            elif written is not None:
+                pending[name] = written
+            else:
+                values[name] = self._mean([float(b) for b in bounds if isinstance(b, float)])
+        for name, written in pending.items():
+            # Expressions refer to unknowns and numbers alone; what an experiment lacks is unknown.
+            if written.names <= values.keys():
+                values[name] = written.evaluate(values, self.algebra)
+            else:
+                values[name] = Size(self.algebra, (ONE,))
+        return values
+
+    def _unknown(self, index: int) -> Size:
+        unknown = self.problem.unknowns[index]
+        return self.algebra.name(_column(unknown.kind, unknown.name))
+
+    def _mean(self, values: Sequence[float]) -> Size:
+        """Return the size of a number that may differ from experiment to experiment."""
+        if all(v == values[0] for v in values):
+            return self.algebra.known(values[0])
+        logs = [math.log(abs(v)) for v in values if v != 0 and math.isfinite(v)]
+        terms = (Monomial(sum(logs) / len(logs), {}),) if logs else ()
+        return Size(self.algebra, terms)
+
+    def _motion(self, values: Mapping[str, Size]) -> None:
+        """Collect that each term of x' is as large as x over the time scale."""
+        time = self.algebra.joined(values[TIME])
+        assert time is not None
+        for state, expression in self.model.ode.items():
+            own = Monomial(0.0, {_column("state", state): 1.0}).plus(time, -1.0)
+            for term in self._evaluated(expression, values).terms:
+                self.algebra.wish(term.plus(own, -1.0), 1.0)
+        for expression in self.model.algebraic.values():
+            self.algebra.joined(self._evaluated(expression, values))
+
+    def _observation(self, values: Mapping[str, Size]) -> None:
+        """Collect that each term of an observable has the size of its data."""
+        for name, size in self.data.items():
+            expression = self.problem.model.observables.get(name)
+            if expression is None:
+                continue
+            terms = self._evaluated(expression, values).terms
+            for term in terms:
+                self.algebra.wish(term.plus(Monomial(math.log(size), {}), -1.0), MEASURED)
+                (column, power), *more = [*term.exponents.items()] or [("", 0.0)]
+                if power == 1 and not more and (len(terms) == 1 or column in self.columns):
+                    self.measured.add(column)
+
+    def _noise(self, values: Mapping[str, Size]) -> None:
+        """Collect that standard deviations have the size of the data, the most that they may be."""
+        measured = {name: self.algebra.number(repr(size)) for name, size in self.data.items()}
+        for size in measured.values():
+            size.number = None
+        for name, noise in self.problem.noise.items():
+            if not isinstance(noise.sd, Expression) or name not in measured:
+                continue
+            most = 1.0 if noise.transform is not None else self.data[name]
+            for term in self._evaluated(noise.sd, {**values, **measured}).terms:
+                self.algebra.wish(term.plus(Monomial(math.log(most), {}), -1.0), 1.0)
+
+    def _starts_and_events(self, values: Mapping[str, Size]) -> None:
+        """Collect that states have the size of their initial values and of what events assign."""
+        seen: set[object] = set()
+        for condition in self.problem.conditions:
+            for state, bound in condition.initial.items():
+                if isinstance(bound, int):
+                    bound_key: object = _column("", self.problem.unknowns[bound].name)
+                else:
+                    bound_key = bound
+                if (state, bound_key) in seen:
+                    continue
+                seen.add((state, bound_key))
+                if isinstance(bound, int):
+                    size, weight = self._unknown(bound), 1.0
+                elif isinstance(bound, Expression):
+                    size, weight = self._evaluated(bound, values), KNOWN_START
+                else:
+                    size, weight = self.algebra.known(bound), KNOWN_START
+                self._like(state, size, weight)
+            for assign in condition.assignments:
+                for target, expression in assign.items():
+                    if target in self.variables and (target, expression.text) not in seen:
+                        seen.add((target, expression.text))
+                        self._like(target, self._evaluated(expression, values), KNOWN_START)
+
+    def _like(self, state: str, size: Size, weight: float) -> None:
+        own = Monomial(0.0, {_column("state", state): 1.0})
+        for term in size.terms:
+            self.algebra.wish(term.plus(own, -1.0), weight)
+
+    def _evaluated(self, expression: Expression, values: Mapping[str, Size]) -> Size:
+        if expression.names <= values.keys():
+            size: Size = expression.evaluate(values, self.algebra)
+            return size
+        return Size(self.algebra, ())
+
+    def _levels(self, names: Sequence[str]) -> list[list[Row]]:
+        """Return the equations, and what settles the sizes that they leave open, in order."""
+        first: list[Row] = list(self.algebra.rows)
+        bounds: list[Row] = []
+        states: list[Row] = []
+        rest: list[Row] = []
+        largest = max(self.data.values(), default=1.0)
+        for unknown in self.problem.unknowns:
+            column = _column(unknown.kind, unknown.name)
+            if column in self.columns:
+                p = unknown.parameter
+                given = [] if p.prior is None or p.prior.flat else [p.prior.central]
+                for low, high in [*given, (p.lower, p.upper)]:
+                    middle = _middle(low, high)
+                    if middle is not None:
+                        narrow = low > 0 and high <= low * 10.0**NARROW_DECADES
+                        row = _row(column, math.log(middle), NARROW if narrow else 1.0)
+                        (first if narrow else bounds).append(row)
+                        break
+        for name in names:
+            if name not in self.columns:
+                states.append(_row(name, math.log(largest)))
+            elif name in self.algebra.used_as_exponents:
+                states.append(_row(name, 0.0))
+            elif self.columns[name][0] == "initial":
+                rest.append(_row(name, math.log(largest)))
+            else:
+                rate = Monomial(0.0, {name: 1.0, _column("time", TIME): 1.0})
+                rest.append(Row(rate, 1.0))
+        return [first, bounds, states, rest]
+
+    def _nominal_exponents(self) -> dict[str, float]:
+        """Return the values at which parameters are taken where they are exponents."""
+        found = {}
+        for unknown in self.problem.unknowns:
+            middle = _middle(unknown.parameter.lower, unknown.parameter.upper)
+            if middle is not None:
+                found[_column(unknown.kind, unknown.name)] = min(max(middle, 0.1), 10.0)
+        return found
+
+
+def solved(matrices: Sequence[Array], rights: Sequence[Array]) -> Array:
+    """Return the solution of linear equations by least squares, those of each level first.
+
+    What the equations of one level leave open is settled by those of the next. The last level
+    leaves nothing open.
+
+    Parameters
+    ----------
+    matrices
+        The matrix of each level, shape (rows, n).
+    rights
+        The right-hand sides of each level, shape (rows, k).
+
+    Returns
+    -------
+    Shape (n, k).
+    """
+    n, k = matrices[0].shape[1], rights[0].shape[1]
+    if n > MOST_NAMES:
+        return _solved_together(matrices, rights)
+    solution, free = np.zeros((n, k)), np.eye(n)
+    for matrix, right in zip(matrices, rights, strict=True):
+        if not len(matrix) or not free.shape[1]:
+            continue
+        reduced = matrix @ free
+        # All right vectors are wanted, and of the left ones, a square of the rows, as few as serve.
+        u, s, vt = np.linalg.svd(reduced, full_matrices=reduced.shape[0] < reduced.shape[1])
+        rank = int(np.sum(s > RANK * max(s.max(initial=0.0), 1e-3)))
+        step = (u[:, :rank].T @ (right - matrix @ solution)) / s[:rank, None]
+        solution = solution + free @ (vt[:rank].T @ step)
+        free = free @ vt[rank:].T
+    return solution
+
+
+def _solved_together(matrices: Sequence[Array], rights: Sequence[Array]) -> Array:
+    from scipy.sparse import csr_array, vstack
+    from scipy.sparse.linalg import lsqr
+
+    weights = [10.0 ** (-2 * level) for level in range(len(matrices))]
+    matrix = vstack([csr_array(w * m) for w, m in zip(weights, matrices, strict=True)]).tocsr()
+    right = np.vstack([w * r for w, r in zip(weights, rights, strict=True)])
+    columns = [lsqr(matrix, b, atol=1e-10, btol=1e-10, iter_lim=5000)[0] for b in right.T]
+    return np.column_stack(columns)
+
+
+def _middle(low: float, high: float) -> float | None:
+    """Return the geometric middle of bounds; a decade below the upper one if the lower is zero."""
+    if not math.isfinite(high) or high <= 0:
+        return None
+    if low > 0:
+        return math.exp(0.5 * (math.log(low) + math.log(high)))
+    return 0.1 * high
+
+
+def _row(column: str, value: float, weight: float = 1.0) -> Row:
+    return Row(Monomial(-value, {column: 1.0}), weight)
+
+
+def _column(kind: str, name: str) -> str:
+    return f"{kind} {name}"
+
+
+def _size(logarithm: float) -> float:
+    """Return the size, as far as numbers reach."""
+    return math.exp(min(max(float(logarithm), -600.0), 600.0))

@@ -1,0 +1,65 @@
+"""Initial guesses of the states at any times, interpolated from the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import NUMPY
+from odefit.problem.binding import bound_value
+from odefit.problem.condition import Condition
+from odefit.problem.problem import Problem
+from odefit.problem.variants.sizes import typical_sizes
+
+
+def states_from_data(
+    problem: Problem, condition: Condition, names: Sequence[str], unknowns: Array, times: Array
+) -> Array:
+    """Return guesses of the states, interpolated linearly between measurements.
+
+    States that are not measured have their initial value throughout, or their typical size
+    where that is not known.
+
+    Parameters
+    ----------
+    names
+        Names of states, algebraic variables, and constants that events assign.
+    unknowns
+        Vector of unknowns, shape (n,): initial values may depend on them.
+    times
+        Shape (k,).
+
+    Returns
+    -------
+    Shape (k, names).
+    """
+    values = np.tile(_flat(problem, condition, names, unknowns), (len(times), 1))
+    for name, series in condition.series.items():
+        state = problem.model.observables[name].name
+        if state in names and len(series.values):
+            known, first = np.unique(condition.times[series.rows], return_index=True)
+            values[:, names.index(state)] = np.interp(times, known, series.values[first])
+    return values
+
+
+def data_size(condition: Condition) -> float:
+    """Return the largest measured magnitude of a condition; 1 if that is zero."""
+    values = np.concatenate([s.values for s in condition.series.values()] or [np.ones(1)])
+    return float(np.max(np.abs(values), initial=0.0)) or 1.0
+
+
+def _flat(problem: Problem, condition: Condition, names: Sequence[str], unknowns: Array) -> Array:
+    """Return a value for every name, the same at all times."""
+    found = []
+    sizes = typical_sizes(problem).states
+    for name in names:
+        bound = condition.initial.get(name, condition.scalars.get(name))
+        if bound is None:
+            found.append(condition.algebraic_guess[name])
+            continue
+        with np.errstate(all="ignore"):
+            value = float(bound_value(bound, condition.scalars, unknowns.tolist(), NUMPY))
+        found.append(value if np.isfinite(value) else sizes.get(name, data_size(condition)))
+    return np.array(found)

@@ -1,0 +1,125 @@
+"""Problems that keep a part of their measurements, spread over all of the time.
+
+A search from afar learns nothing from a thousand measurements that a hundred do not tell. What it
+finds with these is where the search with all measurements begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+
+from odefit.common.arrays import Array, IntArray
+from odefit.problem.condition import Condition, Series
+from odefit.problem.problem import Problem
+
+LEAST_VALUES = 160
+"""Number of values of a series that are always kept."""
+
+INTERPOLATION_ERROR = 0.02
+"""Error of the interpolation between the values that are kept, relative to the range of the series,
+that shows that they are too few. Noise is allowed for."""
+
+OVERSAMPLING = 2
+"""Values that are kept over those that the interpolation needs."""
+
+
+def with_fewer_values(problem: Problem, most: int) -> Problem:
+    """Return the problem with `most` values of each series and condition, or a few more.
+
+    Unknowns, bounds, inputs and events stay as they are, so that a vector of unknowns of one
+    problem is one of the other.
+
+    Parameters
+    ----------
+    problem
+        The problem with all its measurements.
+    most
+        Number of values of a series that are kept, of which the first and the last are two.
+
+    Returns
+    -------
+    The problem with fewer measurements, for searches only: its ``experiments`` still hold all. The
+    problem itself if there is nothing to leave out.
+    """
+    return _thinned(problem, lambda condition, series: max(len(series.values) // most, 1))
+
+
+def with_values_by_variation(problem: Problem) -> Problem:
+    """Return the problem with as many values of each series as its course needs.
+
+    Every second value is left out, and of the rest again, as long as cubics through those that
+    are kept would find the others.
+
+    Parameters
+    ----------
+    problem
+        The problem with all its measurements.
+
+    Returns
+    -------
+    The problem with fewer measurements, see :func:`with_fewer_values`.
+    """
+    return _thinned(problem, lambda condition, s: _stride(condition.times[s.rows], s.values))
+
+
+def _stride(times: Array, values: Array) -> int:
+    """Return of how many values one tells the course of a series."""
+    values, times = values[np.isfinite(times)], times[np.isfinite(times)]
+    if not len(values):
+        return 1
+    range_ = float(np.ptp(values))
+    allowed, found, stride = 0.0, 1, 2
+    while len(values) // stride * OVERSAMPLING >= LEAST_VALUES:
+        kept = _every(len(values), stride)
+        error = np.abs(_interpolated(times[kept], values[kept], times) - values)
+        if stride == 2:
+            # Of noise that is spread evenly, the largest of a thousand errors is five medians.
+            missed = np.delete(error, kept)
+            noise = min(float(missed.max()), 6 * float(np.median(missed)))
+            allowed = INTERPOLATION_ERROR * range_ + 1.5 * noise
+        if not error.max() <= allowed:
+            break
+        found = stride
+        stride *= 2
+    return max(found // OVERSAMPLING, 1)
+
+
+def _interpolated(times: Array, values: Array, at: Array) -> Array:
+    """Return the cubic through the four neighbours of each time in `at` (Lagrange)."""
+    first = np.clip(np.searchsorted(times, at, side="right") - 2, 0, len(times) - 4)
+    places = first[:, None] + np.arange(4)
+    nodes = times[places]
+    found = np.zeros(len(at))
+    for i in range(4):
+        others = [j for j in range(4) if j != i]
+        ratios = (at[:, None] - nodes[:, others]) / (nodes[:, [i]] - nodes[:, others])
+        found += values[places[:, i]] * ratios.prod(axis=1)
+    return found
+
+
+def _every(count: int, stride: int) -> IntArray:
+    """Return every number of `count` that is a multiple of `stride`, and the last."""
+    return np.unique(np.append(np.arange(0, count, stride), count - 1))
+
+
+def _thinned(problem: Problem, stride: Callable[[Condition, Series], int]) -> Problem:
+    conditions = tuple(_with_strides(c, stride) for c in problem.conditions)
+    if all(a is b for a, b in zip(conditions, problem.conditions, strict=True)):
+        return problem
+    fewer = copy(problem)
+    fewer.conditions = conditions
+    return fewer
+
+
+def _with_strides(condition: Condition, stride: Callable[[Condition, Series], int]) -> Condition:
+    strides = {name: stride(condition, s) for name, s in condition.series.items()}
+    if all(s == 1 for s in strides.values()):
+        return condition
+    kept = {n: s.part(_every(len(s.rows), strides[n])) for n, s in condition.series.items()}
+    rows = np.unique(np.concatenate([s.rows for s in kept.values()]))
+    series = {n: replace(s, rows=np.searchsorted(rows, s.rows)) for n, s in kept.items()}
+    return replace(condition, times=condition.times[rows], series=series)

@@ -1,0 +1,79 @@
+"""What the name of a file says of its format, told before anything long begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from odefit.common.errors import InputError
+from odefit.common.packages import require
+
+RESULTS: Mapping[str, str] = {".json": "the result, which odefit.load_result reads back"}
+"""Formats of a whole result."""
+
+TABLES: Mapping[str, str] = {
+    ".csv": "the estimates as a table",
+    ".md": "the estimates as a table in Markdown",
+    ".tex": "the estimates as a LaTeX table (booktabs)",
+}
+"""Formats of the table of estimates."""
+
+REPORTS: Mapping[str, Sequence[str]] = {
+    ".html": ("matplotlib", "jinja2"),
+    ".md": (),
+}
+"""Formats of a report, and the packages that each needs."""
+
+
+def suffix_of(path: str | Path, known: Mapping[str, object], what: str, instead: str = "") -> str:
+    """Return the end of a file's name, which tells its format.
+
+    Parameters
+    ----------
+    path
+        The file.
+    known
+        The formats that there are, by suffix.
+    what
+        What is written, for the message.
+    instead
+        A sentence on what else there is.
+
+    Raises
+    ------
+    InputError
+        The suffix is none of them.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix in known:
+        return suffix
+    has = f"'{suffix}' is none of" if suffix else "its name has none of"
+    more = f"; {instead}" if instead else ""
+    raise InputError(f"{path}: {what} is written as {', '.join(known)}, and {has} these{more}")
+
+
+def check_saved(path: str | Path) -> str:
+    """Return the suffix of a file for :meth:`odefit.Result.save`; see :func:`suffix_of`."""
+    instead = "result.report(path) writes .html and .md"
+    return suffix_of(path, {**RESULTS, **TABLES}, "a result", instead)
+
+
+def check_table(path: str | Path) -> str:
+    """Return the suffix of a file for a table of estimates; see :func:`suffix_of`."""
+    return suffix_of(path, TABLES, "a table")
+
+
+def check_report(path: str | Path) -> str:
+    """Return the suffix of a file for a report, once everything is there to write it.
+
+    Raises
+    ------
+    InputError
+        The suffix is unknown, or a package is missing.
+    """
+    on_paper = "write .html, and print it to PDF from a browser"
+    instead = on_paper if Path(path).suffix.lower() == ".pdf" else ""
+    suffix = suffix_of(path, REPORTS, "a report", instead)
+    for package in REPORTS[suffix]:
+        require(package)
+    return suffix

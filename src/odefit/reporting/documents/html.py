@@ -1,0 +1,343 @@
+"""The report: one HTML file that needs nothing else.
+
+No script, no network, no fonts of its own. It can be read on a phone, printed, and by a screen
+reader, on light and dark screens. The same result gives the same bytes, but for the date. What it
+looks like is in ``templates/``, one file a section; here are the values that they show.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from odefit.common.errors import InputError
+from odefit.problem.parameters import Unknown
+from odefit.reporting import sentences
+from odefit.reporting.curves import Curve, fit_curves
+from odefit.reporting.documents.svg import Drawing, drawing
+from odefit.reporting.figures import bounds, correlation, fit, parameters, residuals, starts
+from odefit.reporting.figures.profiles import plot_profiles
+from odefit.reporting.formulas import equations
+from odefit.reporting.formulas.mathml import Symbols
+from odefit.reporting.numbers import duration, level_words, significant
+from odefit.reporting.parameters import Row, interval_level, parameter_rows
+from odefit.reporting.predictions import band_source
+from odefit.reporting.profiles import cost_sentence, profile_rows
+from odefit.result_data import ResultData
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
+form-action 'none'"
+"""What a browser may do with the page: show it, and nothing else."""
+
+SECTIONS = {
+    "estimates": "Estimates",
+    "fit": "Fit",
+    "residuals": "Residuals",
+    "trust": "How far it can be trusted",
+    "profiles": "Profile likelihood",
+    "starts": "Starts",
+    "model": "Model",
+    "data": "Data",
+    "bounds": "Unknowns and bounds",
+    "settings": "Settings",
+}
+"""The titles of the sections, by the names of their templates."""
+
+MAX_ROWS = 60
+"""Experiments that a table lists."""
+
+MAX_SOLUTIONS = 20
+"""Solutions that a table lists."""
+
+MAX_ENDINGS = 12
+"""Kinds of endings of starts that a table lists."""
+
+NO_NUMBER = Markup('<span class="none">none</span>')
+"""What stands where there is no number; the remark in the same row says why."""
+
+PLOTS = {
+    "parameters": parameters.plot_parameters,
+    "bounds": bounds.plot_bounds,
+    "correlation": correlation.plot_correlation,
+    "starts": starts.plot_starts,
+}
+"""Figures of the whole result, by name."""
+
+# A control character in a page makes it unreadable for some parsers and is never meant.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def report_html(result: ResultData, date: str = "") -> str:
+    """Return the whole page.
+
+    Parameters
+    ----------
+    result
+        The result to report.
+    date
+        The date shown at the end; without it the page depends on the result alone.
+    """
+    return environment().get_template("report.html").render(report_values(result), date=date)
+
+
+def summary_html(result: ResultData) -> str:
+    """Return verdict and estimates, for a notebook cell."""
+    symbols = equations.symbols_of(result.problem)
+    return environment().get_template("summary.html").render(_values(result, symbols), plots={})
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates' environment: whatever is no markup is escaped."""
+    made = Environment(
+        loader=PackageLoader("odefit.reporting"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=printable,
+    )
+    made.filters |= {
+        "duration": duration,
+        "isinf": math.isinf,
+        "number": number,
+        "significant": significant,
+        "typeset": typeset,
+    }
+    made.globals |= {
+        "data_sentence": sentences.data_sentence,
+        "drawing": drawing,
+        "findings": sentences.findings,
+        "fit_curves": report_curves,
+        "fit_panels": _fit_panels,
+        "most_rows": MAX_ROWS,
+        "no_number": NO_NUMBER,
+        "policy": POLICY,
+        "residual_groups": _residual_groups,
+        "sentence": sentences.sentence,
+        "some": sentences.some,
+        "starts_sentence": sentences.starts_sentence,
+        "typeset": equations,
+    }
+    return made
+
+
+def printable(value: Any) -> Any:
+    """Return a text without control characters, anything else as it is."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+    return value
+
+
+def typeset(text: str) -> Markup:
+    """Return a number from :func:`significant` with a true minus sign and powers of ten raised."""
+    mantissa, mark, exponent = text.replace("-", "−").partition("e")
+    if not text:
+        return Markup("")
+    shown = Markup('<span class="number">{}{}</span>')
+    if not mark or not exponent.lstrip("+−").isdigit():
+        return shown.format(f"{mantissa}{mark}{exponent}", "")
+    power = exponent[0].strip("+") + exponent[1:].lstrip("0")
+    return shown.format(f"{mantissa}\u202f×\u202f10", Markup("<sup>{}</sup>").format(power))
+
+
+def number(value: float, digits: int = 5) -> Markup:
+    """Return a number typeset, infinity by its sign, or the word that there is none."""
+    if math.isnan(value):
+        return NO_NUMBER
+    if math.isinf(value):
+        return Markup("∞" if value > 0 else "−∞")
+    return typeset(significant(value, digits))
+
+
+# Values for the templates ----------------------------------------------------------------------
+
+
+def _values(result: ResultData, symbols: Symbols) -> dict[str, Any]:
+    """Return what the report and the summary have in common."""
+    rows = parameter_rows(result)
+    kinds = {"parameter": "Parameters", "initial": "Initial values", "noise": "Noise"}
+
+    def name(of: Row | Unknown) -> Markup:
+        noise = of.kind == "noise"
+        observable, _, what = of.name.rpartition("_") if noise else (of.name, "", "")
+        shown = equations.inline(symbols, observable)
+        shown = Markup("{} of {}").format(what, shown) if noise else shown
+        return Markup("{} [{}]").format(shown, of.experiment) if of.experiment else shown
+
+    return {
+        "result": result,
+        "problem": result.problem,
+        "symbols": symbols,
+        "verdict": sentences.verdict(result),
+        "notes": [w for w in result.warnings if w != sentences.lack_of_fit(result)],
+        "weighted": sentences.weighted(result.problem),
+        "groups": [(title, [r for r in rows if r.kind == k]) for k, title in kinds.items()],
+        "level": interval_level(result),
+        "display_name": name,
+    }
+
+
+def report_values(result: ResultData) -> dict[str, Any]:
+    """Return what the sections of the report show."""
+    problem = result.problem
+    symbols = equations.symbols_of(problem)
+    write = equations.typeset_writer(symbols)
+    measured = {name for c in problem.conditions for name in c.series}
+    observables = problem.model.observables
+    shown = {"trust": bool(result.solutions), "profiles": result.profiles is not None}
+    special = [(e.name, equations.special_words(e, write)) for e in problem.experiments[:MAX_ROWS]]
+    return _values(result, symbols) | {
+        "sections": [(k, v) for k, v in SECTIONS.items() if shown.get(k, True)],
+        "profile_rows": [] if result.profiles is None else profile_rows(result.profiles),
+        "plot_profiles": plot_profiles,
+        "profile_level": "" if result.profiles is None else level_words(result.profiles.level),
+        "profile_cost": "" if result.profiles is None else cost_sentence(result.profiles),
+        "facts": _facts(result),
+        "plots": PLOTS,
+        "has_correlation": has_correlation(result),
+        "ending_rows": _ending_rows(sentences.endings(result.starts)),
+        "solutions": _solutions(result, symbols),
+        "route_rows": _route_rows(result),
+        "measure": _title(result.measure),
+        "unchanged": [name for name, e in observables.items() if e.name == name],
+        "noise": [
+            (write.name(n), equations.noise_words(problem, n, write, "standard deviation"))
+            for n in observables
+            if n in measured
+        ],
+        "special": [(name, pieces) for name, pieces in special if pieces],
+    }
+
+
+def _facts(result: ResultData) -> list[tuple[str, str]]:
+    """Return a few numbers for below the verdict."""
+    problem, facts = result.problem, []
+    if result.solutions:
+        best = result.best
+        facts.append((_title(result.measure), number(result.value_of(best), 7)))
+        if best.log_likelihood is not None:
+            if sentences.squares_say_nothing(problem):
+                facts.append(("Log-likelihood", number(best.log_likelihood, 7)))
+            else:
+                facts.append(("Weighted sum of squares", number(best.objective, 7)))
+        goodness = result.goodness
+        if goodness is not None and math.isfinite(goodness.reduced_chi_square):
+            facts.append(("Reduced chi-square", number(goodness.reduced_chi_square, 4)))
+    return [
+        *facts,
+        ("Measured values", str(problem.size)),
+        ("Unknowns", str(len(problem.unknowns))),
+        ("Method", result.method),
+        ("Wall time", duration(result.seconds)),
+    ]
+
+
+def _title(measure: str) -> str:
+    return f"{measure[0].upper()}{measure[1:]}"
+
+
+def _finite(value: float) -> Markup:
+    return number(value, 7) if math.isfinite(value) else NO_NUMBER
+
+
+def report_curves(result: ResultData) -> list[Curve]:
+    """Return the curves of the fit, with linear bands where there are any."""
+    bands, level = None, 0.95
+    if result.solutions and result.uncertainty is not None:
+        level = result.uncertainty.level
+        with suppress(InputError):  # an answer on shooting nodes, say, has none
+            bands = band_source(result, "linear")
+    return list(fit_curves(result, bands=bands, level=level))
+
+
+def _fit_panels(curves: Sequence[Curve]) -> list[tuple[str, list[Drawing]]]:
+    """Return the panels of each experiment."""
+    groups: dict[str, list[Drawing]] = {}
+    for index, curve in enumerate(curves):
+        title = f"{curve.observable} in experiment {curve.experiment}: data and fitted model"
+        drawn = drawing(fit.panel_figure(curve), f"fit{index}", title)
+        groups.setdefault(curve.experiment, []).append(drawn)
+    return list(groups.items())
+
+
+def _residual_groups(result: ResultData) -> list[dict[str, Any]]:
+    """Return a drawing and a row of the table for each observable."""
+    found: list[dict[str, Any]] = []
+    in_sds, unit = sentences.weighted(result.problem), result.problem.time_unit
+    groups = residuals.by_observable(residuals.residuals_of(result))
+    for index, (name, entries) in enumerate(groups.items()):
+        figure = residuals.panel_figure(name, entries, unit, in_sds)
+        drawn = drawing(figure, f"res{index}", f"Residuals of {name} against time")
+        values = np.concatenate([e.values for e in entries])
+        finite = values[np.isfinite(values)]
+        sizes = (math.nan,) * 3
+        if len(finite):
+            sizes = np.sqrt(np.mean(finite**2)), np.max(np.abs(finite)), np.mean(finite)
+        row = (name, len(values), *(number(float(size), 3) for size in sizes))
+        found.append({"drawing": drawn, "row": row})
+    return found
+
+
+def has_correlation(result: ResultData) -> bool:
+    """Return whether two estimates or more have a standard error, so that they correlate."""
+    if result.uncertainty is None:
+        return False
+    return int(np.isfinite(np.diagonal(result.uncertainty.correlation)).sum()) > 1
+
+
+def _ending_rows(endings: Sequence[sentences.Ending]) -> list[tuple[str, int, str]]:
+    rows = [(e.status, e.count, e.message) for e in endings[:MAX_ENDINGS]]
+    rest = sum(e.count for e in endings[MAX_ENDINGS:])
+    return [*rows, ("other", rest, "")] if rest else rows
+
+
+def _route_rows(result: ResultData) -> list[tuple[str, int, int, int, Markup, str, str]]:
+    """Return the table of what each of several methods has tried; empty for one."""
+    return [
+        (
+            route.name,
+            route.starts,
+            route.failed,
+            route.hits,
+            _finite(result.value_of(route)),
+            duration(route.seconds),
+            route.message,
+        )
+        for route in result.routes
+        if len(result.routes) > 1
+    ]
+
+
+def _solutions(result: ResultData, symbols: Symbols) -> Mapping[str, Any]:
+    """Return the table of distinct solutions."""
+    names = [
+        equations.inline(symbols, u.name) if u.kind != "noise" and u.experiment is None else u.key
+        for u in result.problem.unknowns
+    ]
+    count = len(result.solutions)
+    return {
+        "caption": "Distinct solutions, the best first"
+        + (f" ({MAX_SOLUTIONS} of {count})" if count > MAX_SOLUTIONS else ""),
+        "columns": ["No.", _title(result.measure), "Found by", *names],
+        "numeric": (1, *range(3, 3 + len(names))),
+        "rows": [
+            (
+                place,
+                number(result.value_of(solution), 7),
+                f"{solution.hits} start{'s' * (solution.hits != 1)}"
+                if solution.hits
+                else "the equations",
+                *(number(float(v), 4) for v in solution.vector),
+            )
+            for place, solution in enumerate(result.solutions[:MAX_SOLUTIONS], 1)
+        ],
+    }

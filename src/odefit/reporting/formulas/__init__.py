@@ -1,0 +1,1 @@
+"""Equations typeset as text, MathML and LaTeX."""

@@ -1,0 +1,473 @@
+"""The result of a fit, as users meet it: its data with tables, figures, reports and files."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from odefit.assessment.profiles import ProfilesData
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, counted
+from odefit.common.option_checks import check_level
+from odefit.methods.running.control import Progress
+from odefit.result.profiles import Profiles
+from odefit.result.result_figures import ResultFigures
+from odefit.result_data import ResultData, Solution
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+    from odefit.assessment.sampling.bootstrap import Bootstrap, BootstrapKind
+    from odefit.assessment.sampling.posterior import Posterior
+    from odefit.methods.running.control import Progress
+    from odefit.reporting.predictions import BandKind
+
+__all__ = ["Result", "Solution", "load_result"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(ResultData, ResultFigures):
+    """An estimate, with what it is worth.
+
+    ``print(result)`` shows it as text; a notebook shows its tables. Its data are the attributes
+    of :class:`odefit.result_data.ResultData`: ``problem``, ``method``, ``status``, ``message``,
+    ``solutions`` (the best first), ``best``, ``objective``, ``log_likelihood``, ``starts``,
+    ``assessment``, ``uncertainty``, ``warnings``, ``seconds``, ``seed``, ``versions`` and, where
+    the fit has combined several methods, ``routes``: a :class:`odefit.methods.estimate.Route` for
+    each. ``profiles`` are those given to :meth:`with_profiles`.
+    """
+
+    @property
+    def parameters(self) -> pd.DataFrame:
+        """The estimates as a table indexed by key, known values too.
+
+        Its columns are ``kind`` ("parameter", "initial" or "noise"), ``estimate``, ``std_error``,
+        ``rse`` (the relative standard error in per cent),
+        ``ci_low`` and ``ci_high`` (confidence limits, natural units; the level is in
+        ``attrs["level"]``), ``identifiable`` (True, False, or None where that is not decided),
+        ``note`` (why a number is missing or to be taken with care) and ``unit``.
+        """
+        from odefit.reporting.parameters import parameter_table
+
+        return parameter_table(self)
+
+    @property
+    def residuals(self) -> pd.DataFrame:
+        """A row for each measurement, see :func:`odefit.reporting.summary.residual_frame`."""
+        from odefit.reporting.summary import residual_frame
+
+        return residual_frame(self)
+
+    def summary(self) -> pd.Series:
+        """Return a few numbers, see :func:`odefit.reporting.summary.summary_series`."""
+        from odefit.reporting.summary import summary_series
+
+        return summary_series(self)
+
+    def simulate(
+        self, times: npt.ArrayLike | None = None, experiment: str | None = None
+    ) -> pd.DataFrame:
+        """Return the best solution's trajectory as a table.
+
+        Parameters
+        ----------
+        times
+            Increasing times, none before the initial time; None for the data times.
+        experiment
+            The experiment whose conditions hold; None for the first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A table with the columns ``t``, the states (and algebraic variables), the observables.
+
+        Raises
+        ------
+        InputError
+            The experiment is unknown, or the times are unusable.
+        ValueError
+            No solution was found.
+        RuntimeError
+            The simulation fails at these times; the message says when and why.
+        """
+        from odefit.problem.experiment import frame
+        from odefit.simulation import Failure, ForwardMap, simulate
+        from odefit.simulation.other_integrations import other_integrations
+
+        wanted = None if times is None else np.atleast_1d(np.asarray(times, dtype=float))
+        forward = ForwardMap(self.problem, nodes=self.best.nodes)
+        found = simulate(self.problem, self.best.vector, wanted, experiment, forward=forward)
+        if isinstance(found, Failure) and self.best.nodes is None:
+            for other, _ in other_integrations(self.problem, self.best.vector):
+                again = simulate(self.problem, self.best.vector, wanted, experiment, forward=other)
+                if not isinstance(again, Failure):
+                    found = again
+                    break
+        if isinstance(found, Failure):
+            raise RuntimeError(f"the simulation fails: {found}")  # noqa: TRY004 - no wrong type
+        return frame(found.times, {**found.states, **found.observables})
+
+    def predict(
+        self,
+        times: npt.ArrayLike | None = None,
+        level: float = 0.95,
+        experiment: str | None = None,
+        by: BandKind = "linear",
+    ) -> pd.DataFrame:
+        """Return predictions with confidence and prediction bands as a table.
+
+        Parameters
+        ----------
+        times
+            Times, none before the initial time; None for the data times.
+        level
+            The level of the bands, between 0 and 1; each holds for one time, not for all at once.
+        experiment
+            The experiment whose conditions hold; None for the first.
+        by
+            ``"linear"`` takes the covariance of the estimates through the sensitivities;
+            ``"profile"`` profiles each value, which takes longer, and holds where the model is
+            far from linear; the samples that :meth:`bootstrap` or :meth:`sample` returns give
+            percentiles.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each time of each observable and of each other state, with the columns
+            ``name``, ``kind`` ("observable" or "state"), ``t``, ``value``, ``std_error``, the ends
+            ``ci_low`` and ``ci_high`` of the confidence band (where the model's own curve is) and
+            ``pi_low`` and ``pi_high`` of the prediction band (where the next measurement is). What
+            the data do not determine is NaN.
+
+        Raises
+        ------
+        InputError
+            An argument makes no sense, or the answer has no bands of this kind.
+        ValueError
+            No solution was found.
+        RuntimeError
+            The simulation fails at these times; the message says when and why.
+        """
+        from odefit.reporting.predictions import prediction_table
+
+        return prediction_table(self, times, level, experiment, by)
+
+    def bootstrap(
+        self,
+        count: int = 500,
+        kind: BootstrapKind = "parametric",
+        *,
+        seed: int | None = None,
+        time_limit: float | None = None,
+        memory: int | str | None = None,
+        executor: Executor | None = None,
+        jobs: int | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        checkpoint: str | Path | None = None,
+        stop: threading.Event | None = None,
+    ) -> Bootstrap:
+        """Simulate data at the best solution, and fit each of them from there.
+
+        Parameters
+        ----------
+        count
+            The number of simulated data sets.
+        kind
+            ``"parametric"`` draws noise from the noise model, ``"residual"`` from the residuals.
+        seed
+            The seed of the noise; None for that of the fit.
+        time_limit
+            The number of seconds after which the samples fitted so far are returned.
+        memory
+            How much memory it may use with its processes, as a number of bytes or a text such as
+            ``"4GB"``; beyond that, what is there is returned, labelled as such.
+        executor
+            Any :class:`concurrent.futures.Executor`; without one, local processes if they pay.
+        jobs
+            The largest number of local processes; None for one a core.
+        progress
+            A function that is called with a :class:`Progress` after each sample.
+        checkpoint
+            A file in which fitted samples are kept, and found again.
+        stop
+            An event that another thread sets to end early with what is there.
+
+        Raises
+        ------
+        InputError
+            An argument makes no sense, or the answer cannot be simulated.
+        ValueError
+            No solution was found.
+        """
+        from odefit.assessment.sampling.bootstrap import bootstrap
+
+        return bootstrap(
+            self.problem,
+            self._plain_vector("a bootstrap"),
+            count,
+            kind,
+            seed=self.seed if seed is None else seed,
+            time_limit=time_limit,
+            memory=memory,
+            executor=executor,
+            jobs=jobs,
+            progress=progress,
+            checkpoint=checkpoint,
+            stop=stop,
+        )
+
+    def sample(
+        self,
+        draws: int = 1000,
+        chains: int = 4,
+        tune: int = 500,
+        *,
+        seed: int | None = None,
+        time_limit: float | None = None,
+        memory: int | str | None = None,
+        executor: Executor | None = None,
+        jobs: int | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        checkpoint: str | Path | None = None,
+        stop: threading.Event | None = None,
+    ) -> Posterior:
+        """Sample the posterior distribution of the unknowns, from the best solution.
+
+        The prior is what the problem gives, within the bounds; where it gives none, a uniform
+        density there (of the logarithm for unknowns on a log10 scale and standard deviations). It
+        needs the extra ``odefit[posterior]``.
+
+        Parameters
+        ----------
+        draws, chains
+            The number of samples of a chain, and of chains.
+        tune
+            The number of samples before these, by which the sampler adapts.
+        seed
+            The seed; None for that of the fit.
+        time_limit
+            The number of seconds after which the samples made so far are returned.
+        memory
+            How much memory it may use with its processes, as a number of bytes or a text such as
+            ``"4GB"``; beyond that, what is there is returned, labelled as such.
+        executor
+            Any :class:`concurrent.futures.Executor`; without one, local processes if they pay.
+        jobs
+            The largest number of local processes; None for one a core.
+        progress
+            A function that is called with a :class:`Progress` after each chain.
+        checkpoint
+            A file in which finished chains are kept, and found again.
+        stop
+            An event that another thread sets to end early with what is there.
+
+        Raises
+        ------
+        InputError
+            An argument makes no sense, a package is missing, or the answer cannot be simulated.
+        ValueError
+            No solution was found.
+        """
+        from odefit.assessment.sampling.posterior import sample_posterior
+
+        return sample_posterior(
+            self.problem,
+            self._plain_vector("a posterior"),
+            draws,
+            chains,
+            tune,
+            seed=self.seed if seed is None else seed,
+            time_limit=time_limit,
+            memory=memory,
+            executor=executor,
+            jobs=jobs,
+            progress=progress,
+            checkpoint=checkpoint,
+            stop=stop,
+        )
+
+    def _plain_vector(self, what: str) -> Array:
+        """Return the unknowns of the best solution, unless it is on shooting nodes."""
+        if self.best.nodes is not None:
+            raise InputError(
+                f"the answer is on shooting nodes, since no single integration can follow it; "
+                f"there is no {what.split()[-1]} of it"
+            )
+        return self.best.vector
+
+    def profile(
+        self,
+        keys: Sequence[str] | None = None,
+        *,
+        level: float | None = None,
+        expressions: Sequence[str] | str = (),
+        time_limit: float | None = None,
+        memory: int | str | None = None,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        checkpoint: str | Path | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        stop: threading.Event | None = None,
+    ) -> Profiles:
+        """Return profile likelihoods: intervals that hold where the model is far from linear.
+
+        Along the profile of an unknown, all others are fitted again for each of its values. The
+        interval has all values that fit no worse than the limit of the likelihood ratio allows
+        (S. A. Murphy and A. W. van der Vaart, On profile likelihood, 2000; A. Raue et al.,
+        Structural and practical identifiability analysis of partially observed dynamical models
+        by exploiting the profile likelihood, 2009).
+
+        Parameters
+        ----------
+        keys
+            The unknowns; None for all, or for none where there are expressions.
+        level
+            The level of the intervals; None for that of the fit.
+        expressions
+            Other quantities: expressions in the unknowns such as ``"CL = k*V"``, and states or
+            observables at a time such as ``"x1@5"``.
+        time_limit
+            The number of seconds after which what is there is returned, labelled as such.
+        memory
+            How much memory it may use with its processes, as a number of bytes or a text such as
+            ``"4GB"``; beyond that, what is there is returned, labelled as such.
+        jobs, executor
+            Local processes, or any executor, for the sides of the profiles. The answer is the same
+            for any number of them.
+        checkpoint
+            A file in which finished sides are kept, and found again.
+        progress
+            A function that is called with a :class:`odefit.methods.running.control.Progress` now
+            and then.
+        stop
+            An event that another thread sets to end early with what is there.
+
+        Returns
+        -------
+        The profiles. Where a better optimum was found on the way, they are those of it, and
+        ``vector`` has its unknowns.
+
+        Raises
+        ------
+        InputError
+            A key or an expression is unknown, there is no noise by which to judge, or an argument
+            makes no sense.
+        ValueError
+            No solution was found.
+        """
+        from odefit.assessment.profiles.profiling import profile_all
+        from odefit.methods.running.control import control_of, interruptible
+
+        if self.best.nodes is not None:
+            raise InputError(
+                "the trajectories of this answer begin anew at nodes, or obey constraints beside "
+                "the data: only single trajectories have profiles"
+            )
+        if level is None:
+            level = self.uncertainty.level if self.uncertainty is not None else 0.95
+        check_level(level)
+        for name, value in (("time_limit", time_limit), ("jobs", jobs)):
+            if value is not None and not value > 0:
+                raise InputError(f"{name}: expected a positive number, got {value:g}")
+        control = control_of(
+            self.seed, time_limit, executor, jobs, progress, checkpoint, stop, memory
+        )
+        keys = [keys] if isinstance(keys, str) else keys
+        texts = [expressions] if isinstance(expressions, str) else expressions
+        vector = np.asarray(self.best.vector, dtype=float)
+        with interruptible(control):
+            found = profile_all(self.problem, vector, level, control, keys, texts)
+        return Profiles(**vars(found))
+
+    def with_profiles(self, profiles: ProfilesData | None) -> Result:
+        """Return the same result with these profiles in its report and its file."""
+        return replace(self, profiles=profiles)
+
+    def report(self, path: str | Path) -> None:
+        """Write a report: one file that needs nothing else, whose name decides the format.
+
+        ``.html`` is a page with all figures, which a browser also prints to PDF; ``.md`` has its
+        words and tables in Markdown, without figures.
+
+        Raises
+        ------
+        InputError
+            The name has another ending, a package is missing, or the place cannot be written to.
+        """
+        import datetime
+
+        from odefit.reporting.documents.file_kinds import check_report
+        from odefit.result_data.result_file import write_atomically
+
+        suffix, date = check_report(path), datetime.date.today().isoformat()
+        if suffix == ".md":
+            from odefit.reporting.documents.markdown_report import report_markdown
+
+            content = report_markdown(self, date)
+        else:
+            from odefit.reporting.documents.html import report_html
+
+            content = report_html(self, date)
+        write_atomically(path, content)
+
+    def save(self, path: str | Path) -> None:
+        """Write the result, or its table of estimates, to a file whose name decides the format.
+
+        ``.json`` is the whole result, which :func:`odefit.load_result` reads back. ``.csv`` is
+        :attr:`parameters` with all digits; ``.tex`` (for the package booktabs) and ``.md`` are the
+        table as a paper shows it.
+
+        Raises
+        ------
+        InputError
+            The name has another ending, or the place cannot be written to.
+        """
+        from odefit.reporting.documents.estimate_tables import WRITERS
+        from odefit.reporting.documents.file_kinds import check_saved
+        from odefit.result_data.result_file import save_result, write_atomically
+
+        suffix = check_saved(path)
+        if suffix in WRITERS:
+            write_atomically(path, WRITERS[suffix](self))
+        else:
+            save_result(self, path)
+
+    def __repr__(self) -> str:
+        value = self.value_of(self.best) if self.solutions else self.objective
+        return (
+            f"Result({self.problem.name!r}: {self.status.value}, "
+            f"{self.measure} {value:.6g}, {counted(len(self.solutions), 'solution')})"
+        )
+
+    def __str__(self) -> str:
+        from odefit.reporting.terminal import result_text
+
+        return result_text(self)
+
+    def _repr_html_(self) -> str:
+        from odefit.reporting.documents.html import summary_html
+
+        return summary_html(self)
+
+
+def load_result(path: str | Path) -> Result:
+    """Read a result that ``odefit fit --json FILE`` or :meth:`Result.save` wrote.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or holds no result of this format.
+    """
+    from odefit.result_data.result_file import read_result
+
+    data = vars(read_result(path))
+    if data["profiles"] is not None:
+        data = data | {"profiles": Profiles(**vars(data["profiles"]))}
+    return Result(**data)

@@ -1,0 +1,155 @@
+"""The figures that a result offers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from odefit.common.packages import require
+from odefit.result_data import ResultData
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+    from odefit.reporting.figures.canvas import Canvas, Width
+    from odefit.reporting.predictions import BandKind
+
+
+class ResultFigures:
+    """The figures of a result, on a screen or as wide as a column of a journal.
+
+    All take ``width``: "single" or "double" for a column or a page of a journal (89 and 183 mm), a
+    text such as "8.5 cm", or inches. Without, the figure suits a screen. With ``figure``, a
+    matplotlib figure or a part of one, they draw there; those of one panel draw in ``ax``, too.
+    ``savefig("fit.pdf")`` of what they return writes vectors with embedded fonts, ``.svg`` vectors
+    with text as text, ``.png`` pixels, 300 to an inch.
+
+    They raise :class:`odefit.InputError` where a width is none, or where there are several panels
+    for one ``ax``.
+    """
+
+    def plot_fit(
+        self,
+        experiment: str | None = None,
+        observables: Sequence[str] | None = None,
+        *,
+        band: BandKind | None = None,
+        level: float = 0.95,
+        validation: Any = None,
+        width: Width | None = None,
+        figure: Figure | SubFigure | None = None,
+        ax: Axes | None = None,
+    ) -> Figure:
+        """Draw measurements and model, one panel for each observable of each experiment.
+
+        Parameters
+        ----------
+        experiment, observables
+            The only experiment and the only observables to show; None for all.
+        band
+            Where the confidence band (dark) and the prediction band (light) come from, as in
+            :meth:`predict`; None for no bands.
+        level
+            Their level, between 0 and 1.
+        validation
+            Measurements that were not fitted, drawn as open squares: a table with the column
+            ``t`` and columns of observables, or a mapping of such tables by experiment.
+        width, figure, ax
+            See :class:`odefit.result.result_figures.ResultFigures`; ``ax`` where there is one
+            panel.
+
+        Raises
+        ------
+        InputError
+            An argument makes no sense.
+        """
+        canvas = canvas_of(width, figure, ax)
+        from odefit.reporting.figures.fit import plot_fit
+
+        return plot_fit(
+            _data(self),
+            experiment,
+            observables,
+            band=band,
+            level=level,
+            validation=validation,
+            canvas=canvas,
+        )
+
+    def plot_residuals(
+        self,
+        *,
+        width: Width | None = None,
+        figure: Figure | SubFigure | None = None,
+        ax: Axes | None = None,
+    ) -> Figure:
+        """Draw residuals (measured minus modelled) against time, one panel for each observable."""
+        canvas = canvas_of(width, figure, ax)
+        from odefit.reporting.figures.residuals import plot_residuals
+
+        return plot_residuals(_data(self), canvas)
+
+    def plot_starts(
+        self,
+        *,
+        width: Width | None = None,
+        figure: Figure | SubFigure | None = None,
+        ax: Axes | None = None,
+    ) -> Figure:
+        """Draw the waterfall: the objectives at which the starts ended, sorted."""
+        canvas = canvas_of(width, figure, ax)
+        from odefit.reporting.figures.starts import plot_starts
+
+        return plot_starts(_data(self), canvas)
+
+    def plot_parameters(
+        self,
+        *,
+        width: Width | None = None,
+        figure: Figure | SubFigure | None = None,
+        ax: Axes | None = None,
+    ) -> Figure:
+        """Draw the confidence intervals, in per cent of the estimates."""
+        canvas = canvas_of(width, figure, ax)
+        from odefit.reporting.figures.parameters import plot_parameters
+
+        return plot_parameters(_data(self), canvas)
+
+    def plot_correlation(
+        self,
+        *,
+        width: Width | None = None,
+        figure: Figure | SubFigure | None = None,
+        ax: Axes | None = None,
+    ) -> Figure:
+        """Draw the correlation matrix of the estimates."""
+        canvas = canvas_of(width, figure, ax)
+        from odefit.reporting.figures.correlation import plot_correlation
+
+        return plot_correlation(_data(self), canvas)
+
+    def plot_bounds(
+        self, *, width: Width | None = None, figure: Figure | SubFigure | None = None
+    ) -> Figure:
+        """Draw the bounds of the objective against time, where a method proves them."""
+        canvas = canvas_of(width, figure)
+        from odefit.reporting.figures.bounds import plot_bounds
+
+        return plot_bounds(_data(self), canvas)
+
+
+def canvas_of(
+    width: Width | None, figure: Figure | SubFigure | None, ax: Axes | None = None
+) -> Canvas:
+    """Return where a figure is drawn, if matplotlib is installed."""
+    require("matplotlib")
+    from odefit.reporting.figures.canvas import Canvas
+
+    return Canvas(width, figure, ax)
+
+
+def _data(result: object) -> ResultData:
+    """Return the result whose figures these are."""
+    assert isinstance(result, ResultData)
+    return result

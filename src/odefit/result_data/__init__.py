@@ -1,0 +1,296 @@
+"""What a fit found: the data of a result, without its tables, figures and files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from odefit.assessment.criteria import Criteria
+from odefit.assessment.parts import Assessment, Goodness, Uncertainty
+from odefit.assessment.profiles import ProfilesData
+from odefit.common.arrays import Array
+from odefit.methods.estimate import Route, Start, Status
+from odefit.methods.fit_measure import OBJECTIVE, FitMeasure, likelihood_name, prior_squares
+from odefit.methods.outliers import Outlier
+from odefit.problem.binding import Binding
+from odefit.problem.parameters import Parameter
+from odefit.problem.problem import Problem
+from odefit.simulation.nodes import Nodes
+
+EQUALLY_WELL = "different solutions fit equally well"
+"""What a warning says of several solutions that are as good as the best."""
+
+MAX_VALUES = 12
+"""Number of values of a solution that its line shows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """One distinct solution.
+
+    Attributes
+    ----------
+    vector
+        The unknowns in the order of ``problem.unknowns``, shape (n,).
+    parameters, initial
+        The values of all parameters and initial values by key, the fixed and known ones too.
+    objective
+        The weighted sum of squared residuals.
+    log_likelihood
+        The logarithm of the likelihood, where the noise is given or estimated.
+    hits
+        The number of starts that ended here; 0 if the equations have told of it.
+    nodes
+        The points at which its trajectories begin anew, if no single integration can follow
+        them, or if it satisfies conditions beside the data.
+    """
+
+    vector: Array
+    parameters: Mapping[str, float]
+    initial: Mapping[str, float]
+    objective: float
+    log_likelihood: float | None = None
+    hits: int = 1
+    nodes: Nodes | None = None
+
+    def __repr__(self) -> str:
+        return f"Solution({self.line})"
+
+    @property
+    def line(self) -> str:
+        """The solution on one line: how well it fits, how often it was found, and its values."""
+        if self.log_likelihood is None:
+            fits = f"objective {self.objective:.6g}"
+        else:
+            fits = f"log-likelihood {self.log_likelihood:.6g}"
+        found = "from the equations"
+        if self.hits:
+            found = f"{self.hits} start{'s' * (self.hits != 1)}"
+        values = [f"{key} = {value:.5g}" for key, value in self.parameters.items()]
+        values += [f"{key} = {value:.5g} initially" for key, value in self.initial.items()]
+        more = len(values) - MAX_VALUES
+        shown = ", ".join(values[:MAX_VALUES]) + (f" and {more} more" if more > 0 else "")
+        return f"{fits}, {found}: {shown or 'nothing to estimate'}"
+
+
+class Solutions(tuple[Solution, ...]):
+    """The distinct solutions of a fit, the best first: a tuple that is shown as one line each."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        if not self:
+            return "no solutions"
+        width = len(str(len(self) - 1))
+        return "\n".join(f"[{i:>{width}}] {solution.line}" for i, solution in enumerate(self))
+
+
+@dataclass(frozen=True)
+class StageFailure:
+    """A stage of a fit that failed because of a mistake in the program, after the search.
+
+    Attributes
+    ----------
+    stage
+        The stage, such as ``"uncertainty"`` or ``"count of solutions"``: what it would have told
+        is missing from the result. The estimates do not depend on it.
+    error
+        The kind of the exception, such as ``"ZeroDivisionError"``.
+    reason
+        What the exception says.
+    """
+
+    stage: str
+    error: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class ResultData:
+    """The data of a :class:`odefit.Result`.
+
+    Attributes
+    ----------
+    problem
+        The problem that was fitted.
+    method
+        The name of the method.
+    status, message
+        How the fit ended, as an enumeration and in words.
+    solutions
+        Every distinct solution found, the best first; any sequence of solutions may be given.
+    starts
+        What became of each start.
+    assessment
+        What is proved of the answer.
+    uncertainty
+        How far the data determine the unknowns; None if nothing was found.
+    warnings
+        What the user should know.
+    seconds
+        The wall time.
+    seed
+        The seed with which the fit can be repeated.
+    versions
+        The versions of odefit and of the packages on which the numbers depend.
+    routes
+        What each method has tried, where the fit combines several.
+    outliers
+        Values that a fit with a loss has given little weight, or that keep noise from explaining
+        the residuals of a fit without one.
+    profiles
+        Profile likelihoods, where they were made and kept with the result.
+    goodness
+        Whether the residuals look like noise; None where there is nothing to say.
+    failed_stages
+        The stages after the search that failed, so that what they would have told is missing.
+    """
+
+    problem: Problem
+    method: str
+    status: Status
+    message: str
+    solutions: Sequence[Solution]
+    starts: Sequence[Start]
+    assessment: Assessment
+    uncertainty: Uncertainty | None
+    warnings: Sequence[str]
+    seconds: float
+    seed: int
+    versions: Mapping[str, str]
+    routes: Sequence[Route] = ()
+    outliers: Sequence[Outlier] = ()
+    profiles: ProfilesData | None = None
+    goodness: Goodness | None = None
+    failed_stages: Sequence[StageFailure] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "solutions", Solutions(self.solutions))
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether other solutions fit as well as the best."""
+        return any(EQUALLY_WELL in warning for warning in self.warnings)
+
+    @property
+    def best(self) -> Solution:
+        """The best solution.
+
+        Raises
+        ------
+        ValueError
+            No solution was found.
+        """
+        if not self.solutions:
+            raise ValueError(f"no solution was found: {self.message}")
+        return self.solutions[0]
+
+    @property
+    def objective(self) -> float:
+        """The weighted sum of squared residuals of the best solution; NaN if none was found."""
+        return self.solutions[0].objective if self.solutions else math.nan
+
+    @property
+    def log_likelihood(self) -> float | None:
+        """The log-likelihood of the best solution, where the noise is given or estimated."""
+        return self.solutions[0].log_likelihood if self.solutions else None
+
+    @property
+    def criteria(self) -> Criteria:
+        """Information criteria of the best solution; unknowns at bounds do not count.
+
+        Raises
+        ------
+        ValueError
+            No solution was found.
+        """
+        best, uncertainty = self.best, self.uncertainty
+        count = len(self.problem.unknowns) if uncertainty is None else uncertainty.rank
+        if best.log_likelihood is None:
+            return Criteria.of_squares(best.objective, count, self.problem.size)
+        return Criteria(-2.0 * best.log_likelihood, count, self.problem.size)
+
+    @property
+    def aic(self) -> float:
+        """Akaike's information criterion."""
+        return self.criteria.aic
+
+    @property
+    def aicc(self) -> float:
+        """Akaike's information criterion for small samples."""
+        return self.criteria.aicc
+
+    @property
+    def bic(self) -> float:
+        """Schwarz's (Bayesian) information criterion."""
+        return self.criteria.bic
+
+    @property
+    def measure(self) -> str:
+        """What :meth:`value_of` returns: "-2 log L" or "objective"."""
+        if self.log_likelihood is None:
+            return OBJECTIVE
+        return likelihood_name(self.problem)
+
+    def value_of(self, end: Solution | Start | Route) -> float:
+        """Return how well an end fits: -2 log L where the noise is given or estimated.
+
+        With priors, twice the logarithms of how much their densities are below the largest are
+        added to it (squares, for normal priors). Elsewhere it is the objective,
+        a sum of squares. It is infinite for a start that failed.
+
+        Parameters
+        ----------
+        end
+            A solution, a start or a route of this result.
+        """
+        if isinstance(end, Solution):
+            if end.log_likelihood is None:
+                return end.objective
+            return prior_squares(self.problem, end.vector) - 2.0 * end.log_likelihood
+        offset = self._offset
+        if offset is None:
+            return end.objective
+        cost = math.nan if end.cost is None else end.cost
+        if math.isnan(cost) and not math.isfinite(end.objective):
+            return math.inf
+        return 2.0 * cost + offset
+
+    @cached_property
+    def _offset(self) -> float | None:
+        """What is added to twice the cost to give -2 log L."""
+        if self.log_likelihood is None:
+            return None
+        offset = FitMeasure.of(self.problem).offset
+        if offset is None:
+            # Not of the data alone: the best solution is the end of the lowest start.
+            lowest = min((s.cost for s in self.starts if math.isfinite(s.cost)), default=math.nan)
+            offset = self.value_of(self.solutions[0]) - 2.0 * lowest
+        return offset
+
+
+def values_at(problem: Problem, vector: Array) -> tuple[dict[str, float], dict[str, float]]:
+    """Return all parameters and all initial values by key, estimated or not."""
+    unknowns = dict(zip(problem.keys, map(float, vector), strict=True))
+    conditions = problem.conditions
+    parameters: dict[str, float] = {}
+    for name, parameter in problem.parameters.items():
+        own = parameter.per_experiment and len(conditions) > 1
+        for key in [f"{name}[{c.name}]" for c in conditions] if own else [name]:
+            value = unknowns.get(key, parameter.fixed)
+            if value is not None:
+                parameters[key] = value
+    parameters |= {u.key: unknowns[u.key] for u in problem.unknowns if u.kind == "noise"}
+    initial: dict[str, float] = {}
+    for state in problem.model.states:
+        values = [float(Binding([c.initial[state]], c.scalars)(vector)[0]) for c in conditions]
+        given = problem.initial.get(state)
+        own = isinstance(given, Parameter) and given.per_experiment and len(conditions) > 1
+        if len(set(values)) == 1 and not own:
+            initial[state] = values[0]
+        else:
+            names = [f"{state}[{c.name}]" for c in conditions]
+            initial |= dict(zip(names, values, strict=True))
+    return parameters, initial

@@ -1,0 +1,102 @@
+"""Whether the numbers of a result agree with each other: its file may come from a stranger."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.result_data import ResultData, Solution, values_at
+
+CLOSENESS = 1e-9
+"""Relative difference up to which a value is that which the unknowns give: other versions of NumPy
+may differ in the last digit."""
+
+REPEATED = ("objective", "log_likelihood", "parameters", "initial", "noise", "problem")
+"""Keys of a file that repeat what other parts of it say."""
+
+
+def check_shapes(result: ResultData) -> None:
+    """Check that arrays are as long as there are unknowns.
+
+    Raises
+    ------
+    ValueError
+        One is not; the message has its place.
+    """
+    n, u = len(result.problem.keys), result.uncertainty
+    shapes: list[tuple[str, Array, tuple[int, ...]]]
+    shapes = [(f"solutions[{i}].vector", s.vector, (n,)) for i, s in enumerate(result.solutions)]
+    for i, s in enumerate(result.starts):
+        shapes += [(f"starts[{i}].start", s.start, (n,)), (f"starts[{i}].vector", s.vector, (n,))]
+    if u is not None:
+        m = len(u.keys)
+        expected = {"standard_errors": (m,), "intervals": (m, 2), "covariance": (m, m)}
+        expected["correlation"] = (m, m)
+        shapes += [(f"uncertainty.{name}", getattr(u, name), s) for name, s in expected.items()]
+        if not {*u.keys} <= {*result.problem.keys}:
+            raise ValueError("uncertainty.keys: not all are unknowns")
+    for place, array, shape in shapes:
+        if array.shape != shape:
+            raise ValueError(f"{place}: expected the shape {shape}, got {array.shape}")
+
+
+def check_values(result: ResultData) -> None:
+    """Check that each solution has the values that its unknowns give.
+
+    Raises
+    ------
+    ValueError
+        One has not; the message has its place.
+    """
+    for i, solution in enumerate(result.solutions):
+        place = f"solutions[{i}]"
+        if not np.isfinite(solution.vector).all():
+            raise ValueError(f"{place}.vector: expected finite numbers")
+        parameters, initial = values_at(result.problem, solution.vector)
+        _check_table(f"{place}.parameters", solution.parameters, parameters)
+        _check_table(f"{place}.initial", solution.initial, initial)
+        _check_nodes(place, solution)
+
+
+def check_repeated(given: Mapping[str, Any], again: Mapping[str, Any]) -> None:
+    """Check that what a file repeats is what it says elsewhere.
+
+    Parameters
+    ----------
+    given
+        The file, as plain values.
+    again
+        The same, made of the result that it holds.
+
+    Raises
+    ------
+    ValueError
+        It is not; the message has the key.
+    """
+    for key in REPEATED:
+        if key in given and given[key] != again.get(key):
+            raise ValueError(f"{key}: is not what the other parts of the file say")
+
+
+def _check_table(place: str, given: Mapping[str, float], expected: Mapping[str, float]) -> None:
+    if {*given} != {*expected}:
+        raise ValueError(f"{place}: expected values of {', '.join(expected) or 'nothing'}")
+    for key, value in expected.items():
+        both = math.isnan(value) and math.isnan(given[key])
+        if not (both or math.isclose(given[key], value, rel_tol=CLOSENESS)):
+            raise ValueError(f"{place}.{key}: {given[key]:g} is not the {value:g} of the unknowns")
+
+
+def _check_nodes(place: str, solution: Solution) -> None:
+    nodes = solution.nodes
+    if nodes is None:
+        return
+    if len(nodes.times) != len(nodes.values):
+        raise ValueError(f"{place}.nodes: expected times and values of each experiment")
+    for times, values in zip(nodes.times, nodes.values, strict=True):
+        if values.ndim != 2 or times.shape != values.shape[:1]:
+            raise ValueError(f"{place}.nodes: expected a row of values for each time")

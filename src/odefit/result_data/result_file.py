@@ -1,0 +1,379 @@
+"""Result files: JSON that any program can read, and that gives the same result back.
+
+Numbers that JSON cannot write are written as follows: not-a-number as ``null``, infinities as
+``"inf"`` and ``"-inf"``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+import numpy as np
+
+from odefit.assessment.parts import Assessment, Trouble
+from odefit.assessment.profiles.parts import Verdict
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
+from odefit.methods.estimate import Certificate, Status
+from odefit.problem.inputs.control_characters import refuse_controls
+from odefit.problem.inputs.file_access import read_content
+from odefit.problem.inputs.issues import Issues
+from odefit.problem.problem import Problem
+from odefit.result_data import ResultData
+from odefit.result_data.result_checks import check_repeated, check_shapes, check_values
+
+if TYPE_CHECKING:
+    from cattrs import Converter
+
+FORMAT = 1
+"""Version of the file format."""
+
+KEYS = (
+    "format", "problem", "method", "status", "message", "objective", "log_likelihood",
+    "parameters", "initial", "noise", "solutions", "assessment", "uncertainty", "goodness",
+    "warnings", "failed_stages", "seconds", "seed", "versions", "unknowns", "outliers",
+    "profiles", "routes", "starts",
+    "problem_definition",
+)  # fmt: skip
+"""The keys of a file, in their order. Those that are no attributes of :class:`ResultData` repeat
+what others say, for whoever reads the file without odefit. ``routes`` is there where the
+fit combined several methods, ``outliers`` where there are any, ``profiles`` where profile
+likelihoods were kept with the result, ``goodness`` where something could be said of the
+residuals, ``failed_stages`` where a stage after the search has failed."""
+
+BY_KEY = ("standard_errors", "intervals")
+"""Parts of the uncertainty that are written by the key of the unknown, to be looked up there."""
+
+ENUMERATIONS: tuple[type[Enum], ...] = (Status, Trouble, Verdict)
+"""What is written as the value of a member, and nothing else is read."""
+
+MAX_SIZE = 200_000_000
+"""Bytes of a file: ten thousand starts of a hundred unknowns have a fifth."""
+
+REMEDY = "the file is damaged or no result of odefit; write it again with --json or result.save()"
+
+
+def save_result(result: ResultData, path: str | Path) -> None:
+    """Write `result` to `path`; an existing file is replaced only once the new one is complete.
+
+    Raises
+    ------
+    InputError
+        The place cannot be written to.
+    """
+    write_atomically(path, f"{_text(to_mapping(result))}\n")
+
+
+def read_result(path: str | Path) -> ResultData:
+    """Read what :func:`save_result` wrote.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or holds no result of this format.
+    """
+    issues = Issues()
+    content = read_content(Path(path), str(path), issues, MAX_SIZE)
+    issues.raise_errors()
+    try:
+        text = (content or b"").decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 text; {REMEDY}") from error
+    try:
+        data = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is not valid JSON: {error}; {REMEDY}") from error
+    return from_mapping(data, str(path))
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _text(value: Any, indent: str = "") -> str:
+    """Return JSON with objects spread over lines, and lists of numbers on one."""
+    if isinstance(value, dict) and value:
+        items = [f"{json.dumps(k)}: {_text(v, indent + '  ')}" for k, v in value.items()]
+    elif isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+        items = [_text(item, f"{indent}  ") for item in value]
+    else:
+        return json.dumps(value, allow_nan=False)
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    inside = f",\n{indent}  ".join(items)
+    return f"{opening}\n{indent}  {inside}\n{indent}{closing}"
+
+
+def to_mapping(result: ResultData) -> dict[str, Any]:
+    """Return `result` as plain values: dicts, lists, strings, finite numbers, None."""
+    from odefit.problem.toml.files import problem_to_mapping
+
+    problem, plain = result.problem, _converter().unstructure(result)
+    best = plain["solutions"][0] if result.solutions else {"parameters": {}, "initial": {}}
+    vector = best.get("vector", [None] * len(problem.keys))
+    plain |= {key: best.get(key) for key in ("objective", "log_likelihood")}
+    plain |= {key: best[key] for key in ("parameters", "initial")}
+    plain["noise"] = {
+        u.key: v for u, v in zip(problem.unknowns, vector, strict=True) if u.kind == "noise"
+    }
+    uncertainty = plain["uncertainty"]
+    for name in BY_KEY if uncertainty else ():
+        uncertainty[name] = dict(zip(uncertainty["keys"], uncertainty[name], strict=True))
+    plain |= {"format": FORMAT, "problem": problem.name, "unknowns": list(problem.keys)}
+    plain["problem_definition"] = _converter().unstructure(problem_to_mapping(problem))
+    optional = ("routes", "outliers", "profiles", "goodness", "failed_stages")
+    empty = {key for key in optional if not getattr(result, key)}
+    return {key: plain[key] for key in KEYS if key not in empty}
+
+
+def from_mapping(data: Any, source: str = "result") -> ResultData:
+    """Return the result whose plain values, those of :func:`to_mapping`, are given.
+
+    Parameters
+    ----------
+    data
+        The values.
+    source
+        Their origin, for messages.
+
+    Raises
+    ------
+    InputError
+        The values are no result of this format; the message says which, and what was expected.
+    """
+    from cattrs import BaseValidationError
+
+    if not isinstance(data, Mapping):
+        raise InputError(f"{source}: expected an object; {REMEDY}")
+    # True equals 1 in Python, and is no format.
+    if isinstance(data.get("format"), bool) or data.get("format") != FORMAT:
+        raise InputError(
+            f"{source}, format: expected {FORMAT}, got {data.get('format')!r}; "
+            "it was written by another version of odefit, or is no result"
+        )
+    issues = Issues(source)
+    refuse_controls(data, issues)
+    issues.raise_errors()
+    problem = _problem(data.get("problem_definition"), source)
+    if data.get("unknowns") != list(problem.keys):
+        raise InputError(
+            f"{source}, unknowns: are not those of problem_definition "
+            f"({', '.join(problem.keys)}); {REMEDY}"
+        )
+    repeated = {*KEYS} - {f.name for f in fields(ResultData)}
+    given = {key: value for key, value in data.items() if key not in repeated}
+    try:
+        if "uncertainty" in given:
+            given["uncertainty"] = _in_order(given["uncertainty"])
+        result: ResultData = _converter().structure(given | {"problem": problem}, ResultData)
+        check_shapes(result)
+        check_values(result)
+        check_repeated(data, to_mapping(result))
+    except (BaseValidationError, ValueError) as error:
+        reason = _first(error)
+        between = "," if ": " in reason else ":"
+        raise InputError(f"{source}{between} {reason}; {REMEDY}") from error
+    return result
+
+
+def _problem(definition: Any, source: str) -> Problem:
+    from odefit.problem.toml.files import problem_from_mapping
+
+    if not isinstance(definition, Mapping):
+        raise InputError(f"{source}, problem_definition: expected an object; {REMEDY}")
+    experiments = definition.get("experiment")
+    for table in experiments if isinstance(experiments, list) else []:
+        if isinstance(table, Mapping) and isinstance(table.get("data"), str):
+            raise InputError(
+                f"{source}, problem_definition: names the file {_shown(table['data'])}, where a "
+                f"result holds its data; {REMEDY}"
+            )
+    try:
+        return problem_from_mapping(definition)
+    except InputError as error:
+        messages = [f"{source}, problem_definition: {m}" for m in error.messages]
+        raise InputError(messages) from error
+
+
+def _in_order(uncertainty: Any) -> Any:
+    """Return the uncertainty with lists, in the order of its keys, in place of tables by key."""
+    if not isinstance(uncertainty, Mapping):
+        return uncertainty
+    keys, found = uncertainty.get("keys"), dict(uncertainty)
+    for name in BY_KEY:
+        table = found.get(name)
+        if not (isinstance(table, Mapping) and isinstance(keys, list) and [*table] == keys):
+            raise ValueError(f"uncertainty.{name}: expected a value for each unknown")
+        found[name] = [*table.values()]
+    return found
+
+
+# Values and plain values -----------------------------------------------------------------------
+
+
+@cache
+def _converter() -> Converter:
+    """Return the rules by which values become plain, and come back.
+
+    cattrs goes through the dataclasses and keeps the place of what is wrong; the rules say how
+    numbers and arrays are written, and that nothing is taken for what it is not.
+    """
+    from cattrs import Converter, cols, gen
+
+    converter = Converter(unstruct_collection_overrides={Sequence: list})
+
+    def rules(kind: Any) -> dict[str, Any]:
+        hidden = [f.name for f in fields(kind) if not f.metadata.get("saved", True)]
+        renamed = {"bounds": gen.override(rename="global")} if kind is Assessment else {}
+        optional = [f.name for f in fields(kind) if f.metadata.get("optional", False)]
+        left_out = {name: gen.override(omit_if_default=True) for name in optional}
+        return renamed | left_out | {name: gen.override(omit=True) for name in hidden}
+
+    def read(kind: Any) -> Any:
+        strict = kind is not Certificate  # which has a gap, too
+        fields = gen.make_dict_structure_fn(
+            kind, converter, _cattrs_forbid_extra_keys=strict, **rules(kind)
+        )
+        return _only(Mapping, "an object", fields)
+
+    def write(kind: Any) -> Any:
+        plain = gen.make_dict_unstructure_fn(kind, converter, **rules(kind))
+        if kind is not Certificate:
+            return plain
+        return lambda bounds: plain(bounds) | {"gap": _plain_number(bounds.gap)}
+
+    def is_literal(kind: Any) -> bool:
+        return get_origin(kind) is Literal
+
+    def is_array(kind: Any) -> bool:
+        return np.ndarray in (kind, get_origin(kind))
+
+    tuples, objects = cols.homogenous_tuple_structure_factory, cols.mapping_structure_factory
+    converter.register_structure_hook_factory(is_dataclass, read)
+    converter.register_structure_hook_factory(
+        cols.is_sequence, lambda t: _only(list, "a list", tuples(t, converter))
+    )
+    converter.register_structure_hook_factory(
+        cols.is_mapping, lambda t: _only(Mapping, "an object", objects(t, converter))
+    )
+    for kind, words in ((str, "a text"), (int, "a whole number"), (bool, "true or false")):
+        converter.register_structure_hook(kind, _only(kind, words, lambda value, _: value))
+    converter.register_structure_hook_func(is_literal, _one_of)
+    for enumeration in ENUMERATIONS:
+        # Each by itself: those whose members are texts would be read as any text.
+        converter.register_structure_hook(enumeration, _one_of)
+    converter.register_structure_hook(float, _number)
+    converter.register_structure_hook(Problem, lambda problem, _: problem)
+    converter.register_structure_hook_func(is_array, _only(list, "a list of numbers", _array))
+    converter.register_unstructure_hook_factory(is_dataclass, write)
+    converter.register_unstructure_hook(float, _plain_number)
+    converter.register_unstructure_hook(Problem, lambda problem: problem)
+    converter.register_unstructure_hook_func(is_array, lambda a: converter.unstructure(a.tolist()))
+    return converter
+
+
+def _only(kind: type, words: str, read: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return `read` for values of one kind alone; true and false are no whole numbers."""
+
+    def guarded(value: Any, target: Any) -> Any:
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise ValueError(f"expected {words}, got {_shown(value)}")
+        return read(value, target)
+
+    return guarded
+
+
+def _plain_number(value: float) -> float | str | None:
+    if math.isfinite(value):
+        return float(value)
+    return None if math.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+def _number(value: Any, _: Any) -> float:
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not (isinstance(value, int | float) or value in ("inf", "-inf")):
+        raise ValueError(f"expected a number, got {_shown(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("expected a number, got a very large integer") from None
+
+
+def _one_of(value: Any, kind: Any) -> Any:
+    known = {getattr(choice, "value", choice): choice for choice in get_args(kind) or kind}
+    if value not in [*known]:
+        raise ValueError(f"expected one of {', '.join(map(repr, known))}, got {_shown(value)}")
+    return known[value]
+
+
+def _array(value: list[Any], _: Any) -> Array:
+    if any(isinstance(item, list) for item in value):
+        if len({len(item) if isinstance(item, list) else -1 for item in value}) > 1:
+            raise ValueError("expected rows of equal length")
+        return np.array([_array(item, _) for item in value])
+    return np.array([_number(item, _) for item in value], dtype=float)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _first(error: Exception) -> str:
+    """Return the place and the reason of the first mistake."""
+    from cattrs import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
+
+    place = ""
+    while isinstance(error, ClassValidationError | IterableValidationError):
+        noted, others = error.group_exceptions()
+        note: object = noted[0][1] if noted else None
+        error = noted[0][0] if noted else others[0]
+        key = getattr(note, "name", getattr(note, "index", ""))
+        place += f"[{key}]" if isinstance(key, int) else f".{key}" if key else ""
+    if isinstance(error, ForbiddenExtraKeysError):
+        reason = f"unknown key {', '.join(sorted(error.extra_fields))}"
+    else:
+        reason = "is missing" if isinstance(error, KeyError) else str(error)
+    return f"{place.removeprefix('.')}: {reason}" if place else reason
+
+
+# Files -----------------------------------------------------------------------------------------
+
+
+def write_atomically(path: str | Path, content: str | bytes) -> None:
+    """Write a file so that nobody ever sees half of it.
+
+    Raises
+    ------
+    InputError
+        The place cannot be written to.
+    """
+    target = Path(path)
+    raw = content.encode() if isinstance(content, str) else content
+    try:
+        if target.exists() and not target.is_file():  # a pipe or a device can't be replaced
+            target.write_bytes(raw)
+            return
+        target = target.resolve()  # a link stays a link
+        beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+        try:
+            with beside.open("xb") as file:
+                file.write(raw)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be written: {error.strerror or error}; choose another place"
+        ) from error

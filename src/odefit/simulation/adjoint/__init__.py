@@ -1,0 +1,1 @@
+"""Gradients by the adjoint equations."""

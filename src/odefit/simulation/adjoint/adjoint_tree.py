@@ -1,0 +1,270 @@
+"""Conditions that begin with the same values, integrated forwards, and gone through backwards.
+
+Forwards, states are integrated without sensitivities, and what is needed for the way back is kept.
+Backwards, the derivatives of a scalar by the states that were observed become those by the
+unknowns: each operation is the transposed one of
+:class:`odefit.simulation.trajectories.shared_map.SharedMap`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.common.arrays import Array, IntArray
+from odefit.problem.binding import Binding
+from odefit.problem.condition import Condition
+from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.simulation.engines.engine import Adjoint, EngineFailure, InitialState
+from odefit.simulation.engines.engines import Engines
+from odefit.simulation.events.event_assignments import EventAssignments, Values
+from odefit.simulation.propagation.propagation import Propagation
+from odefit.simulation.trajectories.shared_segments import SharedRows, shared_segments
+from odefit.simulation.trajectories.trajectory import Trajectory, switched_scalars
+
+_NOTHING = np.zeros(0)
+_NO_UNKNOWNS = np.zeros(0, dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """What measurements depend on of trajectories: each is a direction of its own.
+
+    Attributes
+    ----------
+    states
+        Numbers of the states, shape (s,).
+    scalars
+        The scalars that events assign, by name.
+    unknowns
+        Number of unknowns of the problem; the directions count from there.
+    """
+
+    states: IntArray
+    scalars: tuple[str, ...]
+    unknowns: int
+
+    @property
+    def count(self) -> int:
+        """Number of directions."""
+        return len(self.states) + len(self.scalars)
+
+
+@dataclass(frozen=True, eq=False)
+class Passage:
+    """An integration on which the way back begins.
+
+    Attributes
+    ----------
+    vector
+        The unknowns, shape (n,).
+    trajectories
+        Trajectories by condition. They have sensitivities by what is watched, at each time by its
+        own value then.
+    before
+        For each segment the values before each of the events at its start.
+    adjoints
+        The adjoint of each segment; None where nothing was integrated.
+    """
+
+    vector: Array
+    trajectories: Mapping[int, Trajectory]
+    before: Sequence[Sequence[Values]]
+    adjoints: Sequence[Adjoint | None]
+
+
+class AdjointTree:
+    """The forward map of conditions that begin with the same values, and its adjoint.
+
+    Parameters
+    ----------
+    field, conditions, engines
+        The arguments are those of :class:`odefit.simulation.trajectories.conditions.ConditionsMap`.
+    members
+        Numbers of the conditions.
+    watched
+        What measurements depend on.
+    """
+
+    def __init__(
+        self,
+        field: VectorField,
+        conditions: Sequence[Condition],
+        engines: Engines,
+        members: Sequence[int],
+        watched: Watched,
+    ) -> None:
+        self._field = field
+        self._engines = engines
+        self._conditions = {c: conditions[c] for c in members}
+        self._watched = watched
+        self._pattern = SensitivityPattern(0, frozenset())
+        self._segments = shared_segments(field, conditions, members)
+        self._children: list[list[int]] = [[] for _ in self._segments]
+        for number, shared in enumerate(self._segments):
+            if shared.parent >= 0:
+                self._children[shared.parent].append(number)
+        first = conditions[members[0]]
+        self._root = Propagation(field, first, engines, ())
+        self._initial = Binding([first.initial[s] for s in field.states], first.scalars)
+        self._scalars = Binding([first.scalars[s] for s in field.scalars], first.scalars)
+        self._every = np.arange(watched.unknowns)
+        self._forwards, self._backwards = (
+            [
+                [EventAssignments(field, conditions[s.conditions[0]], a, u) for a in s.events]
+                for s in self._segments
+            ]
+            for u in (_NO_UNKNOWNS, self._every)
+        )
+        self._switched = {c: switched_scalars(field, conditions[c]) for c in members}
+        self._directions = tuple(range(watched.unknowns, watched.unknowns + watched.count))
+        self._by_states = np.zeros((len(field.states), watched.count))
+        self._by_states[watched.states, np.arange(len(watched.states))] = 1.0
+
+    def integrate(self, vector: Array) -> Passage | EngineFailure:
+        """Integrate all conditions at their data times, or return why one has no trajectory.
+
+        Parameters
+        ----------
+        vector
+            Unknowns of the problem, shape (n,).
+        """
+        begun = self._root.begin(vector, _NOTHING, _NOTHING)
+        if isinstance(begun, EngineFailure):
+            return begun
+        found = {c: self._empty(c) for c in self._conditions}
+        for c, row in self._rows_at_start():
+            self._store(found[c], row, begun.values.states[None], begun.values)
+        begins = {0: begun.values}
+        before: list[list[Values]] = []
+        adjoints: list[Adjoint | None] = []
+        for number, shared in enumerate(self._segments):
+            now = begins[number]
+            before.append([])
+            adjoints.append(None)
+            for event in self._forwards[number]:
+                before[-1].append(now)
+                now = event(shared.start, vector, _NOTHING, now, None)
+            for rows in shared.rows_after:
+                self._store(found[rows.condition], rows, now.states[None], now)
+            states = now.states[None]
+            if shared.segment is not None:
+                initial = InitialState(*now, _NOTHING)
+                solved = self._engines.recorded(self._field, self._pattern, shared.segment, initial)
+                if isinstance(solved, EngineFailure):
+                    return solved
+                states, adjoints[-1] = solved[0].states, solved[1]
+                for rows in shared.rows:
+                    self._store(found[rows.condition], rows, states, now)
+            for child in self._children[number]:
+                position = self._segments[child].position
+                begins[child] = now if position < 0 else now._replace(states=states[position])
+        return Passage(vector, found, before, adjoints)
+
+    def pull_back(self, passage: Passage, weights: Mapping[int, Array]) -> Array | None:
+        """Return the derivatives of a scalar by the unknowns, shape (n,).
+
+        Parameters
+        ----------
+        passage
+            What :meth:`integrate` has returned.
+        weights
+            Derivatives of the scalar by what is watched, by condition, shape (times, directions).
+
+        Returns
+        -------
+        What the trajectories contribute; None if it cannot be found.
+        """
+        n, p = len(self._field.states), len(self._field.scalars)
+        s = len(self._watched.states)
+        at_starts = np.zeros((len(self._segments), n))
+        by_scalars = np.zeros((len(self._segments), p))
+        by_values = [
+            np.zeros((0 if shared.segment is None else len(shared.segment.times), n))
+            for shared in self._segments
+        ]
+        found = np.zeros(len(passage.vector))
+        for number in reversed(range(len(self._segments))):
+            shared = self._segments[number]
+            for rows, out in [
+                *((r, by_values[number]) for r in shared.rows),
+                *((r, at_starts[number : number + 1]) for r in shared.rows_after),
+            ]:
+                own = weights[rows.condition][rows.rows]
+                # Positions differ from each other, as states do.
+                out[_grid(rows.positions, self._watched.states)] += own[:, :s]
+                self._add_scalars(by_scalars[number], rows.condition, own[:, s:])
+            by_states = at_starts[number]
+            adjoint = passage.adjoints[number]
+            if adjoint is not None:
+                pulled = adjoint.pull_back(by_values[number])
+                if pulled is None:
+                    return None
+                by_states += pulled[0]
+                by_scalars[number] += pulled[1]
+            events = zip(self._backwards[number], passage.before[number], strict=True)
+            for event, before in reversed(list(events)):
+                found += event.pull_back(
+                    shared.start, passage.vector, before, by_states, by_scalars[number]
+                )
+            if shared.parent < 0:
+                break
+            by_scalars[shared.parent] += by_scalars[number]
+            if shared.position < 0:
+                at_starts[shared.parent] += by_states
+            else:
+                by_values[shared.parent][shared.position] += by_states
+        for c, rows in self._rows_at_start():
+            own = weights[c][rows.rows]
+            at_starts[0, self._watched.states] += own[0, :s]
+            self._add_scalars(by_scalars[0], c, own[:, s:])
+        found += at_starts[0] @ self._initial.derivative(passage.vector, self._every)
+        found += by_scalars[0] @ self._scalars.derivative(passage.vector, self._every)
+        return found
+
+    def _add_scalars(self, by_scalars: Array, condition: int, own: Array) -> None:
+        for k, name in enumerate(self._watched.scalars):
+            if name in self._switched[condition]:
+                by_scalars[self._switched[condition][name]] += own[:, k].sum()
+
+    def _rows_at_start(self) -> list[tuple[int, SharedRows]]:
+        """Return the rows with the values at t0, before any event, by condition."""
+        return [
+            (c, SharedRows(c, slice(0, 1), slice(0, 1)))
+            for c, condition in self._conditions.items()
+            if len(condition.times)
+            and condition.times[0] == condition.t0
+            and not condition.sees_events(condition.t0)
+        ]
+
+    def _empty(self, number: int) -> Trajectory:
+        """Return the trajectory of a condition, to be filled."""
+        times = self._conditions[number].times
+        count, n, q = len(times), len(self._field.states), self._watched.count
+        switched = {}
+        for k, name in enumerate(self._watched.scalars):
+            if name in self._switched[number]:
+                by_watched = np.zeros((count, q))
+                by_watched[:, len(self._watched.states) + k] = 1.0
+                switched[name] = np.empty(count), by_watched
+        return Trajectory(
+            times,
+            np.empty((count, n)),
+            np.zeros((count, 0)),
+            self._directions,
+            np.broadcast_to(self._by_states, (count, n, q)),
+            np.zeros((count, 0, q)),
+            switched,
+        )
+
+    def _store(self, own: Trajectory, shared: SharedRows, states: Array, now: Values) -> None:
+        """Store the rows of one condition that lie in a segment."""
+        own.states[shared.rows] = states[shared.positions]
+        for name, (values, _) in own.switched.items():
+            values[shared.rows] = now.scalars[self._switched[shared.condition][name]]
+
+
+def _grid(rows: IntArray | slice, columns: IntArray) -> tuple[IntArray | slice, IntArray]:
+    return (rows if isinstance(rows, slice) else rows[:, None]), columns

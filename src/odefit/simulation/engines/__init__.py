@@ -1,0 +1,1 @@
+"""Engines, which integrate the equations of one segment."""

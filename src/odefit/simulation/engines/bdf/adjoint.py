@@ -1,0 +1,150 @@
+"""Gradients of scalars by the adjoint of an integration: the steps backwards, transposed.
+
+An integration of the states is a chain of operations that are linear in the backward differences,
+but for the implicit equations of each step. With step lengths and orders as they were, its
+derivative is exact: the chain is gone through from its end, each operation transposed, with one
+transposed solution of linear equations a step (internal numerical differentiation; H. G. Bock,
+Numerical treatment of inverse problems in chemical reaction kinetics, 1981). What that costs does
+not depend on the number of unknowns.
+
+numba keeps it on disk, and looks for changes in this file only, see
+:mod:`odefit.simulation.engines.bdf.integration`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.simulation.engines.bdf.compiling import compiled
+from odefit.simulation.engines.bdf.differences import (
+    ALPHA,
+    IMPLICIT,
+    MAX_ORDER,
+    change_matrix,
+    combine,
+    interpolation,
+)
+from odefit.simulation.engines.bdf.elimination import factorise, solve_transposed
+from odefit.simulation.engines.bdf.equations import Equations
+from odefit.simulation.engines.bdf.evaluation import evaluate, registers
+from odefit.simulation.engines.bdf.recording import (
+    ACCEPTED,
+    AFTER,
+    BEFORE,
+    FACTOR,
+    LENGTH,
+    ORDER,
+    STATES,
+)
+from odefit.simulation.engines.programs import Indices
+
+
+@compiled
+def pull_back(
+    eq: Equations,
+    scalar_row: Indices,
+    scalar_column: Indices,
+    start: float,
+    times: Array,
+    states: Array,
+    constants: Array,
+    record: Array,
+    by_outputs: Array,
+    by_states: Array,
+    by_scalars: Array,
+) -> bool:
+    """Take the derivatives of a scalar by the outputs of an integration back to its start.
+
+    Parameters
+    ----------
+    scalar_row, scalar_column
+        Positions of the nonzeros of the Jacobian by the scalars.
+    start, times, states, constants
+        What was integrated, see :func:`odefit.simulation.engines.bdf.integration.integrate`.
+    record
+        What was recorded there.
+    by_outputs
+        Derivatives of the scalar by the states at the times, shape (k, n).
+    by_states
+        Derivatives by the initial states, shape (n,), which are written.
+    by_scalars
+        Derivatives by the scalars of the field, shape (p,), to which those of this part are added.
+
+    Returns
+    -------
+    Whether all factors could be trusted.
+    """
+    n = states.shape[0]
+    nonzeros = eq.jacobian_row.shape[0]
+    w = registers(eq.derivatives)
+    derivatives = np.empty(eq.derivatives.outputs.shape[0])
+    lu = np.empty(eq.elimination.size)
+    x = np.empty(1 + n + constants.shape[0])
+    for i in range(constants.shape[0]):
+        x[1 + n + i] = constants[i]
+    d = np.zeros((MAX_ORDER + 2, n))  # derivatives by the differences
+    rows = np.empty((MAX_ORDER + 1, n))
+    solved = np.empty(n)
+    matrix = np.empty((MAX_ORDER + 1, MAX_ORDER + 1))
+    transposed = np.empty((MAX_ORDER + 1, MAX_ORDER + 1))
+    shares = np.empty((1, MAX_ORDER + 1))
+    implicit = IMPLICIT.copy()
+    row = times.shape[0] - 1
+    for reverse in range(record.shape[0]):
+        k = record.shape[0] - 1 - reverse
+        order = int(np.int64(record[k, ORDER]))
+        if record[k, ACCEPTED] != 0.0:
+            t, h = record[k, AFTER], record[k, LENGTH]
+            while row >= 0 and times[row] > record[k, BEFORE]:
+                interpolation(order, t, h, times[row], shares)
+                for j in range(order + 1):
+                    for i in range(n):
+                        d[j, i] += shares[0, j] * by_outputs[row, i]
+                row -= 1
+            # The differences are sums of the old ones and of the correction, which is the new
+            # state less what was extrapolated.
+            for j in range(order + 1):
+                for i in range(n):
+                    d[j + 1, i] += d[j, i]
+            x[0] = start + t
+            for i in range(n):
+                x[1 + i] = record[k, STATES + i]
+                solved[i] = d[order + 1, i]
+            evaluate(eq.derivatives, x, w, derivatives)
+            c = h / ALPHA[order]
+            if not factorise(eq.elimination, c, derivatives[:nonzeros], lu):
+                return False
+            solve_transposed(eq.elimination, lu, solved)
+            for j in range(order + 1):
+                share = implicit[order, j]
+                for i in range(n):
+                    d[j, i] += share * solved[i] - d[order + 1, i]
+            for i in range(n):
+                d[order + 1, i] = 0.0
+            for k_scalar in range(scalar_row.shape[0]):
+                by_scalars[scalar_column[k_scalar]] += (
+                    c * derivatives[nonzeros + k_scalar] * solved[scalar_row[k_scalar]]
+                )
+        if record[k, FACTOR] != 1.0:
+            change_matrix(order, record[k, FACTOR], matrix)
+            for i in range(MAX_ORDER + 1):
+                for j in range(MAX_ORDER + 1):
+                    transposed[i, j] = matrix[j, i]
+            for j in range(1, order + 1):
+                combine(d, transposed, j, rows[j])
+            for j in range(1, order + 1):
+                for i in range(n):
+                    d[j, i] = rows[j, i]
+    # The first difference is a step times the derivative at the start.
+    h = record[0, LENGTH] / record[0, FACTOR]
+    x[0] = start
+    for i in range(n):
+        x[1 + i] = states[i]
+        by_states[i] = d[0, i]
+    evaluate(eq.derivatives, x, w, derivatives)
+    for k in range(nonzeros):
+        by_states[eq.jacobian_column[k]] += h * derivatives[k] * d[1, eq.jacobian_row[k]]
+    for k in range(scalar_row.shape[0]):
+        by_scalars[scalar_column[k]] += h * derivatives[nonzeros + k] * d[1, scalar_row[k]]
+    return True

@@ -1,0 +1,209 @@
+"""Compiled evaluation of straight-line programs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.simulation.engines.bdf.compiling import compiled
+from odefit.simulation.engines.programs import OPERATIONS, Program
+
+MUL = OPERATIONS["MUL"]
+ADD = OPERATIONS["ADD"]
+SUB = OPERATIONS["SUB"]
+DIV = OPERATIONS["DIV"]
+NEG = OPERATIONS["NEG"]
+SQ = OPERATIONS["SQ"]
+TWICE = OPERATIONS["TWICE"]
+INV = OPERATIONS["INV"]
+POW = OPERATIONS["POW"]
+EXP = OPERATIONS["EXP"]
+LOG = OPERATIONS["LOG"]
+SQRT = OPERATIONS["SQRT"]
+FMIN = OPERATIONS["FMIN"]
+FMAX = OPERATIONS["FMAX"]
+LT = OPERATIONS["LT"]
+LE = OPERATIONS["LE"]
+EQ = OPERATIONS["EQ"]
+NE = OPERATIONS["NE"]
+AND = OPERATIONS["AND"]
+OR = OPERATIONS["OR"]
+NOT = OPERATIONS["NOT"]
+IF_ELSE_ZERO = OPERATIONS["IF_ELSE_ZERO"]
+ASSIGN = OPERATIONS["ASSIGN"]
+FABS = OPERATIONS["FABS"]
+SIGN = OPERATIONS["SIGN"]
+SIN = OPERATIONS["SIN"]
+COS = OPERATIONS["COS"]
+TAN = OPERATIONS["TAN"]
+ASIN = OPERATIONS["ASIN"]
+ACOS = OPERATIONS["ACOS"]
+ATAN = OPERATIONS["ATAN"]
+SINH = OPERATIONS["SINH"]
+COSH = OPERATIONS["COSH"]
+TANH = OPERATIONS["TANH"]
+
+
+@compiled
+def run(program: Program, w: Array) -> None:
+    """Carry out the instructions of a program on its registers `w`."""
+    code = program.instructions
+    k = 0
+    for block in range(program.blocks.shape[0]):
+        operation = program.blocks[block, 0]
+        end = k + program.blocks[block, 1]
+        if operation == MUL:
+            while k < end:
+                w[code[k, 0]] = w[code[k, 1]] * w[code[k, 2]]
+                k += 1
+        elif operation == ADD:
+            while k < end:
+                w[code[k, 0]] = w[code[k, 1]] + w[code[k, 2]]
+                k += 1
+        elif operation == SUB:
+            while k < end:
+                w[code[k, 0]] = w[code[k, 1]] - w[code[k, 2]]
+                k += 1
+        elif operation == DIV:
+            while k < end:
+                w[code[k, 0]] = w[code[k, 1]] / w[code[k, 2]]
+                k += 1
+        elif operation == NEG:
+            while k < end:
+                w[code[k, 0]] = -w[code[k, 1]]
+                k += 1
+        elif operation == SQ:
+            while k < end:
+                w[code[k, 0]] = w[code[k, 1]] * w[code[k, 1]]
+                k += 1
+        elif operation == TWICE:
+            while k < end:
+                w[code[k, 0]] = 2.0 * w[code[k, 1]]
+                k += 1
+        elif operation == INV:
+            while k < end:
+                w[code[k, 0]] = 1.0 / w[code[k, 1]]
+                k += 1
+        elif operation == POW:
+            while k < end:
+                w[code[k, 0]] = w[code[k, 1]] ** w[code[k, 2]]
+                k += 1
+        elif operation == EXP:
+            while k < end:
+                w[code[k, 0]] = np.exp(w[code[k, 1]])
+                k += 1
+        elif operation == LOG:
+            while k < end:
+                w[code[k, 0]] = np.log(w[code[k, 1]])
+                k += 1
+        elif operation == SQRT:
+            while k < end:
+                w[code[k, 0]] = np.sqrt(w[code[k, 1]])
+                k += 1
+        elif operation == FMIN:
+            while k < end:
+                w[code[k, 0]] = min(w[code[k, 1]], w[code[k, 2]])
+                k += 1
+        elif operation == FMAX:
+            while k < end:
+                w[code[k, 0]] = max(w[code[k, 1]], w[code[k, 2]])
+                k += 1
+        elif operation == LT:
+            while k < end:
+                w[code[k, 0]] = w[code[k, 1]] < w[code[k, 2]]
+                k += 1
+        elif operation == LE:
+            while k < end:
+                w[code[k, 0]] = w[code[k, 1]] <= w[code[k, 2]]
+                k += 1
+        elif operation == EQ:
+            while k < end:
+                w[code[k, 0]] = w[code[k, 1]] == w[code[k, 2]]
+                k += 1
+        elif operation == NE:
+            while k < end:
+                w[code[k, 0]] = w[code[k, 1]] != w[code[k, 2]]
+                k += 1
+        elif operation == AND:
+            while k < end:
+                w[code[k, 0]] = w[code[k, 1]] != 0.0 and w[code[k, 2]] != 0.0
+                k += 1
+        elif operation == OR:
+            while k < end:
+                w[code[k, 0]] = w[code[k, 1]] != 0.0 or w[code[k, 2]] != 0.0
+                k += 1
+        elif operation == NOT:
+            while k < end:
+                w[code[k, 0]] = w[code[k, 1]] == 0.0
+                k += 1
+        elif operation == IF_ELSE_ZERO:
+            while k < end:
+                w[code[k, 0]] = w[code[k, 2]] if w[code[k, 1]] != 0.0 else 0.0
+                k += 1
+        elif operation == ASSIGN:
+            while k < end:
+                w[code[k, 0]] = w[code[k, 1]]
+                k += 1
+        elif operation == FABS:
+            while k < end:
+                w[code[k, 0]] = abs(w[code[k, 1]])
+                k += 1
+        elif operation == SIGN:
+            while k < end:
+                w[code[k, 0]] = np.sign(w[code[k, 1]])
+                k += 1
+        elif operation == SIN:
+            while k < end:
+                w[code[k, 0]] = np.sin(w[code[k, 1]])
+                k += 1
+        elif operation == COS:
+            while k < end:
+                w[code[k, 0]] = np.cos(w[code[k, 1]])
+                k += 1
+        elif operation == TAN:
+            while k < end:
+                w[code[k, 0]] = np.tan(w[code[k, 1]])
+                k += 1
+        elif operation == ASIN:
+            while k < end:
+                w[code[k, 0]] = np.arcsin(w[code[k, 1]])
+                k += 1
+        elif operation == ACOS:
+            while k < end:
+                w[code[k, 0]] = np.arccos(w[code[k, 1]])
+                k += 1
+        elif operation == ATAN:
+            while k < end:
+                w[code[k, 0]] = np.arctan(w[code[k, 1]])
+                k += 1
+        elif operation == SINH:
+            while k < end:
+                w[code[k, 0]] = np.sinh(w[code[k, 1]])
+                k += 1
+        elif operation == COSH:
+            while k < end:
+                w[code[k, 0]] = np.cosh(w[code[k, 1]])
+                k += 1
+        elif operation == TANH:
+            while k < end:
+                w[code[k, 0]] = np.tanh(w[code[k, 1]])
+                k += 1
+
+
+@compiled
+def registers(program: Program) -> Array:
+    """Return registers that hold a program's constants."""
+    w = np.empty(program.registers)
+    for k in range(program.constants.shape[0]):
+        w[program.variables + k] = program.constants[k]
+    return w
+
+
+@compiled
+def evaluate(program: Program, x: Array, w: Array, out: Array) -> None:
+    """Write a program's values at `x` to `out`, by means of its registers `w`."""
+    for k in range(program.variables):
+        w[k] = x[k]
+    run(program, w)
+    for k in range(out.shape[0]):
+        out[k] = w[program.outputs[k]]

@@ -1,0 +1,280 @@
+"""The interface of integration engines: initial value problems, one at a time or in batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from odefit.common.arrays import Array
+from odefit.simulation.engines.segments import Segment, places
+
+ABSOLUTE_OVER_RELATIVE = 1e-3
+"""Absolute tolerance of all engines but the Taylor method over the relative one, in units of each
+state's own magnitude: a state that passes through zero does not stop the others."""
+
+
+@dataclass(frozen=True, eq=False)
+class InitialState:
+    """The values that a segment begins with, and their sensitivities.
+
+    Attributes
+    ----------
+    states
+        Values of the differential states, shape (n,).
+    scalars
+        Values of the field's run-time scalars, shape (p,).
+    sensitivities
+        Derivatives of the states along each direction, shape (n, m).
+    scalar_sensitivities
+        Derivatives of the scalars along each direction, shape (p, m).
+    algebraic
+        First guess of the algebraic variables, shape (a,).
+    """
+
+    states: Array
+    scalars: Array
+    sensitivities: Array
+    scalar_sensitivities: Array
+    algebraic: Array
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentSolution:
+    """The solution of one initial value problem at the times of its segment.
+
+    Attributes
+    ----------
+    states
+        States, shape (k, n).
+    sensitivities
+        Derivatives of the states along each direction, shape (k, n, m).
+    algebraic
+        Algebraic variables, shape (k, a).
+    algebraic_sensitivities
+        Derivatives of the algebraic variables, shape (k, a, m).
+    steps
+        Number of steps that the engine has taken.
+    """
+
+    states: Array
+    sensitivities: Array
+    algebraic: Array
+    algebraic_sensitivities: Array
+    steps: int
+
+
+@dataclass(frozen=True)
+class EngineFailure:
+    """An integration that did not reach the end of its segment.
+
+    Attributes
+    ----------
+    time
+        The time at which it stopped.
+    reason
+        Why it stopped, in words.
+    out_of_steps
+        Whether it stopped because it had taken as many steps as it was allowed.
+    steps
+        Number of steps that it took.
+    steps_ahead
+        Number of steps, each as long as the last one, that the rest would have taken.
+    """
+
+    time: float
+    reason: str
+    out_of_steps: bool = False
+    steps: int = 0
+    steps_ahead: float = math.inf
+
+
+LOST_DIGITS = 1e6
+"""Error of the smallest state, in units of the tolerance and of its largest value, from which on
+states are integrated in units of their own: at a tolerance of 1e-12 six digits remain."""
+
+LOST_DIGITS_OF_SEARCHES = 1e9
+"""The factor :data:`LOST_DIGITS` while many starts look for the basin of the best solution."""
+
+UNSEEN = 1e-10
+"""Size of a state, relative to the largest or to one, that error control at 1e-12 hardly sees.
+
+What grows out of it would be stepped across."""
+
+RATES_LOOKED_AT = 4
+"""Times within each smooth part at which the rates of states that begin at zero are looked at."""
+
+FEWEST_DIGITS = 1e-14
+"""Smallest unit of an absolute tolerance that is given beforehand, relative to the largest
+state."""
+
+
+def smallest_share(states: Array, least: float = 1.0) -> float:
+    """Return the smallest magnitude that is not zero, over the largest one, or over `least`.
+
+    With one that is what counts beside heyoka's error control, which is relative to the largest
+    state, and absolute below one. It is infinite where all states are zero.
+    """
+    smallest, largest = math.inf, least
+    for value in states.tolist():
+        size = abs(value)
+        if 0.0 < size < smallest:
+            smallest = size
+        if size > largest:
+            largest = size
+    return smallest / largest if largest > 0.0 else math.inf
+
+
+def magnitudes(states: Array, rates: Array, ahead: float) -> Array:
+    """Return the unit of each state's absolute tolerance where it has to be given beforehand.
+
+    It is the state's value; for one that begins at zero what its rate makes of it in the time
+    `ahead`, or the smallest other one where nothing moves it.
+
+    Parameters
+    ----------
+    states, rates
+        States and their derivatives at the start, shape (n,).
+    ahead
+        The time until values are wanted.
+    """
+    size = np.abs(states)
+    moved = np.abs(rates) * ahead
+    size = np.where((size == 0.0) & np.isfinite(moved), moved, size)
+    largest = size.max(initial=0.0)
+    if not 0.0 < largest < math.inf:
+        return np.ones(len(states))
+    if not size.all():
+        size[size == 0.0] = size[size > 0.0].min()
+    return np.asarray(np.maximum(size, FEWEST_DIGITS * largest))
+
+
+def initial_magnitudes(
+    segment: Segment, states: Array, rates_at: Callable[[float, Array], Array]
+) -> Array:
+    """Return the units of :func:`magnitudes` with which the integration of a segment begins.
+
+    Parameters
+    ----------
+    segment, states
+        The segment, and the states at its start, shape (n,).
+    rates_at
+        Returns the rates of these states, shape (n,), at a time with the inputs' polynomials. It is
+        called only if a state begins at zero, and the largest rates count.
+    """
+    rates = np.zeros(len(states))
+    if not states.all():
+        for time, polynomials in places(segment, RATES_LOOKED_AT):
+            rates = np.fmax(rates, np.abs(rates_at(time, polynomials)))
+    return magnitudes(states, rates, float(segment.times[-1]) - segment.start)
+
+
+class Engine(Protocol):
+    """Integrates segments of one field with one structure of sensitivities."""
+
+    name: str
+
+    def integrate(
+        self, segment: Segment, initial: InitialState, max_steps: int
+    ) -> SegmentSolution | EngineFailure:
+        """Return states and sensitivities at the segment's times, or why there are none."""
+
+
+class Adjoint(Protocol):
+    """The adjoint of the integration of a segment, with the steps that were taken."""
+
+    def pull_back(self, by_values: Array) -> tuple[Array, Array] | None:
+        """Return derivatives of a scalar by the initial states and by the scalars.
+
+        Parameters
+        ----------
+        by_values
+            Its derivatives by the states at the times of the segment, shape (k, n).
+
+        Returns
+        -------
+        Shapes (n,) and (p,); None if they cannot be found.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class InitialValueProblems:
+    """A batch of independent initial value problems of one field, without breakpoints.
+
+    Attributes
+    ----------
+    starts
+        Initial times, shape (k,).
+    times
+        For each problem the times at which values are wanted: increasing, after its start,
+        never empty.
+    polynomials
+        Inputs, shape (k, inputs, 5), as in :class:`Segment`.
+    states
+        Initial states, shape (k, n).
+    scalars
+        Run-time scalars of the field, the same for all problems, shape (p,).
+    sensitivities
+        Derivatives of the initial states along each direction, the same for all problems,
+        shape (n, m).
+    scalar_sensitivities
+        Derivatives of the scalars along each direction, shape (p, m).
+    """
+
+    starts: Array
+    times: Sequence[Array]
+    polynomials: Array
+    states: Array
+    scalars: Array
+    sensitivities: Array
+    scalar_sensitivities: Array
+
+
+@dataclass(frozen=True, eq=False)
+class BatchSolution:
+    """The solutions of a batch of initial value problems.
+
+    Attributes
+    ----------
+    states
+        States at all times of all problems, one problem after the other, shape (t, n).
+    sensitivities
+        Derivatives of the states along each direction, shape (t, n, m).
+    steps
+        Number of steps taken for each problem, shape (k,).
+    """
+
+    states: Array
+    sensitivities: Array
+    steps: npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class BatchFailure:
+    """A batch of which one problem could not be solved.
+
+    Attributes
+    ----------
+    index
+        Number of the problem that failed.
+    failure
+        How far its integration got, and why it stopped there.
+    """
+
+    index: int
+    failure: EngineFailure
+
+
+class BatchIntegrator(Protocol):
+    """Integrates batches of initial value problems of one field together."""
+
+    name: str
+
+    def integrate(
+        self, problems: InitialValueProblems, max_steps: int
+    ) -> BatchSolution | BatchFailure:
+        """Return all solutions, or the first failure; `max_steps` holds for each problem."""

@@ -1,0 +1,32 @@
+"""A failed integration is a value, which is returned and not raised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a trajectory could not be computed.
+
+    Attributes
+    ----------
+    experiment
+        Name of the trajectory's experiment.
+    time
+        The time at which the integration stopped.
+    reason
+        Why it stopped there, in words.
+    choice
+        The choice of an engine for the next integration.
+    """
+
+    experiment: str
+    time: float
+    reason: str
+    choice: EngineChoice = field(default=UNDECIDED, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f'experiment "{self.experiment}", t = {self.time:.6g}: {self.reason}'

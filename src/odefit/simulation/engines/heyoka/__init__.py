@@ -1,0 +1,1 @@
+"""Taylor's method, compiled by heyoka."""

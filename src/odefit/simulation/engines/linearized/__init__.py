@@ -1,0 +1,1 @@
+"""Local linearization: each step solves the linearized equations exactly."""

@@ -1,0 +1,483 @@
+"""The Local Linearization integrator, many trajectories at once.
+
+After section 3.1 of the paper on multiple shooting with local linearization. Over a step the
+field is replaced by its linearisation in states and time, and the linear ODE is solved
+exactly by one block exponential: of order 2 in the states, equation (25), exact where the field
+is linear, and stable however stiff it is (A-stable). The sensitivities, equations (26) and (27),
+have the field's derivatives frozen over the step, and need nothing but more columns in the same
+exponential: of order 1.
+
+With ``order=3`` both are corrected by what the linearisation has left out at the end of the
+step. That defect is the error estimate of the step anyway. The states are then of order 3, the
+sensitivities of order 2, at the price of one more evaluation of the field.
+
+Every trajectory of a batch has its own time, step and list of output times; all of them take one
+step at a time together, in NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+import numpy as np
+
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.common.errors import InputError
+from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.simulation.engines.cut_off import REASON, cut_off
+from odefit.simulation.engines.engine import (
+    BatchFailure,
+    BatchSolution,
+    EngineFailure,
+    InitialState,
+    InitialValueProblems,
+    SegmentSolution,
+    magnitudes,
+)
+from odefit.simulation.engines.linearized.exponentials import phi_product
+from odefit.simulation.engines.linearized.linearization import (
+    Linearization,
+    LinearizedField,
+    is_nonautonomous,
+    where,
+)
+from odefit.simulation.engines.segments import Segment
+
+Order = Literal[2, 3]
+
+STEP_SAFETY, MIN_STEP_FACTOR, MAX_STEP_FACTOR = 0.9, 0.2, 5.0
+"""Factors of the step size control: how far below the tolerance the next step aims, and the least
+and the largest change of a step."""
+
+MAX_SERIES_NORM = 0.5
+"""Norm of hJ up to which the estimate of the error needs no linear system."""
+
+MIN_STEP = 4e-16
+"""Smallest step, relative to the time and to the time span of the problem."""
+
+BLOW_UP_GROWTH, BLOW_UP_TIME = 1e6, 1e-8
+"""A blow-up is recognised where the states have grown by the first factor and double within the
+second fraction of the time so far: following it to the largest number would take ten times as
+many steps."""
+
+
+@dataclass(eq=False)
+class _Active:
+    """The trajectories of a batch that have not ended yet, one entry for each.
+
+    Attributes
+    ----------
+    index
+        Numbers of the trajectories in the batch.
+    target, last
+        The next and the last time to hit, as indices into the times of the whole batch.
+    time, start
+        The times at which the trajectories stand, and at which they began.
+    states, sensitivities
+        The values there.
+    step
+        Steps that are proposed.
+    shrunk
+        Whether the last attempt failed: the next step must not grow.
+    size
+        Sizes of each state at the start.
+    largest
+        The largest absolute value of the states at the start.
+    polynomials
+        Inputs, as in :class:`InitialValueProblems`.
+    longest
+        The longest steps that may be taken.
+    """
+
+    index: IntArray
+    target: IntArray
+    last: IntArray
+    time: Array
+    start: Array
+    states: Array
+    sensitivities: Array
+    step: Array
+    shrunk: BoolArray
+    size: Array
+    largest: Array
+    polynomials: Array
+    longest: Array
+
+    def keep(self, chosen: BoolArray) -> None:
+        for f in fields(self):
+            setattr(self, f.name, getattr(self, f.name)[chosen])
+
+
+class LocalLinearizationBatchIntegrator:
+    """Adaptive Local Linearization of many initial value problems at once.
+
+    Parameters
+    ----------
+    field
+        A field without algebraic variables that have to be solved for; kinks are allowed.
+    pattern
+        The sensitivities that are wanted. Their errors limit the steps with order 3 alone.
+    relative
+        Relative tolerance for the error of a step, on the largest component.
+    absolute
+        Absolute tolerance in units of each state's size at the start of its problem.
+    order
+        2 as published, or 3: see the module.
+    step
+        Length of fixed steps without error control, to measure orders; None for adaptive steps.
+    longest
+        Longest adaptive step, relative to the time of a problem: where functions may be flat, what
+        a longer one would step across is not seen.
+
+    Raises
+    ------
+    InputError
+        The field has algebraic equations.
+    """
+
+    name = "local-linearization"
+
+    def __init__(
+        self,
+        field: VectorField,
+        pattern: SensitivityPattern,
+        relative: float,
+        absolute: float,
+        *,
+        order: Order = 2,
+        step: float | None = None,
+        longest: float = math.inf,
+    ) -> None:
+        if field.algebraic:
+            raise InputError(
+                "the local-linearization engine cannot solve algebraic equations; "
+                "use engine='casadi'"
+            )
+        self._field = field
+        self._n, self._m = len(field.states), pattern.directions
+        self._active = np.array(sorted({j for j, _ in pattern.entries}), dtype=np.intp)
+        self._nonautonomous = is_nonautonomous(field)
+        self._relative, self._absolute = relative, absolute
+        self._coarse = relative ** (2 / 3)
+        self._order, self._fixed, self._longest = order, step, longest
+
+    def integrate(
+        self, problems: InitialValueProblems, max_steps: int
+    ) -> BatchSolution | BatchFailure:
+        """See :class:`odefit.simulation.engines.engine.BatchIntegrator`."""
+        with np.errstate(all="ignore"):
+            return self._integrate(problems, max_steps)
+
+    def _integrate(
+        self, problems: InitialValueProblems, max_steps: int
+    ) -> BatchSolution | BatchFailure:
+        targets = np.concatenate([np.zeros(0), *problems.times])
+        solution = BatchSolution(
+            np.empty((len(targets), self._n)),
+            np.empty((len(targets), self._n, self._m)),
+            np.zeros(len(problems.starts), dtype=np.intp),
+        )
+        linear = Linearization(
+            self._field, self._active, problems.scalars, problems.scalar_sensitivities
+        )
+        active = self._begun(problems)
+        here = linear.at(active.time, active.states, active.polynomials)
+        wrong = np.flatnonzero(~here.finite)
+        if len(wrong):
+            reason = "the right-hand side or its derivatives are not finite"
+            time = float(active.time[wrong[0]])
+            return BatchFailure(int(wrong[0]), EngineFailure(time, reason))
+        spans = targets[active.last - 1] - active.time
+        active.size = _sizes(active.states, here.rhs, spans)
+        active.longest = self._longest * spans
+        active.step = self._first_steps(active, here, targets, linear)
+        while len(active.index):
+            passed, here = self._step(active, here, targets, linear)
+            solution.steps[active.index] += 1
+            if passed.any():
+                rows = active.target[passed]
+                solution.states[rows] = active.states[passed]
+                solution.sensitivities[rows] = active.sensitivities[passed]
+                active.target = active.target + passed
+                going = active.target < active.last
+                if not going.all():
+                    active.keep(going)
+                    here = here.take(going)
+            failure = self._failed(active, here, targets, solution.steps, max_steps)
+            if failure is not None:
+                return failure
+        return solution
+
+    def _begun(self, problems: InitialValueProblems) -> _Active:
+        count = len(problems.starts)
+        ends = np.cumsum([len(times) for times in problems.times], dtype=np.intp)
+        sensitivities = np.broadcast_to(
+            problems.sensitivities, (count, *problems.sensitivities.shape)
+        )
+        return _Active(
+            np.arange(count),
+            np.concatenate([np.zeros(1, dtype=np.intp), ends[:-1]])[:count],
+            ends,
+            np.array(problems.starts, dtype=float),
+            np.array(problems.starts, dtype=float),
+            np.array(problems.states, dtype=float),
+            sensitivities.copy(),
+            np.zeros(count),
+            np.zeros(count, dtype=bool),
+            np.ones(problems.states.shape),
+            np.abs(problems.states).max(axis=1, initial=1e-300),
+            problems.polynomials,
+            np.full(count, math.inf),
+        )
+
+    def _step(
+        self, active: _Active, here: LinearizedField, targets: Array, linear: Linearization
+    ) -> tuple[BoolArray, LinearizedField]:
+        """Take one step of every active trajectory.
+
+        Returns
+        -------
+        hits
+            Which of them have hit their target.
+        here
+            The field linearised where they stand now.
+        """
+        goal = targets[active.target]
+        left = goal - active.time
+        if self._fixed is None:
+            hits = active.step >= left
+            # Two steps of equal length rather than a tiny one at the end.
+            h = np.where(hits, left, np.minimum(active.step, 0.5 * np.maximum(left, active.step)))
+        else:
+            hits = left <= self._fixed * (1 + 1e-9)
+            h = np.where(hits, left, self._fixed)
+        time = np.where(hits, goal, active.time + h)
+        dx, dS = self._increments(here, h, active.sensitivities)
+        states, sensitivities = active.states + dx, active.sensitivities + dS
+        hJ = here.jacobian * h[:, None, None]
+        then: LinearizedField | None = None
+        if self._order == 2:
+            then = linear.at(time, states, active.polynomials)
+            rhs = then.rhs
+        else:
+            rhs = linear.rhs(time, states, active.polynomials)
+        defect = rhs - here.rhs - _times(here.jacobian, dx) - h[:, None] * here.by_time
+        error = damped(hJ, (h[:, None] * defect)[:, :, None] / 3)[:, :, 0]
+        size = np.maximum(np.abs(active.states), np.abs(states))
+        scaled = np.abs(error) / (self._absolute * active.size + self._relative * size)
+        ratio = scaled.max(axis=1, initial=0.0)
+        if then is None:
+            states = states + error
+            then = linear.at(time, states, active.polynomials)
+            if self._m:
+                missed = (then.jacobian - here.jacobian) @ sensitivities
+                missed += then.by_scalars - here.by_scalars
+                correction = damped(hJ, missed * (0.5 * h[:, None, None]))
+                sensitivities += correction
+                size = np.maximum(np.abs(sensitivities), (active.size + size)[:, :, None])
+                scaled = (np.abs(correction) / (self._coarse * size)).max(axis=(1, 2))
+                ratio = np.maximum(ratio, scaled**1.5)
+        finite = then.finite & np.isfinite(ratio)
+        good = finite & ((ratio <= 1.0) | (self._fixed is not None))
+        factor = np.clip(STEP_SAFETY * ratio ** (-1 / 3), MIN_STEP_FACTOR, MAX_STEP_FACTOR)
+        factor = np.where(active.shrunk, np.minimum(factor, 1.0), factor)
+        factor = np.where(finite, factor, MIN_STEP_FACTOR)
+        proposed = h * factor
+        # A step cut short by a target says nothing against the longer one proposed before.
+        keep = good & ~active.shrunk & (h < active.step)
+        proposed = np.where(keep, np.maximum(proposed, active.step), proposed)
+        active.step = np.minimum(proposed, active.longest)
+        active.shrunk = ~good
+        if good.all():
+            active.time, active.states, active.sensitivities = time, states, sensitivities
+            return hits, then
+        active.time = np.where(good, time, active.time)
+        active.states = where(good, states, active.states)
+        active.sensitivities = where(good, sensitivities, active.sensitivities)
+        return hits & good, then.where(good, here)
+
+    def _increments(self, here: LinearizedField, h: Array, S: Array) -> tuple[Array, Array]:
+        """Return the increments of states and sensitivities over a step, by one exponential.
+
+        As x' = f + J (x - x0) + f_t (t - t0), (x, t) solves a linear ODE with constant
+        coefficients, whose increment is h phi(h A) applied to its right-hand side at the start,
+        A = [[J, f_t], [0, 0]]; so do the sensitivities with the right-hand side J S + f_p P.
+        """
+        n, m = self._n, self._m
+        wide = n + 1 if self._nonautonomous else n
+        A = np.zeros((len(h), wide, wide))
+        R = np.zeros((len(h), wide, 1 + m))
+        step = h[:, None, None]
+        np.multiply(here.jacobian, step, out=A[:, :n, :n])
+        np.multiply(here.rhs, h[:, None], out=R[:, :n, 0])
+        if m:
+            R[:, :n, 1:] = (here.jacobian @ S + here.by_scalars) * step
+        if self._nonautonomous:
+            by_time = here.by_time * h[:, None]
+            # In a unit of time in which f_t is as large as J: it must not cost squarings.
+            size = np.abs(by_time).sum(axis=1)
+            unit = np.maximum(np.abs(A).sum(axis=1).max(axis=1), 1e-2) / size
+            unit[~np.isfinite(unit)] = 1.0
+            A[:, :n, n] = by_time * unit[:, None]
+            R[:, n, 0] = h / unit
+        found = phi_product(A, R)
+        return found[:, :n, 0], found[:, :n, 1:]
+
+    def _first_steps(
+        self, active: _Active, here: LinearizedField, targets: Array, linear: Linearization
+    ) -> Array:
+        """Return the first steps, from the defect a hundredth of the states' change ahead."""
+        span = targets[active.last - 1] - active.time
+        if self._fixed is not None:
+            return np.full(len(span), self._fixed)
+        size = np.abs(active.states) + active.size
+        speed = (np.abs(here.rhs) / size).max(axis=1, initial=0.0)
+        probe = np.minimum(0.01 / np.maximum(speed, 1e-300), 0.01 * span)
+        h = probe[:, None]
+        second = _times(here.jacobian, here.rhs) + here.by_time
+        states = active.states + h * here.rhs
+        rhs = linear.rhs(active.time + probe, states, active.polynomials)
+        defect = np.abs(rhs - here.rhs - h * second)
+        scale = self._absolute * active.size + self._relative * np.abs(active.states)
+        curvature = (defect / scale).max(axis=1, initial=0.0) / probe**2
+        step = STEP_SAFETY * (3.0 / curvature) ** (1 / 3)
+        first = np.where(np.isfinite(curvature), np.minimum(step, span), probe)
+        return np.asarray(np.minimum(first, active.longest))
+
+    def _failed(
+        self,
+        active: _Active,
+        here: LinearizedField,
+        targets: Array,
+        steps: IntArray,
+        max_steps: int,
+    ) -> BatchFailure | None:
+        """Return the failure of the first active trajectory that cannot go on."""
+        if cut_off().reached:
+            taken = int(steps[active.index[0]])
+            ended = EngineFailure(float(active.time[0]), REASON, steps=max(taken, 1))
+            return BatchFailure(int(active.index[0]), ended)
+        elapsed = active.time - active.start
+        largest = np.abs(active.states).max(axis=1, initial=0.0)
+        speed = np.abs(here.rhs).max(axis=1, initial=0.0)
+        lost = largest > BLOW_UP_GROWTH * active.largest
+        lost &= largest < BLOW_UP_TIME * elapsed * speed
+        if active.shrunk.any():
+            ends = targets[active.last - 1]
+            least = MIN_STEP * np.maximum(np.abs(active.time), 1e-3 * (ends - active.start))
+            left = targets[active.target] - active.time
+            lost |= active.shrunk & (active.step <= least) & (active.step < left)
+        wrong = np.flatnonzero(lost | (steps[active.index] >= max_steps))
+        if not len(wrong):
+            return None
+        i = wrong[0]
+        index, time = int(active.index[i]), float(active.time[i])
+        taken = int(steps[index])
+        if lost[i]:
+            reason = "the solution grows without bound or is not defined"
+            return BatchFailure(index, EngineFailure(time, reason, steps=taken))
+        ahead = float((targets[active.last[i] - 1] - time) / active.step[i])
+        reason = f"more than {taken} steps are needed"
+        return BatchFailure(index, EngineFailure(time, reason, True, taken, ahead))
+
+
+class LocalLinearizationEngine:
+    """Local Linearization of one trajectory after the other.
+
+    Parameters
+    ----------
+    field, pattern, relative, absolute, order, longest
+        The arguments are those of :class:`LocalLinearizationBatchIntegrator`.
+
+    Raises
+    ------
+    InputError
+        The field has algebraic equations.
+    """
+
+    name = "local-linearization"
+
+    def __init__(
+        self,
+        field: VectorField,
+        pattern: SensitivityPattern,
+        relative: float,
+        absolute: float,
+        *,
+        order: Order = 2,
+        longest: float = math.inf,
+    ) -> None:
+        self._batch = LocalLinearizationBatchIntegrator(
+            field, pattern, relative, absolute, order=order, longest=longest
+        )
+
+    def integrate(
+        self, segment: Segment, initial: InitialState, max_steps: int
+    ) -> SegmentSolution | EngineFailure:
+        """See :class:`odefit.simulation.engines.engine.Engine`."""
+        states, sensitivities = initial.states, initial.sensitivities
+        rows: list[Array] = []
+        columns: list[Array] = []
+        steps = 0
+        for start, times, polynomials, end_is_wanted in segment.smooth_parts:
+            problem = InitialValueProblems(
+                np.array([start]),
+                [times],
+                polynomials[None],
+                states[None],
+                initial.scalars,
+                sensitivities,
+                initial.scalar_sensitivities,
+            )
+            found = self._batch.integrate(problem, max(max_steps - steps, 1))
+            if isinstance(found, BatchFailure):
+                return replace(found.failure, steps=found.failure.steps + steps)
+            steps += int(found.steps[0])
+            states, sensitivities = found.states[-1], found.sensitivities[-1]
+            count = len(times) if end_is_wanted else len(times) - 1
+            rows.append(found.states[:count])
+            columns.append(found.sensitivities[:count])
+        values = np.concatenate(rows)
+        count, m = len(values), sensitivities.shape[1]
+        return SegmentSolution(
+            values, np.concatenate(columns), np.zeros((count, 0)), np.zeros((count, 0, m)), steps
+        )
+
+
+def damped(hJ: Array, columns: Array) -> Array:
+    """Return about (1 - hJ/4)^-1 applied to columns, shapes (k, n, n) and (k, n, c).
+
+    6 phi_3(z) = 1 + z/4 + z^2/20 + ... turns a third of h times the defect at the end of a step,
+    which grows quadratically over it, into its effect on the states. For large hJ the inverse
+    damps it as phi_3 does: stiff components do not count for more than they are.
+    """
+    small = np.abs(hJ).sum(axis=1).max(axis=1, initial=0.0) <= MAX_SERIES_NORM
+    if small.all():
+        first = hJ @ columns
+        return np.asarray(columns + first / 4 + (hJ @ first) / 20)
+    found = np.empty_like(columns)
+    if small.any():
+        found[small] = damped(hJ[small], columns[small])
+    stiff = ~small
+    matrices = np.eye(hJ.shape[1]) - hJ[stiff] / 4
+    usable = np.isfinite(matrices).all(axis=(1, 2))
+    matrices[~usable] = np.eye(hJ.shape[1])
+    try:
+        solved = np.linalg.solve(matrices, columns[stiff])
+    except np.linalg.LinAlgError:  # an eigenvalue of hJ is 4: growth, which wants no damping
+        solved = columns[stiff]
+    solved[~usable] = np.nan
+    found[stiff] = solved
+    return found
+
+
+def _sizes(states: Array, rates: Array, ahead: Array) -> Array:
+    """Return the units of the absolute tolerances, shape (k, n); see :func:`magnitudes`."""
+    rows = zip(states, rates, ahead, strict=True)
+    return np.array([magnitudes(*row) for row in rows]).reshape(states.shape)
+
+
+def _times(matrices: Array, vectors: Array) -> Array:
+    return np.asarray((matrices @ vectors[:, :, None])[:, :, 0])

@@ -1,0 +1,155 @@
+"""SciPy's LSODA on the states alone: the engine of the second opinion.
+
+It switches between Adams' and Gear's methods with a step control of its own, and shares no code
+with the engines that fits are made with, but CasADi's expressions. Steps are limited to a share of
+the time, so that it looks at the equations at places that do not follow from them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from scipy.integrate import ODEintWarning, odeint
+
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
+from odefit.expressions.expressions import TIME
+from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, column_of, symbols_of
+from odefit.simulation.engines.cut_off import REASON, cut_off
+from odefit.simulation.engines.engine import (
+    ABSOLUTE_OVER_RELATIVE,
+    EngineFailure,
+    InitialState,
+    SegmentSolution,
+    initial_magnitudes,
+)
+from odefit.simulation.engines.narrow_features import NarrowFeatures
+from odefit.simulation.engines.segments import Segment, input_value
+
+LONGEST_STEP, LONGEST_FLAT_STEP = 0.05, 0.002
+"""Longest step, relative to the time between two events or corners; and where functions may be
+flat, so that steps and pulses may be narrow."""
+
+
+class LsodaEngine:
+    """LSODA on the states of a field.
+
+    Parameters
+    ----------
+    field
+        Equations without algebraic variables that need solving.
+    pattern
+        The sensitivities that are wanted, which have to be none.
+    tolerance
+        Relative tolerance.
+    absolute
+        Absolute tolerance over the relative one, in units of each state's size.
+    features
+        What an integration could step across; None if nothing can be flat.
+
+    Raises
+    ------
+    InputError
+        Sensitivities are wanted, or there are algebraic equations.
+    """
+
+    name = "lsoda"
+
+    def __init__(
+        self,
+        field: VectorField,
+        pattern: SensitivityPattern,
+        tolerance: float,
+        absolute: float = ABSOLUTE_OVER_RELATIVE,
+        features: NarrowFeatures | None = None,
+    ) -> None:
+        if pattern.directions or field.algebraic:
+            raise InputError("LSODA integrates states alone, without algebraic equations")
+        n, p = len(field.states), len(field.scalars)
+        variables = ca.SX.sym("x", 1 + n + p + 5 * len(field.inputs))
+        symbols = symbols_of(variables)
+        values = dict(zip(field.states, symbols[1 : 1 + n], strict=True))
+        values |= dict(zip(field.scalars, symbols[1 + n : 1 + n + p], strict=True))
+        values[TIME] = symbols[0]
+        for k, name in enumerate(field.inputs):
+            values[name] = input_value(symbols[1 + n + p + 5 * k :][:5], symbols[0])
+        rhs = column_of(field.rhs(values, CasadiAlgebra()))
+        function = ca.Function("f", [variables], [rhs])
+        buffer: Any
+        buffer, self._run = function.buffer()
+        self._kept = function, buffer  # what they point to has to stay
+        self._given, self._rates = np.zeros(len(symbols)), np.zeros(n)
+        buffer.set_arg(0, self._given.data)
+        buffer.set_res(0, self._rates.data)
+        self._n, self._tolerance, self._features = n, tolerance, features
+        self._absolute = absolute
+
+    def _rate(self, time: float, states: Array) -> Array:
+        self._given[0] = time
+        self._given[1 : 1 + self._n] = states
+        self._run()
+        return self._rates
+
+    def integrate(
+        self, segment: Segment, initial: InitialState, max_steps: int
+    ) -> SegmentSolution | EngineFailure:
+        """See :class:`odefit.simulation.engines.engine.Engine`."""
+        n, count = self._n, len(segment.times)
+        longest = LONGEST_STEP
+        if self._features is not None and self._features.acts(initial.scalars):
+            longest = LONGEST_FLAT_STEP
+        span = float(segment.times[-1]) - segment.start
+        states = np.array(initial.states, dtype=float)
+
+        def rates_at(time: float, polynomials: Array) -> Array:
+            self._given[1 + n :] = np.concatenate([initial.scalars, polynomials.ravel()])
+            return self._rate(time, states)
+
+        sizes = initial_magnitudes(segment, states, rates_at)
+        values = np.empty((count, n))
+        done = steps = 0
+        for start, times, polynomials, end_is_wanted in segment.smooth_parts:
+            if cut_off().reached:
+                return EngineFailure(float(start), REASON, steps=steps)
+            self._given[1 + n :] = np.concatenate([initial.scalars, polynomials.ravel()])
+            out, taken, reason = self._through(start, times, states, sizes, longest * span)
+            steps += taken
+            if reason:
+                return EngineFailure(float(start), reason, True, steps)
+            stop = done + len(times) - (not end_is_wanted)
+            values[done:stop] = out[: stop - done]
+            states = out[-1]
+            sizes = np.maximum(sizes, np.abs(out).max(axis=0))
+            done = stop
+        return SegmentSolution(
+            values, np.zeros((count, n, 0)), np.zeros((count, 0)), np.zeros((count, 0, 0)), steps
+        )
+
+    def _through(
+        self, start: float, times: Array, states: Array, sizes: Array, longest: float
+    ) -> tuple[Array, int, str]:
+        """Return the states at times, the number of steps, and why there are none, if so."""
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", ODEintWarning)  # the message says the same
+            integrate: Any = odeint  # its types know of no tolerance by component
+            found: tuple[Array, dict[str, Any]] = integrate(
+                self._rate,
+                states,
+                np.append(start, times),
+                tfirst=True,
+                rtol=self._tolerance,
+                atol=self._absolute * self._tolerance * sizes,
+                tcrit=times[-1:],
+                hmax=longest,
+                mxstep=20_000,
+                full_output=True,
+            )
+        out, info = found
+        taken = int(np.max(info["nst"], initial=0))
+        if "successful" not in str(info["message"]) or not np.isfinite(out).all():
+            return out[1:], taken, f"LSODA gives up: {info['message']}"
+        return out[1:], taken, ""

@@ -1,0 +1,433 @@
+"""What an integration could step across unseen: functions that are flat to all orders elsewhere.
+
+A step or a pulse that is smooth, such as ``tanh((t - t1)/0.1)`` or ``exp(-((x - 5)/0.1)^2)``, is
+constant to all digits away from its centre. Derivatives show nothing of it there, so that the
+error control of a method of any order lets it pass. What is inside such a function shows where
+its centre is: a difference there changes its sign, or an argument has an extremum. These terms
+are watched along each step, and the equations are evaluated where one of them is zero.
+
+What depends on time alone is known before the integration, which then stops where a feature begins.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from odefit.common.arrays import Array, BoolArray
+from odefit.expressions.expressions import NON_SMOOTH, TIME
+from odefit.expressions.grammar import CONDITIONS, PIECEWISE, Instruction
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.casadi_algebra import (
+    CasadiAlgebra,
+    Symbol,
+    column_of,
+    symbols_of,
+)
+from odefit.simulation.engines.segments import Segment, SmoothPart, input_value
+from odefit.simulation.engines.sign_changes import sign_changes
+from odefit.simulation.engines.whole_arrays import ArrayFunction
+
+FLAT = frozenset({"exp", "tanh", "sinh", "cosh"})
+"""Functions that can be flat to all orders, alone or in quotients."""
+
+FLAT_EXPONENT = 4.0
+"""Exponents beyond which a power is taken for flat beside its zero."""
+
+POSITIVE = frozenset({"exp", "cosh", "sqrt", "abs"})
+"""Functions whose values have no sign to change."""
+
+GRID = 512
+"""Intervals of the time between two corners of the inputs that are looked at for features."""
+
+HALVINGS = 40
+"""Distances from the centre of a feature that are looked at, each half as far as the one before."""
+
+MAX_CENTRES = 200
+"""Centres that are looked at between two corners of the inputs."""
+
+VISIBLE = 1e-11
+"""Change of a function of time that counts, relative to all that it changes."""
+
+QUIET = 1e-2
+"""Length, relative to the time that is integrated over, of a time without change that could be
+stepped across with what follows."""
+
+FADING = 0.1
+"""Share of the change before a quiet time that the change after it has where something begins."""
+
+KEPT = 256
+"""Results of the search for features that are kept, for evaluations at the same values."""
+
+
+class _Term:
+    """An expression, with what is known of it while the equations are gone through.
+
+    Attributes
+    ----------
+    value
+        The expression in CasADi's symbols.
+    inner
+        What it was made of.
+    by_states, by_time
+        Whether it depends on states, and whether on the time or on inputs.
+    flat
+        Whether it contains a function that can be flat.
+    sign
+        Whether its change of sign is worth watching.
+    """
+
+    __slots__ = ("balance", "by_states", "by_time", "finder", "flat", "inner", "sign", "value")
+
+    def __init__(
+        self,
+        finder: _Finder,
+        value: Symbol,
+        inner: Sequence[_Term] = (),
+        *,
+        flat: bool = False,
+        sign: bool = False,
+    ) -> None:
+        self.finder, self.value, self.inner = finder, value, tuple(inner)
+        self.by_states: bool = any(term.by_states for term in self.inner)
+        self.by_time: bool = any(term.by_time for term in self.inner)
+        self.flat: bool = flat or any(term.flat for term in self.inner)
+        self.sign = sign
+        self.balance: _Term | None = None
+
+    @property
+    def moving(self) -> bool:
+        return self.by_states or self.by_time
+
+    def _with(self, other: Any, value: Any, *, sign: bool = False) -> _Term:
+        terms = (self, other)
+        self.finder.note_edge(terms)
+        return _Term(self.finder, value, terms, sign=sign)
+
+    def __neg__(self) -> _Term:
+        return _Term(self.finder, -self.value, (self,))
+
+    def __add__(self, other: _Term) -> _Term:
+        found = self._with(other, self.value + other.value, sign=True)
+        if self.flat or other.flat:
+            found.balance = _Term(self.finder, self.value - other.value, (self, other), sign=True)
+        return found
+
+    def __sub__(self, other: _Term) -> _Term:
+        return self._with(other, self.value - other.value, sign=True)
+
+    def __mul__(self, other: _Term) -> _Term:
+        return self._with(other, self.value * other.value)
+
+    def __truediv__(self, other: _Term) -> _Term:
+        self.finder.note_divisor(other)
+        return self._with(other, self.value / other.value)
+
+
+class _Finder:
+    """The algebra over which equations are gone through to find what has to be watched."""
+
+    def __init__(self) -> None:
+        self._algebra = CasadiAlgebra()
+        self.watched: OrderedDict[int, _Term] = OrderedDict()
+        self.arguments: OrderedDict[int, _Term] = OrderedDict()
+        self.of_time: OrderedDict[int, _Term] = OrderedDict()
+        self.exponents: list[Symbol] = []
+        self.always = False
+
+    def name(self, value: Symbol, *, by_states: bool = False, by_time: bool = False) -> _Term:
+        """Return a name as a term."""
+        term = _Term(self, value, sign=by_states)
+        term.by_states, term.by_time = by_states, by_time
+        return term
+
+    def number(self, text: str) -> _Term:
+        """See :class:`odefit.expressions.expressions.Algebra`."""
+        return _Term(self, self._algebra.number(text))
+
+    def power(self, base: _Term, exponent: _Term) -> _Term:
+        """See :class:`odefit.expressions.expressions.Algebra`."""
+        value = exponent.value.sx
+        fixed = value.is_constant()
+        flat = base.moving and (not fixed or abs(float(value)) > FLAT_EXPONENT)
+        if flat and not fixed and not exponent.moving:
+            self.exponents.append(exponent.value)
+        elif flat or exponent.moving:
+            self.always = True
+        self.note_edge((base, exponent))
+        if fixed and float(value) < 0:
+            self.note_divisor(base)
+        found = _Term(
+            self,
+            self._algebra.power(base.value, exponent.value),
+            (base, exponent),
+            flat=flat or exponent.moving,
+        )
+        if flat or exponent.moving:
+            self._watch_inside((base, exponent))
+        return found
+
+    def call(self, function: str, arguments: Sequence[_Term]) -> _Term:
+        """See :class:`odefit.expressions.expressions.Algebra`."""
+        value = self._algebra.call(function, [term.value for term in arguments])
+        kink = function in NON_SMOOTH or function == PIECEWISE or function in CONDITIONS
+        moving = [term for term in arguments if term.moving]
+        flat = bool(moving) and (function in FLAT or kink)
+        self.note_edge(arguments)
+        if flat:
+            self.always = True
+            self._watch_inside(moving)
+            if kink and len(arguments) == 2 and function not in ("&&", "||"):
+                first, second = arguments
+                difference = _Term(self, first.value - second.value, arguments, sign=True)
+                self.watched[id(difference)] = difference
+        return _Term(self, value, arguments, flat=flat, sign=function not in POSITIVE and not kink)
+
+    def note_edge(self, terms: Sequence[_Term]) -> None:
+        """Note terms of time alone that meet others which are not: they are scanned as they are."""
+        if any(term.by_states for term in terms):
+            for term in terms:
+                self.note_of_time(term)
+
+    def note_of_time(self, term: _Term) -> None:
+        """Note a term that is scanned, if it depends on time alone and has something flat."""
+        if term.flat and term.by_time and not term.by_states:
+            self.of_time[id(term)] = term
+
+    def note_divisor(self, term: _Term) -> None:
+        """Watch the terms of a divisor: where they are equal, the quotient is halfway in a step."""
+        if term.balance is not None and term.moving:
+            self.watched[id(term.balance)] = term.balance
+
+    def _watch_inside(self, terms: Sequence[_Term]) -> None:
+        for term in terms:
+            if term.moving:
+                self.arguments[id(term)] = term
+        stack = list(terms)
+        while stack:
+            term = stack.pop()
+            if not term.moving or id(term) in self.watched:
+                continue
+            if term.sign:
+                self.watched[id(term)] = term
+            stack.extend(term.inner)
+
+
+@dataclass(frozen=True, eq=False)
+class NarrowFeatures:
+    """What has to be watched of a vector field, so that no integration steps across it.
+
+    Attributes
+    ----------
+    variables
+        CasADi's symbols: time, states, scalars, and five numbers of each input's polynomial.
+    states, scalars
+        Number of states, and of scalars.
+    watched
+        Expressions whose changes of sign show features, shape (w,).
+    of_time
+        Those expressions that depend on time alone: functions to look at, shape (g,), followed by
+        expressions whose changes of sign show their features.
+    functions
+        Number g of functions of time.
+    by_scalars
+        Whether each scalar acts on the latter.
+    always
+        Whether something is flat whatever the values of the scalars.
+    exponents
+        Exponents that the scalars decide, of powers that are flat if these are large.
+    """
+
+    variables: Any
+    states: int
+    scalars: int
+    watched: Any
+    of_time: Any
+    functions: int
+    by_scalars: BoolArray
+    always: bool
+    exponents: Any
+    _kept: OrderedDict[Any, Array]
+
+    @classmethod
+    @lru_cache(maxsize=4)
+    def of(cls, field: VectorField) -> NarrowFeatures | None:
+        """Return what has to be watched of a field; None if nothing can be flat.
+
+        The last ones are kept, for other forward maps of the same equations.
+        """
+        if not _may_be_flat(field):
+            return None
+        n, p, k = len(field.states), len(field.scalars), len(field.inputs)
+        variables = ca.SX.sym("x", 1 + n + p + 5 * k)
+        symbols = symbols_of(variables)
+        time, states, scalars = symbols[0], symbols[1 : 1 + n], symbols[1 + n : 1 + n + p]
+        finder = _Finder()
+        values: dict[str, Any] = {TIME: finder.name(time, by_time=True)}
+        values |= {
+            name: finder.name(symbol, by_states=True)
+            for name, symbol in zip(field.states, states, strict=True)
+        }
+        values |= {
+            name: finder.name(symbol) for name, symbol in zip(field.scalars, scalars, strict=True)
+        }
+        for i, name in enumerate(field.inputs):
+            value = input_value(symbols[1 + n + p + 5 * i :][:5], time)
+            values[name] = finder.name(value, by_time=True)
+        for name in field.algebraic:
+            values[name] = finder.name(Symbol(ca.SX.sym(name)), by_states=True)
+        rhs = field.rhs(values, finder)
+        for term in rhs:
+            finder.note_of_time(term)
+        if not any(term.flat for term in rhs):
+            return None
+        terms = list(finder.watched.values())
+        arguments = [*finder.arguments.values()]
+        rates = column_of(term.value for term in rhs)
+        solved = [] if field.algebraic else [t for t in terms if t.moving]
+        watched = [term.value for term in solved]
+        if not field.algebraic and arguments:
+            moving = column_of([time, *states])
+            along = ca.vertcat(1.0, rates)
+            inside = column_of(term.value for term in arguments)
+            watched += symbols_of(ca.jtimes(inside, moving, along))
+        functions = [term.value for term in finder.of_time.values()]
+        signs = [t.value for t in terms if t.by_time and not t.by_states]
+        of_arguments = [t.value for t in arguments if t.by_time and not t.by_states]
+        if functions and of_arguments:
+            signs += symbols_of(ca.jacobian(column_of(of_arguments), time.sx))
+        of_time = column_of([*functions, *signs] if functions else [])
+        depends = [bool(functions) and bool(ca.depends_on(of_time, s.sx)) for s in scalars]
+        return cls(
+            variables,
+            n,
+            p,
+            ca.cse(column_of(watched)),
+            of_time,
+            len(functions),
+            np.array(depends, dtype=bool),
+            finder.always,
+            column_of(finder.exponents),
+            OrderedDict(),
+        )
+
+    def acts(self, scalars: Array) -> bool:
+        """Return whether something is flat at these values of the scalars, shape (p,)."""
+        if self.always:
+            return True
+        with np.errstate(all="ignore"):
+            found = self._exponents([*scalars], 1)
+        return not bool((np.abs(found) <= FLAT_EXPONENT).all())
+
+    @cached_property
+    def _exponents(self) -> ArrayFunction:
+        scalars = self.variables[1 + self.states : 1 + self.states + self.scalars]
+        return ArrayFunction(scalars, self.exponents)
+
+    @cached_property
+    def watching(self) -> ArrayFunction:
+        """The watched expressions as a function of the variables."""
+        return ArrayFunction(self.variables, self.watched)
+
+    @cached_property
+    def _in_time(self) -> ArrayFunction:
+        rest = ca.vertcat(self.variables[0], self.variables[1 + self.states :])
+        return ArrayFunction(rest, self.of_time)
+
+    def with_stops(self, segment: Segment, scalars: Array, *, centres: bool = False) -> Segment:
+        """Return a segment in which integrations stop where a function of time begins to change.
+
+        With `centres` they stop at the centres of features, too: engines need that whose steps
+        cannot be looked into.
+        """
+        if not (self.functions and np.isfinite(segment.times[-1]) and self.acts(scalars)):
+            return segment
+        edges, polynomials = [], []
+        for part in segment.smooth_parts:
+            stops = self.stops(part, scalars, centres=centres)
+            edges.extend([*stops, part.times[-1]])
+            polynomials.extend([part.polynomials] * (len(stops) + 1))
+        if len(edges) == len(segment.polynomials):
+            return segment
+        return replace(segment, breakpoints=np.array(edges[:-1]), polynomials=np.array(polynomials))
+
+    def stops(self, part: SmoothPart, scalars: Array, *, centres: bool = False) -> Array:
+        """Return the times inside a part at which a function of time alone begins to change."""
+        start, end = float(part.start), float(part.times[-1])
+        constants = np.concatenate([scalars, part.polynomials.ravel()])
+        key = (centres, start, end, scalars[self.by_scalars].tobytes(), part.polynomials.tobytes())
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        with np.errstate(all="ignore"):
+            found = self._beginnings(start, end, constants, centres)
+        self._kept[key] = found
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return found
+
+    def _at(self, times: Array, constants: Array) -> Array:
+        return self._in_time([times, *constants], len(times))
+
+    def _beginnings(self, start: float, end: float, constants: Array, with_centres: bool) -> Array:
+        span = end - start
+        grid = start + span * np.linspace(0.0, 1.0, GRID + 1)
+        signs = self._at(grid, constants)[self.functions :]
+        centres = self._zeros(grid, signs, constants)
+        if len(centres):
+            steps = span * 0.5 ** np.arange(1, HALVINGS)
+            near = (centres[:, None] + np.concatenate([-steps, [0.0], steps])).ravel()
+            grid = np.unique(np.concatenate([grid, near[(near > start) & (near < end)]]))
+        values = self._at(grid, constants)[: self.functions]
+        values = values[np.isfinite(values).all(axis=1)]
+        changes = np.abs(np.diff(values, axis=1))
+        total = changes.sum(axis=1)
+        changes, total = changes[total > 0], total[total > 0]
+        if not len(total):
+            return np.zeros(0)
+        travelled = np.concatenate([[0.0], np.cumsum((changes / total[:, None]).sum(axis=0))])
+        last = np.searchsorted(travelled, travelled + VISIBLE, side="right") - 1
+        first = np.concatenate([[True], last[1:] > last[:-1]])
+        length = grid[last] - grid
+        quiet = first & (length >= QUIET * span) & (last < len(grid) - 1)
+        # Where a change ends, there is less of it after the quiet time than before.
+        before = travelled - np.interp(grid - length, grid, travelled)
+        after = np.interp(grid[last] + length, grid, travelled) - travelled[last]
+        found = np.unique(grid[last[quiet & (after >= FADING * before)]])
+        if with_centres:
+            found = np.union1d(found, centres)
+        return found[(found > start) & (found < end)]
+
+    def _zeros(self, grid: Array, signs: Array, constants: Array) -> Array:
+        """Return the times at which one of the expressions changes its sign, shape (k,)."""
+
+        def at(times: Array) -> Array:
+            return self._at(times, constants)[self.functions :]
+
+        found = sign_changes(grid, signs, at, MAX_CENTRES, iterations=4)
+        exact = np.unique(grid[np.nonzero(signs == 0)[1]])
+        return np.union1d(found, exact[: max(MAX_CENTRES - len(found), 0)])
+
+
+def _may_be_flat(field: VectorField) -> bool:
+    """Return whether the equations have a function or a power that can be flat, at first sight."""
+    expressions = (*field.model.ode.values(), *field.model.algebraic.values())
+    for expression in expressions:
+        if expression.functions & (FLAT | NON_SMOOTH):
+            return True
+        for exponent, step in pairwise(expression.program):
+            if step.kind == "binary" and step.text not in "+-*/" and not _low(exponent):
+                return True
+    return False
+
+
+def _low(exponent: Instruction) -> bool:
+    """Return whether an exponent is a number that leaves a power far from flat."""
+    return exponent.kind == "number" and float(exponent.text) <= FLAT_EXPONENT

@@ -1,0 +1,75 @@
+"""How accurate small values have to be, from what is measured and how accurately."""
+
+from __future__ import annotations
+
+import math
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from odefit.expressions.expressions import Expression
+from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
+
+USUAL_RELATIVE_NOISE = 0.1
+"""Relative noise that is supposed where the standard deviation is an expression."""
+
+
+_KNOWN: WeakKeyDictionary[Problem, float] = WeakKeyDictionary()
+
+
+def finest_noise(problem: Problem) -> float:
+    """Return the smallest standard deviation, relative to the largest value of the same series.
+
+    It is infinite where the noise is not given, or estimated as a constant: then values count in
+    units of the largest ones. With relative noise and on a logarithmic scale the smallest values
+    count as well.
+    """
+    if problem not in _KNOWN:
+        _KNOWN[problem] = _finest(problem)
+    return _KNOWN[problem]
+
+
+def _finest(problem: Problem) -> float:
+    finest = math.inf
+    for condition in problem.conditions:
+        for name, series in condition.series.items():
+            noise = problem.noise.get(name, Noise())
+            if series.sds is None and not noise.known:
+                continue
+            values = np.abs(series.values[np.isfinite(series.values)])
+            values = values[values > 0.0]
+            if not len(values):
+                continue
+            smallest, largest = float(values.min()), float(values.max())
+            if series.sds is not None:
+                sds = series.sds[series.sds > 0.0]
+                if noise.transform is None and len(sds):
+                    finest = min(finest, float(sds.min()) / largest)
+            ratio = smallest / largest
+            if noise.relative is not None:
+                finest = min(finest, noise.relative * ratio)
+            elif noise.transform is not None or isinstance(noise.spread, Expression):
+                finest = min(finest, USUAL_RELATIVE_NOISE * ratio)
+            elif isinstance(noise.spread, float) and not noise.counts:
+                finest = min(finest, noise.spread / largest)
+    return finest
+
+
+def measured_sizes(problem: Problem) -> dict[str, float]:
+    """Return the largest measured value of each state that is measured as it is, by name.
+
+    A value of such a state that is far below need not be accurate in itself.
+    """
+    found: dict[str, float] = {}
+    for name, expression in problem.model.observables.items():
+        state = expression.name
+        if state is None or state not in problem.model.ode:
+            continue
+        for condition in problem.conditions:
+            series = condition.series.get(name)
+            if series is not None:
+                values = np.abs(series.values[np.isfinite(series.values)])
+                size = float(values.max(initial=0.0))
+                found[state] = max(found.get(state, 0.0), size)
+    return found

@@ -1,0 +1,188 @@
+"""Straight-line programs: a model's equations as arrays of instructions for the kernels."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+import numpy.typing as npt
+
+from odefit.common.arrays import Array
+
+UNARY = (
+    "NEG EXP LOG SQRT SQ TWICE INV ASSIGN SIN COS TAN ASIN ACOS ATAN NOT FABS SIGN SINH COSH TANH"
+).split()
+"""CasADi's operations with one argument that programs can hold."""
+
+BINARY = "ADD SUB MUL DIV POW LT LE EQ NE AND OR IF_ELSE_ZERO FMIN FMAX".split()
+"""CasADi's operations with two arguments that programs can hold."""
+
+OPERATIONS = {name: code for code, name in enumerate([*BINARY, *UNARY])}
+"""Numbers of the operations, by which the kernels know them."""
+
+SYNONYMS = {"CONSTPOW": "POW"}
+"""CasADi's names of operations that do the same as another one."""
+
+NAMES = {
+    getattr(ca, name): SYNONYMS.get(name[3:], name[3:]) for name in dir(ca) if name[:3] == "OP_"
+}
+"""Names of CasADi's operations by CasADi's numbers."""
+
+Indices = npt.NDArray[np.uint32]
+"""Positions in arrays, unsigned so that compiled code need not look for negative ones."""
+
+
+class Program(NamedTuple):
+    """A function of many variables, instruction by instruction.
+
+    Registers hold the variables first, then constants, then results of instructions. A register
+    is used again as soon as its value is no longer needed, so that programs stay in the cache.
+
+    Attributes
+    ----------
+    blocks
+        Operation, and number of consecutive instructions that carry it out, shape (b, 2).
+    instructions
+        Register of the result, and registers of the two arguments, shape (k, 3).
+    constants
+        Values of the registers after the variables, shape (c,).
+    outputs
+        Registers of the function's values when all instructions have been carried out.
+    variables, registers
+        Number of variables, and number of registers in all.
+    """
+
+    blocks: Indices
+    instructions: Indices
+    constants: Array
+    outputs: Indices
+    variables: int
+    registers: int
+
+
+def program(variables: Any, values: Any) -> Program:
+    """Return the program that computes CasADi expressions.
+
+    Parameters
+    ----------
+    variables
+        A vector of CasADi symbols.
+    values
+        A dense vector of expressions of these.
+
+    Raises
+    ------
+    KeyError
+        CasADi uses an operation that is not among :data:`OPERATIONS`.
+    """
+    function = ca.Function("f", [variables], ca.cse([values]))
+    count = variables.numel()
+    constants: dict[float, int] = {}
+    value_of: dict[int, int] = {}
+    operations: list[tuple[int, int, int, int]] = []
+    outputs = np.zeros(values.numel(), dtype=np.int64)
+    # Values are numbered: variables, then instructions; constants have negative numbers.
+    for k in range(function.n_instructions()):
+        name = NAMES[function.instruction_id(k)]
+        arguments = function.instruction_input(k)
+        if name == "OUTPUT":
+            outputs[function.instruction_output(k)[1]] = value_of[arguments[0]]
+            continue
+        target = function.instruction_output(k)[0]
+        if name == "INPUT":
+            value_of[target] = arguments[1]
+        elif name == "CONST":
+            constant = function.instruction_constant(k)
+            value_of[target] = -1 - constants.setdefault(constant, len(constants))
+        else:
+            given = [value_of[a] for a in arguments]
+            number = count + len(operations)
+            operations.append((OPERATIONS[name], number, given[0], given[-1]))
+            value_of[target] = number
+    return _with_registers(_scheduled(operations, count), outputs, list(constants), count)
+
+
+def _scheduled(
+    operations: list[tuple[int, int, int, int]], count: int
+) -> list[tuple[int, int, int, int]]:
+    """Return the operations in an order in which those of one kind follow each other.
+
+    Of all kinds of operations, the one is taken that most operations are ready for; all of these
+    are carried out, with those that become ready meanwhile.
+    """
+    waiting = []
+    users: list[list[int]] = [[] for _ in operations]
+    ready: dict[int, list[int]] = {}
+    for k, (operation, _, *given) in enumerate(operations):
+        needed = {g - count for g in given if g >= count}
+        waiting.append(len(needed))
+        for g in needed:
+            users[g].append(k)
+        if not needed:
+            ready.setdefault(operation, []).append(k)
+    order: list[int] = []
+    while ready:
+        chosen = max(ready, key=lambda operation: len(ready[operation]))
+        block = ready[chosen]
+        for k in block:  # grows while it is gone through
+            order.append(k)
+            for user in users[k]:
+                waiting[user] -= 1
+                if not waiting[user]:
+                    ready.setdefault(operations[user][0], []).append(user)
+        del ready[chosen]
+    return [operations[k] for k in order]
+
+
+def _with_registers(
+    operations: list[tuple[int, int, int, int]],
+    outputs: npt.NDArray[np.int64],
+    constants: list[float],
+    count: int,
+) -> Program:
+    """Return the program of operations whose results are numbered, with registers for results.
+
+    Parameters
+    ----------
+    operations
+        Operation, number of its result, and numbers of its two arguments.
+    outputs
+        Numbers of the function's values.
+    constants
+        The constants, whose numbers are -1, -2, ...
+    count
+        Number of variables, whose numbers are 0, 1, ...
+    """
+    first = count + len(constants)
+    last_use = {number: k for k, (_, _, *given) in enumerate(operations) for number in given}
+    last_use |= dict.fromkeys(outputs.tolist(), len(operations))
+    register = {number: number for number in range(count)}
+    register |= {-1 - k: count + k for k in range(len(constants))}
+    free: list[int] = []
+    used = first
+    instructions = []
+    for k, (_, number, *given) in enumerate(operations):
+        read = [register[g] for g in given]
+        for g in set(given):
+            if g >= count and last_use[g] == k:
+                heappush(free, register[g])
+        if free:
+            register[number] = heappop(free)
+        else:
+            register[number] = used
+            used += 1
+        instructions.append((register[number], *read))
+    blocks = [
+        (operation, len(list(block))) for operation, block in groupby(o[0] for o in operations)
+    ]
+    return Program(
+        np.array(blocks, dtype=np.uint32).reshape(-1, 2),
+        np.array(instructions, dtype=np.uint32).reshape(-1, 3),
+        np.array(constants, dtype=float),
+        np.array([register[number] for number in outputs.tolist()], dtype=np.uint32),
+        count,
+        used,
+    )

@@ -1,0 +1,204 @@
+"""Segments: the time spans between events, the inputs within them, and their order in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.expressions.expressions import Expression
+from odefit.problem.condition import Condition
+
+
+class SmoothPart(NamedTuple):
+    """The part of a segment between two breakpoints of the inputs.
+
+    Attributes
+    ----------
+    start
+        The time at which the part begins.
+    times
+        Times at which the engine returns values, increasing; the last one is the part's end.
+    polynomials
+        Polynomials of the inputs on this part, shape (inputs, 5), see :class:`Segment`.
+    end_is_wanted
+        Whether the caller has asked for the values at the end of the part.
+    """
+
+    start: float
+    times: Array
+    polynomials: Array
+    end_is_wanted: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """A time span between two events.
+
+    Attributes
+    ----------
+    start
+        The time at which the segment begins.
+    times
+        Times at which values are wanted, shape (k,), increasing, after `start`; never empty. If the
+        last one is infinite, the steady state is wanted that is approached at last.
+    breakpoints
+        Times strictly inside the segment at which an input has a corner or a jump, shape (c,),
+        increasing. No integration step may cross one.
+    polynomials
+        Inputs between breakpoints, shape (c + 1, inputs, 5): the time at which the polynomial's
+        own time is zero, then the coefficients of its powers 0 to 3.
+    """
+
+    start: float
+    times: Array
+    breakpoints: Array
+    polynomials: Array
+
+    @cached_property
+    def smooth_parts(self) -> list[SmoothPart]:
+        """The segment cut at its breakpoints, in the order of time."""
+        found = []
+        start = self.start
+        for end, polynomials in zip(
+            [*self.breakpoints, self.times[-1]], self.polynomials, strict=True
+        ):
+            inside = self.times[(self.times > start) & (self.times <= end)]
+            wanted = bool(len(inside)) and inside[-1] == end
+            times = inside if wanted else np.append(inside, end)
+            found.append(SmoothPart(start, times, polynomials, wanted))
+            start = end
+        return found
+
+
+def places(segment: Segment, count: int) -> list[tuple[float, Array]]:
+    """Return times of a segment, its breakpoints among them, each with the inputs' polynomials.
+
+    They are the beginnings of its smooth parts, and as many times as `count` within each.
+    """
+    found: list[tuple[float, Array]] = []
+    for part in segment.smooth_parts:
+        inside = np.linspace(part.start, part.times[-1], count + 1, endpoint=False)
+        found.extend((float(time), part.polynomials) for time in inside)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class TimelineEntry:
+    """The events that happen at one time, and the segment that follows them.
+
+    Attributes
+    ----------
+    events
+        Assignments of the events before the segment, in the order in which they happen.
+    segment
+        The segment; None if no values are wanted after the events.
+    rows
+        Rows of the trajectory that the segment's times belong to; the last one is -1 if the
+        end of the segment is needed only to go on from.
+    row_after
+        Row of the trajectory at the very time of the events that sees the values after them; -1 if
+        there is none.
+    """
+
+    events: tuple[Mapping[str, Expression], ...]
+    segment: Segment | None
+    rows: tuple[int, ...]
+    row_after: int = -1
+
+
+def input_value(polynomial: Sequence[Any], time: Any) -> Any:
+    """Return the value of an input at `time` by its polynomial, see :class:`Segment`.
+
+    Numbers and the symbols of any engine are treated alike.
+    """
+    left, *c = polynomial
+    s = time - left
+    return c[0] + s * (c[1] + s * (c[2] + s * c[3]))
+
+
+def inputs_before(condition: Condition, inputs: Sequence[str]) -> Array:
+    """Return the values of inputs just before t0, shape (inputs,)."""
+    found = []
+    for name in inputs:
+        given = condition.inputs[name]
+        piece = int(np.searchsorted(given.times, condition.t0, side="left"))
+        left = given.times[max(piece - 1, 0)]
+        found.append(input_value([left, *given.polynomials()[piece]], condition.t0))
+    return np.array(found, dtype=float)
+
+
+def before_rest(segment: Segment) -> Segment | None:
+    """Return the part of a segment without end until which something is wanted or changes."""
+    wanted = segment.times[:-1]
+    last = max([segment.start, *wanted[-1:], *segment.breakpoints[-1:]])
+    if last == segment.start:
+        return None
+    times = wanted if len(wanted) and wanted[-1] == last else np.append(wanted, last)
+    inside = segment.breakpoints[segment.breakpoints < last]
+    return Segment(segment.start, times, inside, segment.polynomials[: len(inside) + 1])
+
+
+def timeline(
+    condition: Condition, inputs: tuple[str, ...], times: Array
+) -> tuple[int, list[TimelineEntry]]:
+    """Return the events and segments that lead to the states at given times.
+
+    Parameters
+    ----------
+    condition
+        The condition whose events and inputs act.
+    inputs
+        Names of the inputs, in the order of the vector field.
+    times
+        Times at which values are wanted, increasing, not before t0.
+
+    Returns
+    -------
+    at_start
+        How many of the first times are t0 itself (0 or 1) and have the values before any event.
+    entries
+        Events and segments in the order of time.
+    """
+    end = times[-1] if len(times) else condition.t0
+    after = {t for t, _ in condition.events if t in condition.measured_after}
+    at_start = int(len(times) > 0 and times[0] == condition.t0 and condition.t0 not in after)
+    events = [(t, a) for t, a in condition.events if t < end or (t == end and t in after)]
+    starts = sorted({t for t, _ in events} | {condition.t0})
+    entries = []
+    for start, stop in zip(starts, [*starts[1:], end], strict=True):
+        wanted = np.flatnonzero(
+            (times > start) & (times < stop if stop in after else times <= stop)
+        )
+        rows = wanted.tolist()
+        within = times[wanted]
+        if stop > start and (not len(within) or within[-1] < stop):
+            within = np.append(within, stop)
+            rows.append(-1)
+        segment = segment_between(condition, inputs, start, within) if len(within) else None
+        assignments = tuple(assign for t, assign in events if t == start)
+        row_after = -1
+        if start in after and start in times:
+            row_after = int(np.searchsorted(times, start))
+        entries.append(TimelineEntry(assignments, segment, tuple(rows), row_after))
+    return at_start, entries
+
+
+def segment_between(
+    condition: Condition, inputs: tuple[str, ...], start: float, times: Array
+) -> Segment:
+    """Return the segment from `start` through `times`, with the inputs of the condition."""
+    given = [condition.inputs[name] for name in inputs]
+    corners = np.unique(np.concatenate([np.zeros(0), *(g.times for g in given)]))
+    breakpoints = corners[(corners > start) & (corners < times[-1])]
+    lefts = np.concatenate([[start], breakpoints])
+    polynomials = np.zeros((len(lefts), len(given), 5))
+    for k, g in enumerate(given):
+        interval = np.searchsorted(g.times, lefts, side="right")
+        polynomials[:, k, 0] = g.times[np.maximum(interval - 1, 0)]
+        polynomials[:, k, 1:] = g.polynomials()[interval]
+    return Segment(float(start), times, breakpoints, polynomials)

@@ -1,0 +1,1 @@
+"""Events at known times, and those that a condition on the states triggers."""

@@ -1,0 +1,1 @@
+"""States and sensitivities through the segments of one condition."""

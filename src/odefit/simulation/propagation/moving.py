@@ -1,0 +1,153 @@
+"""Expressions at a time of a trajectory, with their changes along directions and in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odefit.common.arrays import Array, IntArray
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import TIME, Expression
+from odefit.expressions.gradients import Gradient
+from odefit.problem.binding import Binding
+from odefit.problem.condition import Condition
+from odefit.problem.experiment import Input
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.events.event_assignments import Values
+
+TANGENT = 1e-7
+"""Step of differences along the tangent of a trajectory, relative to the time or the time span."""
+
+
+class Moving(NamedTuple):
+    """A number on a trajectory.
+
+    Attributes
+    ----------
+    value
+        Its value.
+    changes
+        Its changes along the scaled directions at a fixed time, shape (m,).
+    rate
+        Its derivative in time.
+    """
+
+    value: float
+    changes: Array
+    rate: float
+
+
+class MovingExpression:
+    """An expression in states, inputs, parameters, constants and the time, on a trajectory.
+
+    Parameters
+    ----------
+    expression
+        The expression.
+    field, condition
+        The equations and the condition.
+    unknowns
+        Unknowns of the directions, shape (m,).
+    """
+
+    def __init__(
+        self, expression: Expression, field: VectorField, condition: Condition, unknowns: IntArray
+    ) -> None:
+        names, known = expression.names, condition.scalars
+        self._expression, self._unknowns = expression, unknowns
+        self._states = [(n, i) for i, n in enumerate(field.states) if n in names]
+        self._scalars = [(n, j) for j, n in enumerate(field.scalars) if n in names]
+        self._others = sorted((names & known.keys()) - set(field.scalars))
+        self._binding = Binding([known[n] for n in self._others], known)
+        self._inputs = {n: condition.inputs[n] for n in sorted(names & condition.inputs.keys())}
+        self._gradient = Gradient(expression, names)
+
+    def along(self, times: Array, vector: Array, states: Array, scalars: Array) -> Array:
+        """Return values at times, shape (k,), with states of shape (k, n) and constant scalars."""
+        values: dict[str, Any] = {n: states[:, i] for n, i in self._states}
+        values |= {n: scalars[j] for n, j in self._scalars}
+        values |= zip(self._others, self._binding(vector), strict=True)
+        values |= {n: given(times) for n, given in self._inputs.items()}
+        found = self._expression.evaluate({**values, TIME: times}, NUMPY)
+        return np.array(np.broadcast_to(found, times.shape), dtype=float)
+
+    def with_rates(
+        self, times: Array, vector: Array, states: Array, scalars: Array, speeds: Array, h: Array
+    ) -> tuple[Array, Array]:
+        """Return values at times and their rates, by differences along the tangent.
+
+        The states change with `speeds`, shape (k, n); `h` are the steps, shape (k,). The rates are
+        exact enough to find extrema.
+        """
+        values = self.along(times, vector, states, scalars)
+        after = self.along(times + h, vector, states + h[:, None] * speeds, scalars)
+        return values, (after - values) / h
+
+    def __call__(
+        self, time: float, vector: Array, sizes: Array, now: Values, rates: Array
+    ) -> Moving:
+        """Return the number at a time, where the states change with `rates`, shape (n,)."""
+        values: dict[str, Any] = {n: now.states[i] for n, i in self._states}
+        values |= {n: now.scalars[j] for n, j in self._scalars}
+        values |= zip(self._others, self._binding(vector), strict=True)
+        at = np.array([time])
+        values |= {n: given(at)[0] for n, given in self._inputs.items()}
+        value, partials = self._gradient({**values, TIME: np.float64(time)})
+        rows = {n: now.sensitivities[i] for n, i in self._states}
+        rows |= {n: now.scalar_sensitivities[j] for n, j in self._scalars}
+        own = self._binding.derivative(vector, self._unknowns) * sizes
+        rows |= zip(self._others, own, strict=True)
+        speeds: dict[str, float] = {n: rates[i] for n, i in self._states}
+        speeds |= {n: input_rate(given, time) for n, given in self._inputs.items()}
+        speeds[TIME] = 1.0
+        changes, rate = np.zeros(len(sizes)), 0.0
+        for name, partial in partials.items():
+            if name in rows:
+                changes = changes + np.where(rows[name] == 0.0, 0.0, partial * rows[name])
+            if speeds.get(name):
+                rate += float(partial) * speeds[name]
+        return Moving(float(value), changes, rate)
+
+
+def input_rate(given: Input, time: float) -> float:
+    """Return the derivative of an input in time; at a knot that after it."""
+    piece = int(np.searchsorted(given.times, time, side="right"))
+    c = given.polynomials()[piece]
+    tau = time - given.times[max(piece - 1, 0)]
+    return float(c[1] + tau * (2.0 * c[2] + tau * 3.0 * c[3]))
+
+
+def clock_of(inputs: Mapping[str, Input], time: float, change: Array) -> dict[str, Array]:
+    """Return the changes of time and inputs where an event's time changes, each of shape (m,)."""
+    return {TIME: change, **{n: input_rate(given, time) * change for n, given in inputs.items()}}
+
+
+def rates_of(
+    field: VectorField,
+    inputs: Mapping[str, Input],
+    times: Array,
+    states: Array,
+    scalars: Array,
+    algebraic: Array,
+) -> Array:
+    """Return the derivatives of the states in time, shape (k, n).
+
+    Parameters
+    ----------
+    field, inputs
+        The equations, and the inputs by name.
+    times
+        Times, shape (k,).
+    states, algebraic
+        States and algebraic variables at these, shapes (k, n) and (k, a).
+    scalars
+        Run-time scalars, which are the same at all of them, shape (p,).
+    """
+    values: dict[str, Any] = {n: states[:, i] for i, n in enumerate(field.states)}
+    values |= {n: algebraic[:, i] for i, n in enumerate(field.algebraic)}
+    values |= dict(zip(field.scalars, scalars, strict=True))
+    values |= {n: given(times) for n, given in inputs.items()}
+    found = field.rhs({**values, TIME: times}, NUMPY)
+    return np.stack([np.broadcast_to(f, times.shape) for f in found], axis=1)

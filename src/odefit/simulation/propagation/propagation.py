@@ -1,0 +1,359 @@
+"""What moves a condition through time: its initial values, its events, and the engines between."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import NUMPY, Dual
+from odefit.expressions.expressions import TIME, Expression
+from odefit.problem.binding import Binding, Bound, Computed, scalar_value, unknowns_of
+from odefit.problem.condition import Condition, LocatedEvent
+from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.simulation.engines.engine import EngineFailure, InitialState, SegmentSolution
+from odefit.simulation.engines.engine_choice import EngineChoice
+from odefit.simulation.engines.engines import Engines, Integrated
+from odefit.simulation.engines.segments import Segment, before_rest, inputs_before
+from odefit.simulation.engines.work import NANOSECONDS, count_work
+from odefit.simulation.events.event_assignments import EventAssignments, Values
+from odefit.simulation.propagation.algebraic import consistent
+from odefit.simulation.propagation.first_step import first_step
+from odefit.simulation.propagation.resting import RestingStates, is_steep
+from odefit.simulation.steady.steady_state import (
+    Rest,
+    Surroundings,
+    nearby_steady_state,
+    steady_state,
+)
+
+
+class Beginning(NamedTuple):
+    """What a condition begins with, before any event.
+
+    Attributes
+    ----------
+    values
+        States and scalars.
+    algebraic, algebraic_sensitivities
+        Algebraic variables and their changes along the scaled directions, shapes (a,) and (a, m).
+    """
+
+    values: Values
+    algebraic: Array
+    algebraic_sensitivities: Array
+
+
+class PeriodicBeginning(Protocol):
+    """Finds what a condition begins with after repeated events."""
+
+    def __call__(
+        self, propagation: Propagation, vector: Array, sizes: Array, now: Values
+    ) -> Beginning | EngineFailure:
+        """Return the periodic state, or why there is none."""
+
+
+class Propagation:
+    """Initial values, events and segments of a condition, with sensitivities by some unknowns.
+
+    Parameters
+    ----------
+    field, condition, engines
+        The arguments are those of :class:`odefit.simulation.trajectories.trajectory.ConditionMap`.
+    unknowns
+        Unknowns that sensitivities are wanted of, shape (m,).
+    minimal_sizes
+        Sizes that unknowns count with at least for error control, shape (unknowns,).
+    pattern
+        The sparsity pattern of the scalars' sensitivities; None for that of this condition.
+    known
+        Expressions that other conditions have, see :class:`Binding`.
+
+    Attributes
+    ----------
+    field, condition, unknowns
+        The arguments.
+    periodic
+        Finds the periodic state of repeated events with which the condition begins, if it does.
+    """
+
+    periodic: PeriodicBeginning | None = None
+
+    def __init__(
+        self,
+        field: VectorField,
+        condition: Condition,
+        engines: Engines,
+        unknowns: Sequence[int],
+        minimal_sizes: Array | None = None,
+        pattern: SensitivityPattern | None = None,
+        known: dict[Any, Computed] | None = None,
+    ) -> None:
+        self.field = field
+        self.condition = condition
+        self._engines = engines
+        scalars = condition.scalars
+        self._initial = Binding([condition.initial[s] for s in field.states], scalars, known)
+        self._scalars = Binding([scalars[s] for s in field.scalars], scalars, known)
+        self.unknowns = tuple(unknowns)
+        self._indices = np.array(unknowns, dtype=np.intp)
+        self._minimal_sizes = 0.0 if minimal_sizes is None else minimal_sizes[self._indices]
+        self._column = {unknown: k for k, unknown in enumerate(unknowns)}
+        self._pattern = pattern or sensitivity_pattern(field, [condition], unknowns)
+        self._events: dict[int, EventAssignments] = {}
+        steep = not field.algebraic and is_steep(field)
+        self._resting = RestingStates(field, engines) if steep else None
+        self._fixed = np.array([isinstance(scalars[s], float) for s in field.scalars], dtype=bool)
+
+    def sizes(self, vector: Array) -> Array:
+        """Return what a unit step along each direction is: the unknown's own size, shape (m,).
+
+        The error control then sees numbers of the states' own size.
+        """
+        sizes = np.maximum(np.abs(vector[self._indices]), self._minimal_sizes)
+        sizes[sizes == 0.0] = 1.0
+        return sizes
+
+    def begin(
+        self, vector: Array, sizes: Array, guess: Array, *, at_rest: bool | None = None
+    ) -> Beginning | EngineFailure:
+        """Return what the condition begins with, before any event, or why there is nothing.
+
+        Parameters
+        ----------
+        vector
+            Unknowns of the problem, shape (unknowns,).
+        sizes
+            A unit step along each direction, shape (m,).
+        guess
+            First guess of the algebraic variables, shape (a,).
+        at_rest
+            Whether it begins at the steady state; None for what the condition says.
+        """
+        now, t0 = self._start(vector, sizes), self.condition.t0
+        if isinstance(now, EngineFailure):
+            return now
+        solved = self.consistent(t0, vector, now, guess)
+        if isinstance(solved, EngineFailure):
+            return solved
+        if not (self.condition.steady_start if at_rest is None else at_rest):
+            return Beginning(now, *solved)
+        if self.periodic is not None:
+            return self.periodic(self, vector, sizes, now)
+        inputs = inputs_before(self.condition, self.field.inputs)
+        rest = self._rest(now, solved[0], Surroundings(t0, inputs, self._fixed, True))
+        if isinstance(rest, EngineFailure):
+            return replace(rest, reason=f"before the experiment, {rest.reason}")
+        now = now._replace(states=rest.states, sensitivities=rest.sensitivities)
+        return Beginning(now, rest.algebraic, rest.algebraic_sensitivities)
+
+    def _start(self, vector: Array, sizes: Array) -> Values | EngineFailure:
+        """Return the initial values; a failure if a state is not finite."""
+        states, by_unknown = self._initial.at(vector, self._indices)
+        scalars, scalars_by_unknown = self._scalars.at(vector, self._indices)
+        now = Values(states, scalars, by_unknown * sizes, scalars_by_unknown * sizes)
+        if not np.isfinite(now.states).all():
+            name = self.field.states[int(np.flatnonzero(~np.isfinite(now.states))[0])]
+            reason = f"the initial value of {name} is not finite"
+            return EngineFailure(self.condition.t0, reason)
+        return now
+
+    def consistent(
+        self, time: float, vector: Array, now: Values, guess: Array
+    ) -> tuple[Array, Array] | EngineFailure:
+        """Return the algebraic variables that belong to values, and their sensitivities.
+
+        Shapes (a,) and (a, m); a failure where no solution is found from `guess`.
+        """
+        if not len(guess):
+            return guess, np.zeros((0, len(self._indices)))
+        values = self._named_values(time, vector, now)
+        return consistent(self.field, values, guess, time, len(self._indices))
+
+    def after_event(
+        self,
+        assignment: Mapping[str, Expression],
+        time: float,
+        vector: Array,
+        sizes: Array,
+        before: Values,
+        clock: Mapping[str, Array] | None = None,
+    ) -> Values:
+        """Return the values after an event, all of them computed from the values before.
+
+        `clock` has the changes of the time and of inputs by name, each of shape (m,), where the
+        time of the event changes along the directions.
+        """
+        key = id(assignment)  # the condition keeps it
+        if key not in self._events:
+            self._events[key] = EventAssignments(
+                self.field, self.condition, assignment, self._indices
+            )
+        return self._events[key](time, vector, sizes, before, clock)
+
+    def integrate(
+        self, segment: Segment, now: Values, guess: Array, choice: EngineChoice
+    ) -> Integrated:
+        """Integrate a segment from these values; one without end ends at a steady state."""
+        if np.isinf(segment.times[-1]):
+            return self._to_rest(segment, now, guess, choice)
+        field, engines = self.field, self._engines
+        if self._resting is not None:
+            field, engines = self._resting.without(now)
+            segment, now = self._begun(field, segment, now)
+        initial = InitialState(
+            now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
+        )
+        found, choice = engines.integrate(field, self._pattern, segment, initial, choice)
+        step = engines.step_time(field, self._pattern.directions, choice)
+        count_work(found.steps * step / NANOSECONDS)
+        return found, choice
+
+    def _begun(self, field: VectorField, segment: Segment, now: Values) -> tuple[Segment, Values]:
+        """Return a segment and its values behind a point where derivatives have no bounds."""
+        inputs = self.condition.inputs
+        at = np.array([inputs[n](np.array([segment.start]))[0] for n in self.field.inputs])
+        first = min(float(segment.times[0]), *segment.breakpoints.tolist(), math.inf)
+        found = first_step(field, segment.start, first, at, now)
+        if found is None:
+            return segment, now
+        return replace(segment, start=found[0]), found[1]
+
+    def _to_rest(
+        self, segment: Segment, now: Values, guess: Array, choice: EngineChoice
+    ) -> Integrated:
+        """Integrate until all has happened, and add the steady state that is approached then."""
+        before, time, found = before_rest(segment), segment.start, None
+        if before is not None:
+            reached, choice = self.integrate(before, now, guess, choice)
+            if isinstance(reached, EngineFailure):
+                return reached, choice
+            time, guess, found = float(before.times[-1]), reached.algebraic[-1], reached
+            now = now._replace(states=reached.states[-1], sensitivities=reached.sensitivities[-1])
+        inputs = segment.polynomials[-1][:, 1]
+        rest = self._rest(now, guess, Surroundings(time, inputs, self._fixed, False))
+        if isinstance(rest, EngineFailure):
+            return rest, choice
+        last = SegmentSolution(
+            rest.states[None],
+            rest.sensitivities[None],
+            rest.algebraic[None],
+            rest.algebraic_sensitivities[None],
+            0,
+        )
+        if found is None:
+            return last, choice
+        kept = len(segment.times) - 1
+        return SegmentSolution(
+            np.concatenate([found.states[:kept], last.states]),
+            np.concatenate([found.sensitivities[:kept], last.sensitivities]),
+            np.concatenate([found.algebraic[:kept], last.algebraic]),
+            np.concatenate([found.algebraic_sensitivities[:kept], last.algebraic_sensitivities]),
+            found.steps,
+        ), choice
+
+    def nearby_rest(self, time: float, now: Values, guess: Array) -> Rest | None:
+        """Return the steady state to which these values certainly lead, if they are close to it."""
+        inputs = np.array(
+            [self.condition.inputs[n](np.array([time]))[0] for n in self.field.inputs]
+        )
+        initial = InitialState(
+            now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
+        )
+        around = Surroundings(time, inputs, self._fixed, True)
+        return nearby_steady_state(self.field, self._pattern, self._engines, initial, around)
+
+    def _rest(self, now: Values, guess: Array, around: Surroundings) -> Rest | EngineFailure:
+        """Return the steady state that is approached from these values."""
+        initial = InitialState(
+            now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
+        )
+        return steady_state(self.field, self._pattern, self._engines, initial, around)
+
+    def explain(self, failure: EngineFailure, vector: Array, now: Values, segment: Segment) -> str:
+        """Return the reason, with the state at fault where the segment's start shows it."""
+        if not self.field.algebraic:
+            named = self._named_values(segment.start, vector, now)
+            values = {name: np.float64(value.value) for name, value in named.items()}
+            rhs = self.field.rhs(values, NUMPY)  # without derivatives: searches often fail
+            for name, value in zip(self.field.states, rhs, strict=True):
+                if not np.isfinite(value):
+                    return f"the right-hand side of {name} is not finite at t = {segment.start:g}"
+        return failure.reason
+
+    def _named_values(self, time: float, vector: Array, now: Values) -> dict[str, Dual]:
+        """Return all names but the algebraic variables, with derivatives along the directions."""
+        sizes = self.sizes(vector)
+        values = {}
+        for name in self.condition.scalars:
+            scalar = scalar_value(name, self.condition.scalars, vector)
+            partials = {
+                self._column[k]: d * sizes[self._column[k]]
+                for k, d in scalar.partials.items()
+                if k in self._column
+            }
+            values[name] = Dual(scalar.value, partials)
+        for i, name in enumerate(self.field.scalars):
+            values[name] = Dual(now.scalars[i], dict(enumerate(now.scalar_sensitivities[i])))
+        for i, name in enumerate(self.field.states):
+            values[name] = Dual(now.states[i], dict(enumerate(now.sensitivities[i])))
+        for name, given in self.condition.inputs.items():
+            values[name] = Dual(given(np.array([time]))[0])
+        values[TIME] = Dual(time)
+        return values
+
+
+def sensitivity_pattern(
+    field: VectorField, conditions: Sequence[Condition], unknowns: Sequence[int]
+) -> SensitivityPattern:
+    """Return which run-time scalars may change along which directions in some conditions.
+
+    Those that events assign change with whatever the new value depends on: with nothing if it is a
+    number, along all directions if it depends on states.
+    """
+    column = {unknown: k for k, unknown in enumerate(unknowns)}
+    entries: set[tuple[int, int]] = set()
+    for condition in conditions:
+        reach = _reach(field, condition, set(unknowns))
+        entries |= {
+            (j, column[k])
+            for j, name in enumerate(field.scalars)
+            for k in reach[name]
+            if k in column
+        }
+    return SensitivityPattern(len(column), frozenset(entries))
+
+
+def _reach(field: VectorField, condition: Condition, every: set[int]) -> dict[str, set[int]]:
+    """Return the unknowns that may act on each scalar at some time of a condition."""
+    scalars = condition.scalars
+    reach = {name: unknowns_of(bound, scalars) for name, bound in scalars.items()}
+    states = set(field.states)
+    assignments = [(name, e) for event in condition.assignments for name, e in event.items()]
+    for event in condition.located:
+        moves = _moves(event, scalars, every)
+        for name, expression in event.assign.items():
+            if name in reach and moves and expression.names & {TIME, *condition.inputs}:
+                reach[name] = reach[name] | moves
+    changed = True
+    while changed:
+        changed = False
+        for name, expression in assignments:
+            if name not in reach:
+                continue
+            own = every if expression.names & states else set()
+            for other in expression.names & scalars.keys():
+                own = own | reach[other]
+            if not own <= reach[name]:
+                reach[name] = reach[name] | own
+                changed = True
+    return reach
+
+
+def _moves(event: LocatedEvent, scalars: Mapping[str, Bound], every: set[int]) -> set[int]:
+    """Return the unknowns that the time of an event may depend on."""
+    return every if event.time is None else unknowns_of(event.time, scalars)

@@ -1,0 +1,223 @@
+"""States that rest at zero, left out of equations whose derivatives have no bounds there.
+
+What is not there decays, binds and is consumed at a rate of zero, and stays at zero. Under a root
+or a power that is not a whole number its derivatives are infinite, or those of a higher order, so
+that engines fail where nothing moves. With the number zero in the place of the state the equations
+say the same, and so do their sensitivities: none of them moves the state.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import Expression
+from odefit.expressions.formulas import Part, PartAlgebra, evaluated, number
+from odefit.expressions.grammar import PIECEWISE, Instruction
+from odefit.problem.building.switches import PREFIX
+from odefit.problem.condition import Condition
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.engines import Engines
+from odefit.simulation.events.event_assignments import Values
+
+ZERO = number(0.0)
+
+_Equations = tuple[Expression, ...]
+
+_MADE: WeakKeyDictionary[Engines, dict[_Equations, tuple[VectorField, Engines] | None]]
+_MADE = WeakKeyDictionary()
+"""Fields without resting states, with the engines that integrate them, by the engines of the whole
+field: all conditions share what is compiled."""
+
+
+def is_steep(field: VectorField) -> bool:
+    """Return whether a right-hand side has roots, or powers that are not whole numbers."""
+    return _steep_operations(field) > 0
+
+
+def _steep_operations(field: VectorField) -> int:
+    return sum(
+        _steep(e.program, at) for e in field.model.ode.values() for at in range(len(e.program))
+    )
+
+
+def _is_steep(rate: Expression, name: str) -> bool:
+    """Return whether a right-hand side has roots or powers, and a state in it."""
+    return name in rate.names and any(_steep(rate.program, at) for at in range(len(rate.program)))
+
+
+def _steep(program: Sequence[Instruction], at: int) -> bool:
+    """Return whether an instruction is a root, or a power that is not a whole number."""
+    kind, text, _ = program[at]
+    return text == "sqrt" or (kind == "binary" and text == "^" and not _whole(program[at - 1]))
+
+
+def _whole(exponent: Instruction) -> bool:
+    """Return whether an exponent is a whole number."""
+    return exponent.kind == "number" and float(exponent.text).is_integer()
+
+
+class RestingStates:
+    """The equations of a field without the states that rest at zero.
+
+    Parameters
+    ----------
+    field
+        The equations, without algebraic variables that are solved for.
+    engines
+        The engines that integrate them.
+    """
+
+    def __init__(self, field: VectorField, engines: Engines) -> None:
+        self._field, self._engines = field, engines
+
+    def without(self, now: Values) -> tuple[VectorField, Engines]:
+        """Return the field with zeros for what rests, and its engines.
+
+        They are the same field and engines where nothing rests, or where that makes nothing easier.
+
+        Parameters
+        ----------
+        now
+            The values at the start, with their sensitivities. A state that these move from zero
+            does not rest.
+        """
+        field = self._field
+        still = (now.states == 0.0) & ~now.sensitivities.any(axis=1)
+        names = {name for name, rests in zip(field.states, still, strict=True) if rests}
+        scalars = dict(zip(field.scalars, now.scalars.tolist(), strict=True))
+        names, rates = _resting(field, names, {**field.folded, **scalars})
+        if not names:
+            return field, self._engines
+        return self._with({s: part.expression() for s, part in rates.items()})
+
+    def _with(self, ode: Mapping[str, Expression]) -> tuple[VectorField, Engines]:
+        """Return the field with other right-hand sides, if these have fewer roots and powers."""
+        known = _MADE.setdefault(self._engines, {})
+        key = tuple(ode.values())
+        if key not in known:
+            field, engines = self._field, self._engines
+            model = copy.copy(field.model)
+            object.__setattr__(model, "ode", MappingProxyType(dict(ode)))
+            other = VectorField(model, field.scalars, field.folded, field.elimination)
+            own = Engines(
+                engines.setting,
+                engines.tolerance,
+                engines.steps,
+                engines.controlled,
+                engines.finest,
+            )
+            easier = _steep_operations(other) < _steep_operations(field)
+            known[key] = (other, own) if easier else None
+        return known[key] or (self._field, self._engines)
+
+
+def resting_warnings(field: VectorField, conditions: Sequence[Condition]) -> tuple[str, ...]:
+    """Return a sentence on states that begin at zero in all experiments and never leave it.
+
+    Under a root or broken power of a state the equations allow it to leave as well: x' = sqrt(x)
+    has the solutions 0 and t^2/4 from zero, so that the user may have meant another one.
+    """
+    if field.algebraic or not is_steep(field):
+        return ()
+    names = set(field.states)
+    for c in conditions:
+        moved = {name for event in c.assignments for name in event}
+        names &= {n for n, v in c.initial.items() if isinstance(v, float) and v == 0.0} - moved
+        if c.steady_start:
+            return ()
+    scalars = dict.fromkeys(field.scalars, 1.0)  # exponents are positive
+    steep = {n for n in names if _is_steep(field.model.ode[n], n)}
+    resting = sorted(_resting(field, names, {**field.folded, **scalars})[0] & steep)
+    if not resting:
+        return ()
+    begin, rest, it, grows = (
+        ("begins", "rests", "it", "it grows")
+        if len(resting) == 1
+        else ("begin", "rest", "them", "they grow")
+    )
+    said = f"{', '.join(resting)} {begin} at 0 and {rest} there: no term of the equations moves "
+    said += f"{it} from 0. If {grows} in truth, give a small positive initial value"
+    return (said,)
+
+
+def _resting(
+    field: VectorField, names: set[str], scalars: Mapping[str, float]
+) -> tuple[set[str], dict[str, Part]]:
+    """Return those of some states that rest at zero together, and all rates while they do."""
+    algebra = _AtZero({n: np.float64(v) for n, v in scalars.items()})
+    switches = {n: number(v) for n, v in scalars.items() if n.startswith(PREFIX)}
+    while names:  # a switch stands still along a segment, and nothing but the time moves it
+        known = switches | dict.fromkeys(names, ZERO)
+        rates = {s: evaluated(e, known, algebra) for s, e in field.model.ode.items()}
+        leaving = {name for name in names if rates[name].number != 0.0}
+        if not leaving:
+            return names, rates
+        names = names - leaving
+    return set(), {}
+
+
+class _AtZero(PartAlgebra):
+    """Parts in which what zeros decide is written as a number.
+
+    Parameters
+    ----------
+    scalars
+        Values of parameters and constants. They decide between branches and tell the sign of an
+        exponent. No value of theirs becomes part of an expression, since they may change.
+    """
+
+    def __init__(self, scalars: Mapping[str, Any]) -> None:
+        self._scalars = scalars
+
+    def power(self, base: Part, exponent: Part) -> Part:
+        if base.number == 0.0 and (self._value(exponent) or 0.0) > 0.0:
+            return ZERO
+        return super().power(base, exponent)
+
+    def call(self, function: str, arguments: Sequence[Part]) -> Any:
+        if function == PIECEWISE:
+            return self._piecewise(arguments)
+        if function in ("min", "max"):
+            values = [self._value(argument) for argument in arguments]
+            known = [value for value in values if value is not None]
+            if len(known) == len(values):
+                chosen = min(known) if function == "min" else max(known)
+                if known.count(chosen) == 1:
+                    return arguments[known.index(chosen)]
+        found = super().call(function, arguments)
+        if all(argument.number is not None for argument in arguments):
+            value = self._value(found)
+            if value is not None and not isinstance(value, np.bool_) and np.isfinite(value):
+                return number(float(value))
+        return found
+
+    def _piecewise(self, arguments: Sequence[Part]) -> Part:
+        """Return the branch that is known to be taken, or all that remain."""
+        left: list[Part] = []
+        for value, condition in zip(arguments[:-1:2], arguments[1::2], strict=True):
+            holds = self._value(condition)
+            if holds is None:
+                left += [value, condition]
+            elif holds:
+                left.append(value)
+                break
+        else:
+            left.append(arguments[-1])
+        if all(value.number == 0.0 for value in left[::2]):
+            return ZERO
+        whole: Part = left[0] if len(left) == 1 else super().call(PIECEWISE, left)
+        return whole
+
+    def _value(self, part: Part) -> Any:
+        """Return the value of a part in which nothing moves; None for another one."""
+        if not part.names <= self._scalars.keys():
+            return None
+        with np.errstate(all="ignore"):  # what is not defined is no value that decides
+            return part.expression().evaluate(self._scalars, NUMPY)

@@ -1,0 +1,1 @@
+"""Residuals of measurements under their noise models."""

@@ -1,0 +1,94 @@
+"""Observables and their derivatives along a trajectory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import DUAL, Dual
+from odefit.expressions.expressions import TIME
+from odefit.problem.binding import scalar_value
+from odefit.problem.condition import Condition
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.trajectories.trajectory import Trajectory
+
+
+def observe(
+    field: VectorField,
+    condition: Condition,
+    vector: Array,
+    trajectory: Trajectory,
+    also: Iterable[str] = (),
+) -> dict[str, Dual]:
+    """Return the observables at the trajectory's times, with derivatives by unknown.
+
+    Parameters
+    ----------
+    also
+        Names of other quantities that are wanted: states, algebraic variables, inputs or time.
+        Parameters and constants among them are left out, but for those that events assign.
+
+    Returns
+    -------
+    For each observable by name, a dual number of arrays of shape (times,); then the others.
+    """
+    wanted = {n for e in field.model.observables.values() for n in e.names} | set(also)
+    values = _values(field, condition, vector, trajectory, wanted)
+    shape = np.zeros(len(trajectory.times))
+    found = {}
+    for name, expression in field.model.observables.items():
+        value: Dual = expression.evaluate(values, DUAL)
+        found[name] = Dual(shape + value.value, value.partials)
+    changing = (values.keys() - condition.scalars.keys()) | trajectory.switched.keys()
+    for name in sorted(changing & set(also) - found.keys()):
+        found[name] = Dual(shape + values[name].value, values[name].partials)
+    return found
+
+
+def algebraic_variables(
+    field: VectorField, condition: Condition, vector: Array, trajectory: Trajectory
+) -> dict[str, Array]:
+    """Return all algebraic variables at the trajectory's times, the eliminated ones too."""
+    wanted = set(field.model.algebraic)
+    values = _values(field, condition, vector, trajectory, wanted) if wanted else {}
+    count = len(trajectory.times)
+    return {n: np.array(np.broadcast_to(values[n].value, count)) for n in field.model.algebraic}
+
+
+def _values(
+    field: VectorField,
+    condition: Condition,
+    vector: Array,
+    trajectory: Trajectory,
+    wanted: set[str],
+) -> dict[str, Dual]:
+    """Return the values of the names in `wanted`, and of some others."""
+    values: dict[str, Dual] = {}
+    for i, name in enumerate(field.states):
+        values[name] = _dual(trajectory.states, trajectory.sensitivities, i, trajectory.unknowns)
+    for i, name in enumerate(field.algebraic):
+        values[name] = _dual(
+            trajectory.algebraic, trajectory.algebraic_sensitivities, i, trajectory.unknowns
+        )
+    for name in (wanted | _names_of_constraints(field)) & condition.scalars.keys():
+        values[name] = scalar_value(name, condition.scalars, vector)
+    for name, (switched, sensitivities) in trajectory.switched.items():
+        by_unknown = {u: sensitivities[:, k] for k, u in enumerate(trajectory.unknowns)}
+        values[name] = Dual(switched, by_unknown)
+    for name, given in condition.inputs.items():
+        values[name] = Dual(given(trajectory.times))
+    values[TIME] = Dual(trajectory.times)
+    if wanted & set(field.model.algebraic) and field.elimination is not None:
+        values = field.complete(values, DUAL)
+    return values
+
+
+def _names_of_constraints(field: VectorField) -> set[str]:
+    """Return the names that the algebraic variables depend on."""
+    return {n for e in field.model.algebraic.values() for n in e.names}
+
+
+def _dual(values: Array, sensitivities: Array, i: int, unknowns: tuple[int, ...]) -> Dual:
+    return Dual(values[:, i], {u: sensitivities[:, i, k] for k, u in enumerate(unknowns)})

@@ -1,0 +1,74 @@
+"""Residuals of priors: each unknown with a prior adds one row, as a measurement of it would."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.problem.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class PriorRows:
+    """What priors add to residuals and Jacobian.
+
+    Attributes
+    ----------
+    residuals, jacobian
+        Deviance residuals and their derivatives, shapes (k,) and (k, n).
+    squares
+        Twice the logarithm of the ratio of the largest density and the density, all together.
+    information
+        Rows, shape (k, n), of which the squares are what the priors know of the unknowns, see
+        :class:`~odefit.problem.prior_families.Deviance`.
+    """
+
+    residuals: Array
+    jacobian: Array
+    squares: float
+    information: Array
+
+
+class PriorResiduals:
+    """The priors of a problem as residuals; flat ones have none, since they only bound.
+
+    Parameters
+    ----------
+    problem
+        The problem with the unknowns.
+    plain
+        Whether priors that act as measurements are among them (normal in natural units).
+
+    Attributes
+    ----------
+    size
+        Number of residuals.
+    gaussian
+        Whether the rows of the information are those of the Jacobian: all priors are normal, on
+        some scale.
+    """
+
+    def __init__(self, problem: Problem, *, plain: bool = True) -> None:
+        self._given = [
+            (problem.keys.index(key), key, prior)
+            for key, prior in problem.priors.items()
+            if plain or not prior.plain
+        ]
+        self.size = len(self._given)
+        self.gaussian = all(prior.gaussian for _, _, prior in self._given)
+
+    def at(self, vector: Array) -> PriorRows | str:
+        """Return the rows at unknowns of shape (n,); a reason where a density is zero."""
+        residuals = np.empty(self.size)
+        jacobian, information = np.zeros((2, self.size, len(vector)))
+        squares = 0.0
+        for row, (i, key, prior) in enumerate(self._given):
+            found = prior.deviance(float(vector[i]))
+            if found is None:
+                return f"the prior of '{key}' has no density at {float(vector[i]):g}"
+            residuals[row], jacobian[row, i] = found.residual, found.slope
+            information[row, i] = np.sqrt(found.information)
+            squares += 2 * found.half
+        return PriorRows(residuals, jacobian, squares, information)

@@ -1,0 +1,361 @@
+"""Residuals of all conditions and their Jacobian, observable by observable in whole arrays.
+
+The measurements of an observable in all conditions are one array. An expression is evaluated on
+it once, with its derivatives by the names in it; the chain rule to the unknowns is one product with
+the sensitivities of the trajectories. Scales, offsets and noise parameters come in here: they are
+no directions of the integration.
+
+:mod:`odefit.simulation.residuals.noise` has the same model, for one observable and condition at a
+time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import TIME, Expression
+from odefit.expressions.gradients import Gradient
+from odefit.problem.binding import unknowns_of
+from odefit.problem.condition import Condition, Series
+from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.residuals.noise import density_of, known_scales, log_slopes
+from odefit.simulation.residuals.observed_rows import ObservedRows, StackedTrajectories
+from odefit.simulation.residuals.residual_groups import (
+    Group,
+    Numbers,
+    Out,
+    PlainStates,
+    numbers,
+)
+from odefit.simulation.trajectories.trajectory import Trajectory
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualSource:
+    """The condition and the times that consecutive residuals come from.
+
+    Attributes
+    ----------
+    condition
+        Number of the condition; -1 for priors.
+    times
+        Rows of the condition's times, shape (k,); for priors as many zeros as there are.
+    """
+
+    condition: int
+    times: npt.NDArray[np.intp]
+
+
+class AssembledResiduals(NamedTuple):
+    """Residuals of all measurements.
+
+    Attributes
+    ----------
+    residuals, jacobian
+        Shapes (r,) and (r, n), see :class:`odefit.simulation.forward.Evaluation`; the Jacobian is
+        zero where derivatives are not wanted.
+    squares
+        Weighted sum of the squared residuals of the measurements.
+    log_sds
+        Sum of the logarithms of the standard deviations that depend on unknowns (of other densities
+        than the normal one, of their terms in the scale): they are part of the cost.
+    known_log_sds
+        Sum of the logarithms of all others, and what normalises other densities.
+    information
+        Shape (r, n): information' information is the Fisher matrix; None where the Jacobian has
+        that property.
+    """
+
+    residuals: Array
+    jacobian: Array
+    squares: float
+    log_sds: float
+    known_log_sds: float
+    information: Array | None
+
+
+_Layout = dict[tuple[int, ...], list[PlainStates | Group]]
+"""Conditions whose trajectories are stacked, and the groups of their measurements."""
+
+
+class SeriesRows(NamedTuple):
+    """The series of one observable in one condition, and where its residuals stand.
+
+    Attributes
+    ----------
+    condition
+        Number of the condition.
+    name
+        Name of the observable.
+    series, noise
+        Its measurements, and their noise model.
+    rows
+        Rows of its residuals.
+    sd_rows
+        Rows that stand for its standard deviations where these depend on unknowns, else None.
+    """
+
+    condition: int
+    name: str
+    series: Series
+    noise: Noise
+    rows: slice
+    sd_rows: slice | None
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether the density of its measurements is normal, and none is censored."""
+        return self.noise.gaussian and self.series.censored is None
+
+
+class ResidualArrays:
+    """The residuals of a problem as a function of the trajectories of all its conditions.
+
+    Parameters
+    ----------
+    problem
+        The problem with its data.
+    field
+        The problem's equations.
+
+    Attributes
+    ----------
+    count
+        Number of residuals r, those of priors not among them.
+    measurements
+        Number of measurements.
+    log_density_offset
+        Term that the transforms of the noise models add to the log-likelihood.
+    sources
+        Where the residuals come from, in their order.
+    series_rows
+        The same by series.
+    gaussian
+        Whether all densities are normal, without censored values.
+    """
+
+    def __init__(self, problem: Problem, field: VectorField) -> None:
+        self._problem = problem
+        self._field = field
+        self._estimated = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
+        self.series_rows: list[SeriesRows] = []
+        self.sources: list[ResidualSource] = []
+        self.log_density_offset = 0.0
+        self.measurements = 0
+        self.gaussian = True
+        start = 0
+        for number, condition in enumerate(problem.conditions):
+            parts = [(n, p) for n, s in condition.series.items() for p in s.by_source_of_sds()]
+            for name, series in parts:
+                noise = problem.noise.get(name, Noise())
+                rows = slice(start, start + len(series.values))
+                start = rows.stop
+                self.measurements += len(series.values)
+                source = ResidualSource(number, series.rows)
+                self.sources.append(source)
+                sd_rows = None
+                if self._sd_depends_on_unknowns(noise, series, condition):
+                    sd_rows = slice(start, start + len(series.values))
+                    start = sd_rows.stop
+                    self.sources.append(source)
+                self.series_rows.append(SeriesRows(number, name, series, noise, rows, sd_rows))
+                self.gaussian &= self.series_rows[-1].gaussian
+                if noise.transform is not None:
+                    self.log_density_offset -= float(np.sum(log_slopes(noise, series)))
+        self.count = start
+        self._layouts: dict[Any, _Layout] = {}
+
+    def _sd_depends_on_unknowns(self, noise: Noise, series: Series, condition: Condition) -> bool:
+        if known_scales(noise, series) is not None:
+            return False
+        if not isinstance(noise.spread, Expression):
+            return True  # it is estimated
+        names: set[str] = set()
+        for name in noise.spread.names:
+            observable = self._problem.model.observables.get(name)
+            names |= {name} if observable is None else observable.names
+        scalars = condition.scalars
+        known = {TIME, *condition.inputs}
+        known |= {n for n in names & scalars.keys() if not unknowns_of(scalars[n], scalars)}
+        moved = {
+            n for assign in condition.assignments for n, e in assign.items() if e.constant is None
+        }
+        return bool(names - (known - moved))
+
+    def __call__(
+        self, vector: Array, trajectories: Sequence[Trajectory], derivatives: bool = True
+    ) -> AssembledResiduals | None:
+        """Return residuals and Jacobian; None where something in them is not finite.
+
+        Parameters
+        ----------
+        vector
+            Unknowns, shape (n,). It may be longer than the problem's: the Jacobian then has columns
+            for whatever else the trajectories have sensitivities of.
+        trajectories
+            Trajectories of all conditions, at their data times.
+        derivatives
+            Whether the Jacobian is wanted.
+        """
+        residuals = np.empty(self.count)
+        jacobian = np.zeros((self.count, len(vector)))
+        information = np.zeros_like(jacobian) if derivatives and not self.gaussian else None
+        out = Out(residuals, jacobian, derivatives, information)
+        squares = log_sds = known_log_sds = 0.0
+        with np.errstate(all="ignore"):
+            for members, groups in self._layout(trajectories).items():
+                stack = StackedTrajectories.of([trajectories[c] for c in members])
+                for group in groups:
+                    sums = group.fill(vector, stack, out)
+                    squares += sums.squares
+                    log_sds += sums.log_sds
+                    known_log_sds += sums.known_log_sds
+            # A sum that is finite shows that its terms are; one that is not may have overflowed.
+            finite = math.isfinite(squares) or bool(np.isfinite(residuals).all())
+            if derivatives and finite:
+                finite = math.isfinite(jacobian.sum()) or bool(np.isfinite(jacobian).all())
+        if not (finite and math.isfinite(log_sds + known_log_sds)):
+            return None
+        return AssembledResiduals(residuals, jacobian, squares, log_sds, known_log_sds, information)
+
+    # Layout -----------------------------------------------------------------------------------
+
+    def _layout(self, trajectories: Sequence[Trajectory]) -> _Layout:
+        """Return the groups of measurements that are evaluated together."""
+        key = tuple((t.unknowns, tuple(t.switched)) for t in trajectories)
+        if key not in self._layouts:
+            self._layouts[key] = self._make_layout(key)
+        return self._layouts[key]
+
+    def _make_layout(self, key: Sequence[tuple[tuple[int, ...], tuple[str, ...]]]) -> _Layout:
+        by_unknowns: dict[tuple[int, ...], list[int]] = {}
+        for number, (unknowns, _) in enumerate(key):
+            by_unknowns.setdefault(unknowns, []).append(number)
+        layout: _Layout = {}
+        for unknowns, members in by_unknowns.items():
+            found = layout[tuple(members)] = []
+            together: dict[Any, list[SeriesRows]] = {}
+            offsets = self._offsets(members)
+            for block in self.series_rows:
+                if block.condition in offsets:
+                    switched = key[block.condition][1]
+                    together.setdefault(self._kind(block, switched), []).append(block)
+            for kind, blocks in together.items():
+                if kind is None:
+                    found.append(self._plain_states(unknowns, blocks, offsets))
+                else:
+                    names = frozenset(kind[-1])
+                    found.append(self._group(unknowns, blocks, offsets, names))
+        return layout
+
+    def _offsets(self, members: Sequence[int]) -> dict[int, int]:
+        lengths = [len(self._problem.conditions[c].times) for c in members]
+        return dict(zip(members, np.cumsum([0, *lengths[:-1]]).tolist(), strict=True))
+
+    def _kind(self, block: SeriesRows, switched: Sequence[str]) -> Any:
+        """Return what series must have in common to be one group; None for plain states."""
+        known = known_scales(block.noise, block.series) is not None
+        expression = self._problem.model.observables[block.name]
+        plain = known and block.noise.transform is None and expression.name in self._field.states
+        if plain and density_of(block.noise, [block.series]) is None:
+            return None
+        names = self._names(block.name, None if known else block.noise)
+        return (block.name, known, block.sd_rows is None, tuple(n for n in switched if n in names))
+
+    def _names(self, name: str, noise: Noise | None) -> set[str]:
+        """Return the names in an observable, and in those that its noise model refers to."""
+        observables = self._problem.model.observables
+        names = set(observables[name].names)
+        if noise is not None and isinstance(noise.spread, Expression):
+            for n in noise.spread.names:
+                names |= observables[n].names if n in observables else {n}
+        if names & set(self._field.model.algebraic):
+            names |= {n for e in self._field.model.algebraic.values() for n in e.names}
+        return names
+
+    def _plain_states(
+        self,
+        unknowns: tuple[int, ...],
+        blocks: Sequence[SeriesRows],
+        offsets: Mapping[int, int],
+    ) -> PlainStates:
+        """Return the group of some series of states whose weights are known."""
+        observables, states = self._problem.model.observables, self._field.states
+        columns = [
+            np.full(len(b.series.rows), states.index(str(observables[b.name].name))) for b in blocks
+        ]
+        found = [known_scales(b.noise, b.series) for b in blocks]
+        sds = np.concatenate([sd for sd in found if sd is not None])
+        return PlainStates(
+            numbers(np.array(unknowns, dtype=np.intp)),
+            np.concatenate([b.series.rows + offsets[b.condition] for b in blocks]),
+            np.concatenate(columns).astype(np.intp),
+            _indices([b.rows for b in blocks]),
+            np.concatenate([b.series.values for b in blocks]),
+            None if (sds == 1.0).all() else 1.0 / sds,
+            float(np.sum(np.log(sds))),
+        )
+
+    def _group(
+        self,
+        unknowns: tuple[int, ...],
+        blocks: Sequence[SeriesRows],
+        offsets: Mapping[int, int],
+        switched: frozenset[str],
+    ) -> Group:
+        """Return the group of some series of one observable."""
+        first = blocks[0]
+        noise = first.noise
+        conditions = [self._problem.conditions[b.condition] for b in blocks]
+        rows = ObservedRows(
+            self._field,
+            conditions,
+            [b.series.rows for b in blocks],
+            np.concatenate([b.series.rows + offsets[b.condition] for b in blocks]),
+            switched,
+            unknowns,
+            len(self._problem.unknowns),
+        )
+        observables = self._problem.model.observables
+        given: dict[str, Gradient] = {}
+        sd: Array | int | Gradient
+        known = [known_scales(b.noise, b.series) for b in blocks]
+        if known[0] is not None:
+            sd = np.concatenate([s for s in known if s is not None])
+        elif isinstance(noise.spread, Expression):
+            within = sorted(n for n in noise.spread.names if n in observables)
+            given = {n: rows.gradient(observables[n]) for n in within}
+            sd = rows.gradient(noise.spread, within)
+        else:
+            sd = self._estimated[noise.unknown(first.name)]
+        measured = np.concatenate([b.series.values for b in blocks])
+        if noise.transform is not None:
+            with np.errstate(all="ignore"):
+                measured = NUMPY.call(noise.transform, [measured])
+        sd_rows = [b.sd_rows for b in blocks if b.sd_rows is not None]
+        return Group(
+            rows,
+            rows.gradient(observables[first.name]),
+            noise.transform,
+            given,
+            sd,
+            measured,
+            _indices([b.rows for b in blocks]),
+            _indices(sd_rows) if sd_rows else None,
+            density_of(noise, [b.series for b in blocks]),
+        )
+
+
+def _indices(slices: Sequence[slice]) -> Numbers:
+    """Return the numbers in some slices, one after the other."""
+    return numbers(np.concatenate([np.arange(s.start, s.stop) for s in slices]))

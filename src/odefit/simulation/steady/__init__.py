@@ -1,0 +1,1 @@
+"""Steady states from which experiments begin."""

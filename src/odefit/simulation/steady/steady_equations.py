@@ -1,0 +1,227 @@
+"""The equations of a steady state: right-hand sides with derivatives, and what they conserve."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.common.errors import InputError
+from odefit.expressions.expressions import TIME
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.engine_choice import import_problem, missing_package
+
+CONSERVED = 1e-9
+"""Rate of a conserved quantity at random points, relative to its largest term, up to which it is
+taken for zero."""
+
+MORE_POINTS = 8
+"""Number of random points beyond the number of equations."""
+
+
+class Linearised(NamedTuple):
+    """The equations F(y) = (f, g) of a steady state at one point y = (x, z).
+
+    Attributes
+    ----------
+    value
+        Right-hand sides and left-hand sides of the algebraic equations, shape (n + a,).
+    jacobian
+        Their derivatives by y, shape (n + a, n + a).
+    by_scalars
+        Their derivatives by the run-time scalars, shape (n + a, p).
+    """
+
+    value: Array
+    jacobian: Array
+    by_scalars: Array
+
+    @property
+    def finite(self) -> bool:
+        """Whether all numbers are finite."""
+        return all(bool(np.isfinite(part).all()) for part in self)
+
+
+class Conserved(NamedTuple):
+    """Linear combinations of the states that no trajectory changes.
+
+    Attributes
+    ----------
+    weights
+        Weights of the states, shape (k, n): weights x stays what it is.
+    moving
+        Scalars that the weights depend on, such as volumes, shape (p,).
+    """
+
+    weights: Array
+    moving: BoolArray
+
+
+class SteadyEquations:
+    """The equations 0 = f(t, x, z, u, p), 0 = g(t, x, z, u, p) of a field, at any time and inputs.
+
+    Parameters
+    ----------
+    field
+        The equations.
+
+    Raises
+    ------
+    InputError
+        CasADi, which differentiates the equations, cannot be imported.
+    """
+
+    def __init__(self, field: VectorField) -> None:
+        if import_problem("casadi"):
+            raise InputError(f"no steady state can be found: {missing_package('casadi')}")
+        import casadi as ca
+
+        from odefit.simulation.engines.casadi_algebra import (
+            CasadiAlgebra,
+            Symbol,
+            column_of,
+            symbols_of,
+        )
+
+        self._n, self._a, self._p = len(field.states), len(field.algebraic), len(field.scalars)
+        algebra = CasadiAlgebra()
+        time, point = ca.SX.sym("t"), ca.SX.sym("y", self._n + self._a)
+        scalars, inputs = ca.SX.sym("p", self._p), ca.SX.sym("u", len(field.inputs))
+        names = (*field.states, *field.algebraic)
+        values = {TIME: Symbol(time)}
+        for own, symbols in ((names, point), (field.scalars, scalars), (field.inputs, inputs)):
+            values |= dict(zip(own, symbols_of(symbols), strict=True))
+        equations = column_of([*field.rhs(values, algebra), *field.constraints(values, algebra)])
+        self._at = ca.Function(
+            "steady",
+            [time, point, scalars, inputs],
+            [
+                equations,
+                ca.densify(ca.jacobian(equations, point)),
+                ca.densify(ca.jacobian(equations, scalars)),
+            ],
+        )
+        self._conserved: dict[bytes, Conserved] = {}
+
+    def at(self, time: float, point: Array, scalars: Array, inputs: Array) -> Linearised:
+        """Return the equations at a point, shape (n + a,), with scalars (p,) and inputs (u,)."""
+        size = self._n + self._a
+        value, jacobian, by_scalars = self._at(time, point, scalars, inputs)
+        return Linearised(
+            np.array(value).reshape(size),
+            np.array(jacobian).reshape(size, size),
+            np.array(by_scalars).reshape(size, self._p),
+        )
+
+    def conserved(self, time: float, scalars: Array, fixed: BoolArray, inputs: Array) -> Conserved:
+        """Return what the equations conserve.
+
+        Combinations of the right-hand sides vanish at every point if they vanish at random ones.
+        These are found where scalars that are unknown have random values of the order of one, at
+        which no rate is lost beside others; if they do not hold for the true values, as weights may
+        depend on these, they are found at the true values.
+
+        Parameters
+        ----------
+        time
+            The time.
+        scalars
+            Values of the scalars, shape (p,).
+        fixed
+            Which of them are known numbers, shape (p,).
+        inputs
+            Values of the inputs, shape (u,).
+        """
+        kept = fixed | (scalars == 0.0)
+        key = np.concatenate([kept, np.where(kept, scalars, 0.0), inputs, [time]]).tobytes()
+        found = self._conserved.get(key)
+        if found is None or not self._holds(found, time, scalars, inputs):
+            rng = np.random.default_rng(0)
+            usual = np.where(kept, scalars, rng.uniform(0.5, 2.0, self._p))
+            found = self._found(time, usual, inputs)
+            if not self._holds(found, time, scalars, inputs):
+                found = self._found(time, scalars, inputs)
+                if not self._holds(found, time, scalars, inputs):
+                    found = Conserved(np.zeros((0, self._n)), np.zeros(self._p, dtype=bool))
+            self._conserved[key] = found
+        return found
+
+    def _points(self, seed: int, count: int) -> Array:
+        return np.random.default_rng(seed).uniform(0.5, 2.0, (count, self._n + self._a))
+
+    def _found(self, time: float, scalars: Array, inputs: Array) -> Conserved:
+        size = self._n + self._a
+        points = self._points(1, size + MORE_POINTS)
+        rates = np.array([self.at(time, y, scalars, inputs).value for y in points]).T
+        none = Conserved(np.zeros((0, self._n)), np.zeros(self._p, dtype=bool))
+        if not np.isfinite(rates).all():
+            return none
+        largest = np.abs(rates).max(axis=1)
+        largest[largest == 0.0] = 1.0
+        left, singular, _ = np.linalg.svd(rates / largest[:, None])
+        rank = int(np.sum(singular > CONSERVED * max(singular[0], 1e-300)))
+        every = left[:, rank:].T / largest
+        if not len(every):
+            return none
+        weights = _reduced(every)
+        if not np.abs(weights[:, : self._n]).any(axis=1).all():
+            return none  # the algebraic equations depend on each other
+        moving = np.zeros(self._p, dtype=bool)
+        for y in self._points(2, 3):
+            terms = np.abs(weights) @ np.abs(self.at(time, y, scalars, inputs).by_scalars)
+            change = np.abs(weights @ self.at(time, y, scalars, inputs).by_scalars)
+            moving |= (change > CONSERVED * terms).any(axis=0)
+        return Conserved(weights[:, : self._n], moving)
+
+    def _holds(self, conserved: Conserved, time: float, scalars: Array, inputs: Array) -> bool:
+        """Return whether quantities are conserved at other random points, with these scalars."""
+        if self._a or not len(conserved.weights):
+            return True
+        for y in self._points(3, 2):
+            rates = self.at(time, y, scalars, inputs).value
+            terms = np.abs(conserved.weights) @ np.abs(rates)
+            if not (np.abs(conserved.weights @ rates) <= CONSERVED * terms).all():
+                return False
+        return True
+
+
+@lru_cache(maxsize=8)
+def steady_equations(field: VectorField) -> SteadyEquations:
+    """Return the equations of a field; the last ones are kept."""
+    return SteadyEquations(field)
+
+
+def _reduced(rows: Array) -> Array:
+    """Return the reduced echelon form of independent rows, with pivots as large as possible."""
+    rows = rows / np.abs(rows).max(axis=1, keepdims=True)
+    for i in range(len(rows)):
+        rest = np.abs(rows[i:])
+        row, column = divmod(int(rest.argmax()), rows.shape[1])
+        rows[[i, i + row]] = rows[[i + row, i]]
+        rows[i] /= rows[i, column]
+        for j in range(len(rows)):
+            if j != i:
+                rows[j] -= rows[j, column] * rows[i]
+                rows[j, column] = 0.0
+    rows[np.abs(rows) < CONSERVED] = 0.0
+    return rows
+
+
+def pivots(weights: Array, sizes: Array) -> IntArray:
+    """Return for each conserved quantity a state of its own, the largest part of it where possible.
+
+    Parameters
+    ----------
+    weights
+        Shape (k, n).
+    sizes
+        Sizes of the states, shape (n,).
+    """
+    from scipy.linalg import qr
+
+    scaled = weights * sizes
+    scaled = scaled / np.abs(scaled).max(axis=1, keepdims=True)
+    order = qr(scaled, mode="r", pivoting=True)[1]
+    return np.asarray(order[: len(weights)], dtype=np.intp)

@@ -1,0 +1,485 @@
+"""The steady state that a trajectory approaches, and its sensitivities.
+
+A trajectory is followed over time spans that grow by factors, with an implicit engine and without
+sensitivities, until Newton's method ends nearby. Its equations are 0 = f(x) but for one state of
+each conserved quantity, whose place conservation takes: L x = L x0. The end of Newton's iteration
+is believed only where the trajectory certainly goes: it lies close, the equations are nearly linear
+in between, and they are stable there. Derivatives follow from the implicit function theorem.
+
+Where Newton's equations are singular, as for steady states that are not isolated, the trajectory
+itself is followed, with its sensitivities, until neither changes any more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from odefit.common.arrays import Array, BoolArray
+from odefit.expressions.expressions import TIME
+from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.simulation.engines.engine import EngineFailure, InitialState, SegmentSolution
+from odefit.simulation.engines.engines import Engines
+from odefit.simulation.engines.segments import Segment
+from odefit.simulation.steady.steady_equations import (
+    Conserved,
+    Linearised,
+    SteadyEquations,
+    pivots,
+    steady_equations,
+)
+from odefit.simulation.steady.steady_newton import (
+    NewtonSystem,
+    eigenvalues_of,
+    ordinary_jacobian,
+)
+
+NEWTON_STEPS = 15
+"""Steps of Newton's method from one point, at most."""
+
+CONVERGED = 1e-11
+"""Step of Newton's method, relative to the states' sizes, at which it has converged."""
+
+STAGNATED = 1e-8
+"""Relative step at which it has converged if steps become no smaller: roundoff is reached."""
+
+CLOSE = 0.1
+"""Distance of a steady state, relative to the states' sizes, up to which it may be the one that the
+trajectory approaches."""
+
+NEARLY_LINEAR = 0.1
+"""Deviation of the equations from linear ones over that distance, in the same units as the distance
+and relative to it, up to which the trajectory certainly ends there."""
+
+SMALL_STATE = 1e-3
+"""Size of a state that has become small, relative to its largest value, that distances are relative
+to: below, it counts as gone."""
+
+ROUNDOFF = 1e-14
+"""Smallest size of a state that distances are relative to, over the largest of all states."""
+
+ROUNDOFF = 1e-15
+"""Size of states and sensitivities, relative to the largest, that a state which was zero all along
+may have from roundoff alone."""
+
+UNSTABLE = 1e-11
+"""Real part of an eigenvalue, relative to the largest eigenvalue, above which a steady state is
+unstable; below, it is roundoff."""
+
+SPANS = 40
+"""Time spans over which a trajectory is followed, at most; the last is 1e12 times the first, or
+more."""
+
+LEAST_FACTOR, LARGEST_FACTOR = 10.0, 1e4
+"""The smallest and the largest factor by which the time grows from one span to the next."""
+
+LARGEST_TIME = 1e15
+"""Time, over that of the fastest rate at the start, up to which a trajectory is followed."""
+
+STEPS = 20_000
+"""Steps that the engine gets for one span."""
+
+AT_REST = 1e-8
+"""Change of the states while the time grows at least tenfold, relative to their sizes, up to which
+a trajectory has come to rest; but ten times the tolerance of the engine, where that is more."""
+
+SENSITIVITIES_AT_REST = 1e-6
+"""Change of the sensitivities up to which they have come to rest, in the same sense; but a hundred
+times the tolerance of the engine, where that is more."""
+
+LATER = (1e2, 1e4, 1e6)
+"""How many times later equations that contain the time must still have the steady state."""
+
+
+class Rest(NamedTuple):
+    """A steady state, with changes along the scaled directions.
+
+    Attributes
+    ----------
+    states, algebraic
+        Shapes (n,) and (a,).
+    sensitivities, algebraic_sensitivities
+        Shapes (n, m) and (a, m).
+    """
+
+    states: Array
+    algebraic: Array
+    sensitivities: Array
+    algebraic_sensitivities: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """What acts on a trajectory that comes to rest.
+
+    Attributes
+    ----------
+    time
+        The time at which it begins.
+    inputs
+        Values of the inputs, constant from then on, shape (u,).
+    fixed
+        Which scalars are numbers that depend on no unknown, shape (p,).
+    stopped
+        Whether the time stands still: whether equations that contain it have its present value.
+    """
+
+    time: float
+    inputs: Array
+    fixed: BoolArray
+    stopped: bool
+
+
+def steady_state(
+    field: VectorField,
+    pattern: SensitivityPattern,
+    engines: Engines,
+    initial: InitialState,
+    around: Surroundings,
+) -> Rest | EngineFailure:
+    """Return the steady state that a trajectory approaches, or why there is none.
+
+    Parameters
+    ----------
+    field
+        The equations.
+    pattern
+        The sparsity pattern of the scalars' sensitivities.
+    engines
+        The engines, of which an implicit one is used.
+    initial
+        What the trajectory begins with.
+    around
+        What acts on it.
+
+    Returns
+    -------
+    The steady state and its derivatives along the directions of `initial`; a failure where the
+    trajectory oscillates, grows, or follows the time.
+    """
+    with np.errstate(all="ignore"):
+        return _Approach(field, pattern, engines, initial, around).run()
+
+
+def nearby_steady_state(
+    field: VectorField,
+    pattern: SensitivityPattern,
+    engines: Engines,
+    initial: InitialState,
+    around: Surroundings,
+) -> Rest | None:
+    """Return the steady state to which a trajectory certainly leads, if it is close already.
+
+    The arguments are those of :func:`steady_state`. Equations must not contain the time.
+    """
+    with np.errstate(all="ignore"):
+        return _Approach(field, pattern, engines, initial, around).nearby()
+
+
+class _Point(NamedTuple):
+    """A point y = (x, z) of a trajectory, and the time since its beginning."""
+
+    elapsed: float
+    y: Array
+
+
+class _Approach:
+    """The state of :func:`steady_state`."""
+
+    def __init__(
+        self,
+        field: VectorField,
+        pattern: SensitivityPattern,
+        engines: Engines,
+        initial: InitialState,
+        around: Surroundings,
+    ) -> None:
+        self.initial, self.around = initial, around
+        self.states, self.n = field.states, len(field.states)
+        self.equations: SteadyEquations = steady_equations(field)
+        self.pattern = pattern
+        self.field, self.engines = field, engines
+        expressions = (*field.model.ode.values(), *field.model.algebraic.values())
+        self.timed = any(TIME in e.names for e in expressions)
+        if self.timed and around.stopped:
+            self.field, self.engines = engines.stopped(field, around.time)
+        self.largest = np.abs(initial.states)
+        self.conserved = self._conserved()
+        self.at_rest = max(AT_REST, 10.0 * engines.implicit_tolerance)
+
+    def run(self) -> Rest | EngineFailure:
+        now = _Point(0.0, np.concatenate([self.initial.states, self.initial.algebraic]))
+        first = self._at(now)
+        if not np.isfinite(first.value).all():
+            return self._failure(now, "the right-hand side is not defined at the start")
+        if not first.value.any() and (self.around.stopped or not self.timed):
+            return self._unmoved(now, first)
+        rates = np.abs(eigenvalues_of(ordinary_jacobian(first.jacobian, self.n)))
+        fastest = float(rates.max(initial=0.0)) or 1.0
+        span, before = 1.0 / fastest, now
+        for _ in range(SPANS):
+            found = self._polished(now)
+            if found is not None:
+                return found
+            if now.elapsed > 0.0 and self._changed(before, now) <= self.at_rest:
+                found = self._at_rest(now)
+                if found is not None:
+                    return found
+            if now.elapsed * fastest > LARGEST_TIME:
+                break
+            span = self._next_span(now, span)
+            reached = self._followed(now, span)
+            if isinstance(reached, EngineFailure):
+                return self._no_rest(before, now, reached)
+            before, now = now, reached
+            self.largest = np.maximum(self.largest, np.abs(now.y[: self.n]))
+        return self._no_rest(before, now, None)
+
+    def nearby(self) -> Rest | None:
+        """Return the steady state that is approached from close by."""
+        now = _Point(0.0, np.concatenate([self.initial.states, self.initial.algebraic]))
+        first = self._at(now)
+        if not np.isfinite(first.value).all():
+            return None
+        if not first.value.any():
+            found = self._unmoved(now, first)
+            return None if isinstance(found, EngineFailure) else found
+        return self._polished(now)
+
+    # The trajectory ---------------------------------------------------------------------------
+
+    def _time(self, elapsed: float) -> float:
+        """Return the time of the equations."""
+        return self.around.time + (0.0 if self.around.stopped else elapsed)
+
+    def _at(self, point: _Point) -> Linearised:
+        time = self._time(point.elapsed)
+        return self.equations.at(time, point.y, self.initial.scalars, self.around.inputs)
+
+    def _next_span(self, now: _Point, span: float) -> float:
+        """Return a span as long as the slowest change needs, within bounds."""
+        if now.elapsed == 0.0:
+            return span
+        least, most = LEAST_FACTOR * now.elapsed, LARGEST_FACTOR * now.elapsed
+        return float(np.clip(3.0 / self._slowest(now), least, most))
+
+    def _slowest(self, now: _Point) -> float:
+        """Return the slowest rate of change of the linearised equations that is not zero."""
+        rates = np.abs(eigenvalues_of(ordinary_jacobian(self._at(now).jacobian, self.n)).real)
+        slow = rates[rates > UNSTABLE * rates.max(initial=0.0)]
+        return float(slow.min(initial=math.inf))
+
+    def _followed(self, now: _Point, span: float) -> _Point | EngineFailure:
+        """Follow the trajectory without sensitivities."""
+        found = self._integrated(now, np.array([span]), False)
+        if isinstance(found, EngineFailure):
+            return found
+        y = np.concatenate([found.states[-1], found.algebraic[-1]])
+        return _Point(now.elapsed + span, y)
+
+    def _integrated(
+        self, now: _Point, spans: Array, sensitivities: bool
+    ) -> SegmentSolution | EngineFailure:
+        initial, pattern = self.initial, self.pattern
+        if not sensitivities:
+            pattern = SensitivityPattern(0, frozenset())
+            initial = replace(
+                initial,
+                states=now.y[: self.n],
+                algebraic=now.y[self.n :],
+                sensitivities=np.zeros((self.n, 0)),
+                scalar_sensitivities=np.zeros((len(initial.scalars), 0)),
+            )
+        start = self._time(now.elapsed) if self.timed and not self.around.stopped else 0.0
+        polynomials = np.zeros((1, len(self.around.inputs), 5))
+        polynomials[0, :, 1] = self.around.inputs
+        segment = Segment(start, start + spans, np.zeros(0), polynomials)
+        return self.engines.implicit_solution(self.field, pattern, segment, initial, STEPS)
+
+    # Newton's method --------------------------------------------------------------------------
+
+    def _conserved(self) -> Conserved:
+        around, scalars = self.around, self.initial.scalars
+        return self.equations.conserved(around.time, scalars, around.fixed, around.inputs)
+
+    def _sizes(self, *points: Array) -> Array:
+        """Return sizes that changes of y are relative to."""
+        sizes = np.max(np.abs(points), axis=0)
+        sizes[: self.n] = np.maximum(sizes[: self.n], SMALL_STATE * self.largest)
+        return np.asarray(np.maximum(sizes, ROUNDOFF * sizes.max(initial=0.0) or 1.0))
+
+    def _system(self, point: _Point, at: Linearised, sizes: Array) -> NewtonSystem | None:
+        """Return Newton's equations at a point; None where they are singular."""
+        weights = self.conserved.weights
+        value, matrix = at.value.copy(), at.jacobian.copy()
+        places = np.zeros(0, dtype=np.intp)
+        if len(weights):
+            places = pivots(weights, sizes[: self.n])
+            value[places] = weights @ (point.y[: self.n] - self.initial.states)
+            matrix[places] = 0.0
+            matrix[places, : self.n] = weights
+        return NewtonSystem.of(value, places, matrix)
+
+    def _polished(self, now: _Point) -> Rest | None:
+        """Return the end of Newton's method from a point if the trajectory certainly goes there."""
+        start, here = self._at(now), now
+        at, last = start, math.inf
+        for _ in range(NEWTON_STEPS):
+            sizes = self._sizes(now.y, here.y)
+            system = self._system(here, at, sizes)
+            if system is None:
+                return None
+            step = system.solve(system.value)
+            change = float(np.max(np.abs(step) / sizes, initial=0.0))
+            if not change < max(1.0, 10 * CLOSE):
+                return None
+            here = here._replace(y=here.y - step)
+            at = self._at(here)
+            if not at.finite:
+                return None
+            if change <= CONVERGED or (change <= STAGNATED and change >= 0.1 * last):
+                break
+            last = change
+        else:
+            return None
+        if not (self._is_approached(now, start, here, at) and self._persists(here)):
+            return None
+        return self._rest(here, at)
+
+    def _is_approached(self, now: _Point, start: Linearised, end: _Point, at: Linearised) -> bool:
+        """Return whether a trajectory from `now` certainly ends in the steady state `end`."""
+        sizes = self._sizes(now.y, end.y)
+        system = self._system(end, at, sizes)
+        if system is None:
+            return False
+        x, x_now = end.y[: self.n], now.y[: self.n]
+        if ((x < -STAGNATED * sizes[: self.n]) & (x_now >= 0.0)).any():
+            return False
+        distance = now.y - end.y
+        far = float(np.max(np.abs(distance) / sizes, initial=0.0))
+        if far > CLOSE:
+            return False
+        linear = system.solve(system.instead(start.value, np.zeros(len(system.places))))
+        linear = linear - system.solve(system.instead(at.value, np.zeros(len(system.places))))
+        bent = float(np.max(np.abs(linear - distance) / sizes, initial=0.0))
+        if bent > NEARLY_LINEAR * far + STAGNATED:
+            return False
+        return self._stable(at.jacobian, system)
+
+    def _stable(self, jacobian: Array, system: NewtonSystem) -> bool:
+        """Return whether all eigenvalues but those of conserved quantities have negative parts."""
+        reduced = ordinary_jacobian(jacobian, self.n)
+        if len(system.places):
+            others = np.setdiff1d(np.arange(self.n), system.places)
+            weights = self.conserved.weights
+            dependent = -np.linalg.solve(weights[:, system.places], weights[:, others])
+            reduced = reduced[np.ix_(others, others)] + (
+                reduced[np.ix_(others, system.places)] @ dependent
+            )
+        if not np.isfinite(reduced).all():
+            return False
+        eigenvalues = eigenvalues_of(reduced)
+        limit = UNSTABLE * float(np.max(np.abs(eigenvalues), initial=0.0))
+        return bool((eigenvalues.real <= limit).all())
+
+    def _persists(self, end: _Point) -> bool:
+        """Return whether equations that contain the time have the steady state later, too."""
+        if self.around.stopped or not self.timed:
+            return True
+        if end.elapsed == 0.0:
+            return False  # nothing is known of the rest of the time
+        since = max(end.elapsed, abs(self.around.time))
+        for factor in LATER:
+            later = end._replace(elapsed=factor * since)
+            at = self._at(later)
+            sizes = self._sizes(end.y)
+            system = self._system(later, at, sizes) if at.finite else None
+            if system is None:
+                return False
+            if np.max(np.abs(system.solve(system.value)) / sizes, initial=0.0) > AT_REST:
+                return False
+        return True
+
+    def _rest(self, end: _Point, at: Linearised) -> Rest | None:
+        """Return the steady state with its derivatives, by the implicit function theorem."""
+        n, changes = self.n, self.initial.scalar_sensitivities
+        # States that stay zero: what a linear solver leaves in them would ask for its digits, too.
+        size = np.abs(end.y[:n])
+        gone = np.flatnonzero((self.largest == 0.0) & (size <= ROUNDOFF * size.max(initial=0.0)))
+        end.y[gone] = 0.0
+        m = changes.shape[1]
+        if not m:
+            none = np.zeros((len(end.y), 0))
+            return Rest(end.y[:n], end.y[n:], none[:n], none[n:])
+        if changes[self.conserved.moving].any():
+            return self._at_rest(end)
+        system = self._system(end, at, self._sizes(end.y))
+        if system is None:
+            return None
+        totals = -self.conserved.weights @ self.initial.sensitivities
+        found = -system.solve(system.instead(at.by_scalars @ changes, totals))
+        noise = ROUNDOFF * np.abs(found[:n]).max(initial=0.0)
+        found[gone] = np.where(np.abs(found[gone]) <= noise, 0.0, found[gone])
+        return Rest(end.y[:n], end.y[n:], found[:n], found[n:])
+
+    def _unmoved(self, now: _Point, at: Linearised) -> Rest | EngineFailure:
+        """Return a start at which all rates are zero."""
+        found = self._rest(now, at)
+        if found is not None:
+            return found
+        # Steady states that are not isolated: does the start remain one along all directions?
+        by_start = at.jacobian[:, : self.n] @ self.initial.sensitivities
+        moved = by_start + at.by_scalars @ self.initial.scalar_sensitivities
+        if not moved.any() and len(now.y) == self.n:
+            nothing = np.zeros((0, moved.shape[1]))
+            return Rest(now.y, now.y[self.n :], self.initial.sensitivities, nothing)
+        rest = self._at_rest(now)
+        if rest is not None:
+            return rest
+        reason = "the steady state that it begins at has no derivatives by the unknowns"
+        return self._failure(now, reason)
+
+    # Without Newton's method ------------------------------------------------------------------
+
+    def _changed(self, before: _Point, now: _Point) -> float:
+        """Return the largest change of a state between two points, relative to its size."""
+        sizes = self._sizes(now.y)[: self.n]
+        change = np.abs(now.y - before.y)[: self.n] / sizes
+        return float(np.max(change, initial=0.0))
+
+    def _at_rest(self, now: _Point) -> Rest | None:
+        """Return the end of the trajectory itself, if its sensitivities have come to rest, too."""
+        n, m = self.n, self.initial.sensitivities.shape[1]
+        if not m:
+            return Rest(now.y[:n], now.y[n:], np.zeros((n, 0)), np.zeros((len(now.y) - n, 0)))
+        slowest = self._slowest(now)
+        end = max(10.0 * now.elapsed, 300.0 / slowest, 1e-6)
+        found = self._integrated(_Point(0.0, now.y), np.array([0.1 * end, end]), True)
+        if isinstance(found, EngineFailure):
+            return None
+        limit = max(SENSITIVITIES_AT_REST, 100.0 * self.engines.implicit_tolerance)
+        before, after = found.sensitivities
+        sizes = np.maximum(np.abs(after), 1e-6 * self._sizes(now.y)[:n, None])
+        if not np.max(np.abs(after - before) / sizes, initial=0.0) <= limit:
+            return None
+        return Rest(found.states[-1], found.algebraic[-1], after, found.algebraic_sensitivities[-1])
+
+    def _no_rest(self, before: _Point, now: _Point, failure: EngineFailure | None) -> EngineFailure:
+        """Return the sentence that says why there is no steady state."""
+        if failure is not None and not failure.out_of_steps:
+            time = self._time(now.elapsed)
+            return EngineFailure(time, f"no steady state is approached: {failure.reason}")
+        change = np.abs(now.y - before.y)[: self.n] / self._sizes(now.y)[: self.n]
+        state = self.states[int(np.argmax(change))] if self.n else ""
+        words = f"{state} still changes after {now.elapsed:.3g} units of time"
+        if self.timed and not self.around.stopped:
+            why = "the time stands in the equations, or the solution oscillates or grows"
+        else:
+            why = "the solution may oscillate or grow without bound"
+        return self._failure(now, f"no steady state is approached: {words}; {why}")
+
+    def _failure(self, now: _Point, reason: str) -> EngineFailure:
+        return EngineFailure(self._time(now.elapsed), reason)

@@ -1,0 +1,1 @@
+"""Trajectories of conditions, single and many at once."""

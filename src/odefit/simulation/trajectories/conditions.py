@@ -1,0 +1,251 @@
+"""Trajectories of all conditions of a problem, each segment that they share integrated once.
+
+The work is divided into units, which need nothing of each other: conditions that share nothing, and
+limbs of shared segments with the trunk that they grow from. Units may be integrated elsewhere. Each
+has its own choice of an engine, from the evaluation before. So the trajectories are the same
+wherever they come from.
+
+An evaluation without choices of its own lets the first unit find one, with which all others begin:
+most problems are stiff in all conditions or in none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+from odefit.common.arrays import Array
+from odefit.problem.binding import Computed
+from odefit.problem.condition import Condition
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines.engines import Engines
+from odefit.simulation.engines.failure import Failure
+from odefit.simulation.engines.unit_choices import choices_of, plain, together
+from odefit.simulation.trajectories.located_map import LocatedMap
+from odefit.simulation.trajectories.periodic_state import PeriodicState
+from odefit.simulation.trajectories.shared_map import SharedMap, Trunk
+from odefit.simulation.trajectories.shared_segments import groups_with_equal_starts
+from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
+
+
+class UnitOutcome(NamedTuple):
+    """What the integration of a unit has found.
+
+    Attributes
+    ----------
+    found
+        Trajectories by condition, or why there is none.
+    after
+        The next choice of an engine for it.
+    trunk_after
+        That for its trunk, if it has one.
+    """
+
+    found: Mapping[int, Trajectory] | Failure
+    after: EngineChoice
+    trunk_after: EngineChoice
+
+
+class Elsewhere(Protocol):
+    """Integrates units in other processes."""
+
+    def __call__(
+        self,
+        numbers: Sequence[int],
+        vector: Array,
+        choices: Sequence[EngineChoice],
+        sensitivities: bool,
+    ) -> Mapping[int, UnitOutcome]:
+        """Return outcomes by number, of all units or of some: see :meth:`ConditionsMap.units`."""
+
+
+class _Unit(NamedTuple):
+    """One condition, or a limb of several.
+
+    Attributes
+    ----------
+    part
+        What integrates it.
+    number
+        Number of the condition, or of the limb.
+    choice, trunk_choice
+        Numbers of the choices of an engine that it begins with, and its trunk.
+    """
+
+    part: ConditionMap | LocatedMap | SharedMap
+    number: int
+    choice: int
+    trunk_choice: int
+
+
+class ConditionsMap:
+    """The forward map of all conditions at their data times.
+
+    Parameters
+    ----------
+    field
+        The equations.
+    conditions
+        The conditions.
+    engines
+        Engines, shared by all conditions.
+    sensitivities
+        Whether sensitivities are wanted.
+    further
+        Names that are wanted where events assign them, beside those in observables.
+
+    Attributes
+    ----------
+    elsewhere
+        Integrates units in other processes; None for this one.
+    """
+
+    def __init__(
+        self,
+        field: VectorField,
+        conditions: Sequence[Condition],
+        engines: Engines,
+        sensitivities: bool = True,
+        further: frozenset[str] = frozenset(),
+    ) -> None:
+        self.elsewhere: Elsewhere | None = None
+        self._arguments = field, conditions, engines, sensitivities
+        self._single: dict[int, ConditionMap | LocatedMap] = {}
+        self._known: dict[Any, Computed] = {}
+        self._units: list[_Unit] = []
+        self._trunks = _Trunks()
+        self._choices = 0
+        located = [[k] for k, c in enumerate(conditions) if c.located]
+        groups = groups_with_equal_starts(field, conditions)
+        together = [[k for k in group if not conditions[k].located] for group in groups]
+        for group in [*filter(None, together), *located]:
+            first = self._choices
+            if len(group) == 1:
+                self._units.append(_Unit(self.single(group[0]), group[0], first, first))
+                self._choices += 1
+                continue
+            shared = SharedMap(field, conditions, group, engines, sensitivities, further)
+            limbs = range(len(shared.limbs))
+            self._units += [_Unit(shared, k, first + 1 + k, first) for k in limbs]
+            self._choices += 1 + len(limbs)
+
+    @property
+    def units(self) -> int:
+        """Number of units."""
+        return len(self._units)
+
+    def single(self, number: int) -> ConditionMap | LocatedMap:
+        """Return the forward map of one condition."""
+        if number not in self._single:
+            field, conditions, engines, sensitivities = self._arguments
+            condition = conditions[number]
+            made = LocatedMap if condition.located else ConditionMap
+            found = made(field, condition, engines, sensitivities, known=self._known)
+            if condition.repeated is not None:
+                found.propagation.periodic = PeriodicState(field, condition, engines)
+            self._single[number] = found
+        return self._single[number]
+
+    def __call__(
+        self, vector: Array, choice: EngineChoice = UNDECIDED
+    ) -> list[Trajectory] | Failure:
+        """Return the trajectories of all conditions in their order, or why one has none.
+
+        Of the scalars that events assign, those of conditions with shared segments have the ones
+        that observables refer to.
+
+        Parameters
+        ----------
+        vector
+            Unknowns of the problem, shape (unknowns,).
+        choice
+            The choice of an engine, as the evaluation before has returned it.
+        """
+        first = self._units[0]
+        if not isinstance(first.part, SharedMap) and len(self._units) == 1:
+            only = first.part(vector, None, choice)
+            return only if isinstance(only, Failure) else [only]
+        trunks, known = _Trunks(), {}
+        choices = choices_of(choice, self._choices)
+        if choices is None:
+            known[0] = _integrate(first, vector, [plain(choice)] * self._choices, trunks, True)
+            choices = [known[0].after] * self._choices
+        begun, after = len(known), list(choices)
+        if self.elsewhere is not None and self.units - begun > 1:
+            numbers = range(begun, self.units)
+            known |= self.elsewhere(numbers, vector, choices, self._arguments[-1])
+        found: dict[int, Trajectory] = {}
+        for number, unit in enumerate(self._units):
+            outcome = known.get(number) or _integrate(unit, vector, choices, trunks)
+            after[unit.trunk_choice], after[unit.choice] = outcome.trunk_after, outcome.after
+            if isinstance(outcome.found, Failure):
+                return replace(outcome.found, choice=together(choice, after))
+            found.update(outcome.found)
+        trajectories = [found[number] for number in range(len(found))]
+        # The last one tells what is known now.
+        trajectories[-1] = replace(trajectories[-1], choice=together(choice, after))
+        return trajectories
+
+    def integrate(
+        self, numbers: Iterable[int], vector: Array, choices: Sequence[EngineChoice]
+    ) -> dict[int, UnitOutcome]:
+        """Return the outcomes of units by number, up to the first that fails.
+
+        Parameters
+        ----------
+        numbers
+            Numbers of the units.
+        vector
+            Unknowns of the problem, shape (unknowns,).
+        choices
+            Choices of an engine, those of trunks among them.
+        """
+        outcomes = {}
+        for number in numbers:
+            unit = self._units[number]
+            outcomes[number] = _integrate(unit, vector, choices, self._trunks)
+            if isinstance(outcomes[number].found, Failure):
+                break
+        return outcomes
+
+
+class _Trunks:
+    """The last trunk, of which further limbs are wanted."""
+
+    def __init__(self) -> None:
+        self._key: tuple[SharedMap, bytes, EngineChoice] | None = None
+        self._last: Trunk | Failure | None = None
+
+    def __call__(self, part: SharedMap, vector: Array, choice: EngineChoice) -> Trunk | Failure:
+        """Return the trunk of `part` for a vector and a choice."""
+        key = part, vector.tobytes(), choice
+        if self._last is None or self._key != key:
+            self._last, self._key = part.begin(vector, choice), key
+        return self._last
+
+
+def _integrate(
+    unit: _Unit,
+    vector: Array,
+    choices: Sequence[EngineChoice],
+    trunks: _Trunks,
+    chained: bool = False,
+) -> UnitOutcome:
+    """Integrate a unit; `chained` if it begins with what its trunk has found, not with its own."""
+    choice = choices[unit.choice]
+    if not isinstance(unit.part, SharedMap):
+        trajectory = unit.part(vector, None, choice)
+        after = trajectory.choice
+        if isinstance(trajectory, Failure):
+            return UnitOutcome(trajectory, after, after)
+        return UnitOutcome({unit.number: trajectory}, after, after)
+    trunk = trunks(unit.part, vector, choices[unit.trunk_choice])
+    follows = chained or not unit.part.limbs[unit.number].segments
+    if isinstance(trunk, Failure):
+        return UnitOutcome(trunk, trunk.choice if follows else choice, trunk.choice)
+    found = unit.part.go_on(unit.number, trunk, vector, trunk.after if follows else choice)
+    if isinstance(found, Failure):
+        return UnitOutcome(found, found.choice, trunk.after)
+    return UnitOutcome(*found, trunk.after)

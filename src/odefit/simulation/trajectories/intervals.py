@@ -1,0 +1,437 @@
+"""The forward map of one condition on shooting intervals, each with initial values of its own (4).
+
+Everything that happens within an interval (events, breakpoints of inputs, algebraic equations) is
+as in :class:`ConditionMap`, which integrates an interval as a condition that begins there. Where
+nothing happens, all intervals are integrated together, as one batch of initial value problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.expressions.expressions import Expression
+from odefit.problem.binding import Binding, dynamic_unknowns
+from odefit.problem.condition import Condition
+from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.simulation.engines.engine import BatchFailure, BatchIntegrator, InitialValueProblems
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines.engines import Engines
+from odefit.simulation.engines.failure import Failure
+from odefit.simulation.engines.segments import Segment, segment_between
+from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
+
+MAX_BATCH_STEPS = 2_000
+"""Steps that a batch of intervals gets for each before they are integrated one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalSolution:
+    """The solution of a condition on all its shooting intervals.
+
+    There are K intervals, and a node has N values.
+
+    Attributes
+    ----------
+    trajectory
+        The discontinuous trajectory at the condition's times. Its sensitivities are by the
+        unknowns of the problem, numbers 0 to n - 1, and by the values of the node that the
+        time's interval begins with, numbers n to n + N - 1.
+    first_node, first_node_by_unknown
+        The first node and its derivatives by the unknowns, shapes (N,) and (N, n).
+    ends
+        Values at the end of each interval but the last, shape (K - 1, N).
+    by_node, by_unknown
+        Their derivatives by the node of their interval and by the unknowns, shapes
+        (K - 1, N, N) and (K - 1, N, n): G and P of (12).
+    """
+
+    trajectory: Trajectory
+    first_node: Array
+    first_node_by_unknown: Array
+    ends: Array
+    by_node: Array
+    by_unknown: Array
+
+
+RemoteIntegration = Callable[
+    [Sequence[int], Array, Array, EngineChoice], Iterable[Trajectory | Failure]
+]
+"""Integrates the intervals of given numbers, for a vector and all nodes, in other processes."""
+
+
+class _Rows:
+    """Values at the rows of a trajectory and at the ends of intervals, filled in by interval.
+
+    Attributes
+    ----------
+    states, sensitivities
+        Values of a node at the data times, shapes (k, N) and (k, N, n + N).
+    algebraic, algebraic_sensitivities
+        Algebraic variables at the data times, shapes (k, a) and (k, a, n + N).
+    ends, end_sensitivities
+        Values at the ends of intervals, shapes (K - 1, N) and (K - 1, N, n + N).
+    """
+
+    def __init__(self, rows: int, intervals: int, size: int, algebraic: int, width: int) -> None:
+        self.states, self.sensitivities = np.empty((rows, size)), np.zeros((rows, size, width))
+        self.algebraic = np.empty((rows, algebraic))
+        self.algebraic_sensitivities = np.zeros((rows, algebraic, width))
+        self.ends = np.empty((intervals - 1, size))
+        self.end_sensitivities = np.zeros((intervals - 1, size, width))
+
+
+@dataclass(frozen=True, eq=False)
+class _BatchRows:
+    """Where the values of a batch of intervals go.
+
+    Attributes
+    ----------
+    intervals
+        Intervals that end at a node.
+    is_end
+        Which of the batch's values are the ends of these.
+    at_nodes, nodes
+        Rows of measurements at a node, and its number.
+    at
+        Rows of all other measurements: the other values, in their order.
+    """
+
+    intervals: IntArray
+    is_end: BoolArray
+    at_nodes: IntArray
+    nodes: IntArray
+    at: IntArray
+
+
+class IntervalMap:
+    """The forward map of one condition on shooting intervals.
+
+    A node holds the differential states, and the scalars that events assign.
+
+    Parameters
+    ----------
+    field, condition, engines
+        The arguments are those of :class:`ConditionMap`.
+    node_times
+        Times of the nodes, at which intervals begin, shape (K,), increasing, the first at t0,
+        the others before the last data time. An event at a node happens after it; a measurement
+        at a node is one of the node.
+    sizes
+        Typical sizes of a node's values, shape (N,), for error control.
+    unknowns
+        Number of unknowns of the problem.
+    names
+        Names of a node's values, see :func:`odefit.simulation.nodes.node_names`.
+
+    Attributes
+    ----------
+    remote
+        Integrates the intervals that are not part of a batch; None for this process.
+    """
+
+    def __init__(
+        self,
+        field: VectorField,
+        condition: Condition,
+        engines: Engines,
+        node_times: Array,
+        sizes: Array,
+        unknowns: int,
+        names: tuple[str, ...],
+    ) -> None:
+        self.field = field
+        self.condition = condition
+        self.node_times = node_times
+        self.remote: RemoteIntegration | None = None
+        self._engines = engines
+        self._n = unknowns
+        self.names = names
+        self.switched = names[len(field.states) :]
+        bounds = [condition.initial[s] for s in field.states]
+        bounds += [condition.scalars[c] for c in self.switched]
+        self._first = Binding(bounds, condition.scalars)
+        self._scalars = Binding([condition.scalars[s] for s in field.scalars], condition.scalars)
+        self._sizes = sizes
+        self.interval = np.searchsorted(node_times, condition.times, side="right") - 1
+        self._row_starts = np.searchsorted(self.interval, np.arange(len(node_times) + 1))
+        self._active = tuple(sorted(dynamic_unknowns(condition, field.scalars)))
+        # Every interval but the last ends at a node, whether it is measured there or not.
+        measured = [condition.times[self.interval == i] for i in range(len(node_times))]
+        self._times = [
+            *(np.append(times, end) for times, end in zip(measured, node_times[1:], strict=False)),
+            measured[-1],
+        ]
+
+    def __call__(
+        self, vector: Array, nodes: Array, choice: EngineChoice = UNDECIDED
+    ) -> IntervalSolution | Failure:
+        """Integrate all intervals.
+
+        Parameters
+        ----------
+        vector
+            Unknowns of the problem, shape (n,).
+        nodes
+            All nodes but the first, shape (K - 1, N).
+        choice
+            The choice of an engine, as the integration before has returned it.
+        """
+        count, size, n = len(self.node_times), len(self.names), self._n
+        first = self._first(vector)
+        first_by_unknown = np.array(self._first.derivative(vector, np.arange(n)))
+        nodes = np.concatenate([first[None], nodes])
+        field, times = self.field, self.condition.times
+        out = _Rows(len(times), count, size, len(field.algebraic), n + size)
+        batch: list[int] = []
+        if not field.algebraic and not self.switched:
+            integrator = self._engines.batch_integrator(field, self._pattern, choice)
+            if integrator is not None and self._without_events:
+                batch = self._without_events
+                failure = self._integrate_batch(integrator, vector, nodes, out)
+                if failure is not None:
+                    if not failure.failure.out_of_steps:
+                        time, reason = failure.failure.time, failure.failure.reason
+                        return Failure(self.condition.name, time, reason, choice)
+                    batch = []  # stiff: one by one, the engine chosen for each
+        together = set(batch)
+        wanted = [i for i in range(count) if i not in together and len(self._times[i])]
+        for i, at in zip(wanted, self._one_by_one(wanted, vector, nodes, choice), strict=False):
+            if isinstance(at, Failure):
+                return at
+            choice = at.choice
+            columns = list(at.unknowns)
+            here = slice(self._row_starts[i], self._row_starts[i + 1])
+            kept = here.stop - here.start
+            values, derivatives = self._node_values(at, nodes[i])
+            out.states[here] = values[:kept]
+            out.sensitivities[here, :, columns] = derivatives[:kept]
+            out.algebraic[here] = at.algebraic[:kept]
+            out.algebraic_sensitivities[here, :, columns] = at.algebraic_sensitivities[:kept]
+            if i < count - 1:
+                out.ends[i] = values[-1]
+                out.end_sensitivities[i][:, columns] = derivatives[-1]
+        states = len(field.states)
+        trajectory = Trajectory(
+            times,
+            out.states[:, :states],
+            out.algebraic,
+            tuple(range(n + size)),
+            out.sensitivities[:, :states],
+            out.algebraic_sensitivities,
+            {
+                name: (out.states[:, k], out.sensitivities[:, k])
+                for k, name in enumerate(self.switched, states)
+            },
+            choice,
+        )
+        by_node, by_unknown = out.end_sensitivities[:, :, n:], out.end_sensitivities[:, :, :n]
+        return IntervalSolution(trajectory, first, first_by_unknown, out.ends, by_node, by_unknown)
+
+    # As one batch -----------------------------------------------------------------------------
+
+    @cached_property
+    def _without_events(self) -> list[int]:
+        """Numbers of the intervals in which nothing happens, and in which values are wanted."""
+        found = []
+        for i, times in enumerate(self._times):
+            start = float(self.node_times[i])
+            if not len(times) or (len(times) == 1 and times[0] == start):
+                continue
+            last = float(times[-1]) if i == len(self.node_times) - 1 else -np.inf
+            happens = any(start <= t < times[-1] for t, _ in self.condition.events)
+            happens = happens or self.condition.sees_events(last)
+            if not happens and not len(self._segments[i].breakpoints):
+                found.append(i)
+        return found
+
+    @cached_property
+    def _segments(self) -> dict[int, Segment]:
+        """By the number of an interval, the segment through its times."""
+        found = {}
+        for i, times in enumerate(self._times):
+            start = float(self.node_times[i])
+            after = times[times > start]
+            if len(after):
+                found[i] = segment_between(self.condition, self.field.inputs, start, after)
+        return found
+
+    @cached_property
+    def _pattern(self) -> SensitivityPattern:
+        columns = {unknown: k for k, unknown in enumerate(self._active)}
+        entries = {(j, columns[k]) for j, k in self._scalars.entries() if k in columns}
+        return SensitivityPattern(len(self._active) + len(self.names), frozenset(entries))
+
+    def _integrate_batch(
+        self, integrator: BatchIntegrator, vector: Array, nodes: Array, out: _Rows
+    ) -> BatchFailure | None:
+        """Integrate the intervals without events into the rows; return what has failed."""
+        batch = self._without_events
+        size, active = len(self.names), np.array(self._active, dtype=np.intp)
+        scales = np.abs(vector[active])
+        scales[scales == 0.0] = 1.0
+        scales = np.concatenate([scales, self._sizes])
+        sensitivities = np.zeros((size, len(scales)))
+        sensitivities[:, len(active) :] = np.diag(self._sizes)
+        scalar_sensitivities = np.zeros((len(self.field.scalars), len(scales)))
+        scalar_sensitivities[:, : len(active)] = (
+            self._scalars.derivative(vector, active) * scales[: len(active)]
+        )
+        segments = [self._segments[i] for i in batch]
+        problems = InitialValueProblems(
+            self.node_times[batch],
+            [segment.times for segment in segments],
+            np.array([segment.polynomials[0] for segment in segments]),
+            nodes[batch],
+            self._scalars(vector),
+            sensitivities,
+            scalar_sensitivities,
+        )
+        solved = integrator.integrate(problems, MAX_BATCH_STEPS)
+        if isinstance(solved, BatchFailure):
+            return solved
+        derivatives = solved.sensitivities / scales
+        columns = np.concatenate([active, self._n + np.arange(size)])
+        rows = self._batch_rows
+        every = np.arange(size)[None, :, None]
+        out.ends[rows.intervals] = solved.states[rows.is_end]
+        at = rows.intervals[:, None, None]
+        out.end_sensitivities[at, every, columns] = derivatives[rows.is_end]
+        out.states[rows.at_nodes] = nodes[rows.nodes]
+        out.sensitivities[rows.at_nodes, :, self._n :] = np.eye(size)
+        out.states[rows.at] = solved.states[~rows.is_end]
+        out.sensitivities[rows.at[:, None, None], every, columns] = derivatives[~rows.is_end]
+        return None
+
+    @cached_property
+    def _batch_rows(self) -> _BatchRows:
+        """Where values of the batch go: rows of measurements, or the ends of intervals."""
+        batch = np.array(self._without_events)
+        lengths = [len(self._segments[i].times) for i in self._without_events]
+        inner = batch < len(self.node_times) - 1
+        is_end = np.zeros(sum(lengths), dtype=bool)
+        is_end[(np.cumsum(lengths) - 1)[inner]] = True
+        rows = np.flatnonzero(np.isin(self.interval, batch))
+        measured = self.condition.times[rows] == self.node_times[self.interval[rows]]
+        at_nodes = rows[measured]
+        return _BatchRows(batch[inner], is_end, at_nodes, self.interval[at_nodes], rows[~measured])
+
+    # One at a time ----------------------------------------------------------------------------
+
+    def _one_by_one(
+        self, intervals: Sequence[int], vector: Array, nodes: Array, choice: EngineChoice
+    ) -> Iterable[Trajectory | Failure]:
+        if self.remote is not None and len(intervals) > 1:
+            return self.remote(intervals, vector, nodes, choice)
+        return self.integrate(intervals, vector, nodes[list(intervals)], choice)
+
+    def integrate(
+        self, intervals: Iterable[int], vector: Array, nodes: Iterable[Array], choice: EngineChoice
+    ) -> Iterable[Trajectory | Failure]:
+        """Integrate some intervals one after the other, each from a node of its own.
+
+        Yields
+        ------
+        Trajectories, with sensitivities by the problem's unknowns and the node's values.
+        """
+        for i, node in zip(intervals, nodes, strict=True):
+            found = self._maps[i](np.concatenate([vector, node]), self._times[i], choice)
+            choice = found.choice
+            yield found
+
+    @cached_property
+    def _maps(self) -> list[ConditionMap]:
+        """A condition for each interval, with its initial values as further unknowns."""
+        found = []
+        own = {name: self._n + k for k, name in enumerate(self.names)}
+        initial: dict[str, int | float | Expression] = {s: own[s] for s in self.field.states}
+        scalars = {**self.condition.scalars, **{c: own[c] for c in self.switched}}
+        minimal_sizes = np.concatenate([np.zeros(self._n), self._sizes])
+        for i, stop in enumerate([*self.node_times[1:], np.inf]):
+            start = float(self.node_times[i])
+            condition = replace(
+                self.condition,
+                t0=start,
+                times=self._times[i],
+                scalars=scalars,
+                initial=initial,
+                events=tuple(e for e in self.condition.events if start <= e[0] < stop),
+            )
+            found.append(
+                ConditionMap(self.field, condition, self._engines, minimal_sizes=minimal_sizes)
+            )
+        return found
+
+    def _node_values(self, at: Trajectory, node: Array) -> tuple[Array, Array]:
+        """Return states and scalars that events assign, with their sensitivities."""
+        if not self.switched:
+            return at.states, at.sensitivities
+        rows, m, n = len(at.times), len(at.unknowns), len(self.field.states)
+        values = np.empty((rows, len(self.names)))
+        derivatives = np.zeros((rows, len(self.names), m))
+        values[:, :n], derivatives[:, :n] = at.states, at.sensitivities
+        for k, name in enumerate(self.switched, n):
+            if name in at.switched:
+                values[:, k], derivatives[:, k] = at.switched[name]
+            else:  # not in this interval
+                values[:, k] = node[k]
+                derivatives[:, k, at.unknowns.index(self._n + k)] = 1.0
+        return values, derivatives
+
+
+class PiecewiseMap:
+    """The trajectory of one condition through given nodes, in place of :class:`ConditionMap`.
+
+    Its sensitivities are those with the nodes held fixed.
+
+    Parameters
+    ----------
+    field, condition, engines, unknowns, names
+        The arguments are those of :class:`IntervalMap`.
+    nodes
+        Times and values of the nodes, shapes (K,) and (K, N).
+    """
+
+    def __init__(
+        self,
+        field: VectorField,
+        condition: Condition,
+        engines: Engines,
+        nodes: tuple[Array, Array],
+        unknowns: int,
+        names: tuple[str, ...],
+    ) -> None:
+        self.condition = condition
+        self._parts = (field, engines, unknowns, names)
+        self._nodes = nodes
+
+    def __call__(
+        self, vector: Array, times: Array | None = None, choice: EngineChoice = UNDECIDED
+    ) -> Trajectory | Failure:
+        """See :meth:`ConditionMap.__call__`."""
+        field, engines, unknowns, names = self._parts
+        node_times, values = self._nodes
+        condition = self.condition
+        if times is not None:
+            condition = replace(condition, times=times)
+        sizes = np.abs(values).max(axis=0, initial=0.0)
+        sizes[sizes == 0] = 1.0
+        begun = len(condition.times) and node_times < condition.times[-1]
+        node_times = node_times[: max(int(np.sum(begun)), 1)]
+        intervals = IntervalMap(field, condition, engines, node_times, sizes, unknowns, names)
+        with np.errstate(all="ignore"):
+            found = intervals(vector, values[1 : len(node_times)], choice)
+        if isinstance(found, Failure):
+            return found
+        whole = found.trajectory
+        return replace(
+            whole,
+            unknowns=tuple(range(unknowns)),
+            sensitivities=whole.sensitivities[:, :, :unknowns],
+            algebraic_sensitivities=whole.algebraic_sensitivities[:, :, :unknowns],
+            switched={k: (v, s[:, :unknowns]) for k, (v, s) in whole.switched.items()},
+        )

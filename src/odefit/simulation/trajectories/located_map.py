@@ -1,0 +1,400 @@
+"""Trajectories of a condition with events whose times depend on the unknowns or on the states.
+
+The time tau of an event is located anew for each vector of unknowns. Where it is an expression, its
+derivative tau' by an unknown follows from that. Where a condition triggers the event, tau is the
+root of a comparison g(t, x, p), and tau' = -(dg/dtheta)/(dg/dt) along the trajectory. At the event
+the states jump from x- to x+ = h(tau, x-, p); their sensitivities become (Rozenvasser 1967)
+
+    S+ = h_x (S- + f- tau') + h_t tau' + h_p P- - f+ tau'.
+
+Where two events coincide, or an event and a measurement, derivatives are those from one side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from odefit.common.arrays import Array, BoolArray
+from odefit.problem.binding import Binding, Computed, dynamic_unknowns
+from odefit.problem.condition import Condition
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.engine import EngineFailure, SegmentSolution
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines.engines import Engines
+from odefit.simulation.engines.failure import Failure
+from odefit.simulation.engines.segments import segment_between
+from odefit.simulation.events.event_roots import change_time
+from odefit.simulation.events.triggers import cubic_root, near_extrema, text_of, triggers_of
+from odefit.simulation.propagation.moving import TANGENT, MovingExpression, rates_of
+from odefit.simulation.propagation.propagation import Beginning, Propagation
+from odefit.simulation.propagation.walk import LOOK_AHEAD, EarlyEndError, Moment, StoppedError, Walk
+from odefit.simulation.trajectories.located_events import MAX_TRIGGERED, NOISE, LocatedEvents
+from odefit.simulation.trajectories.recording import Recording
+from odefit.simulation.trajectories.trajectory import Trajectory, switched_scalars
+from odefit.simulation.trajectories.watched_rest import come_to_rest, refuse_time
+
+MONITORED = 64
+"""Number of points in the time ahead between which changes of conditions are looked for."""
+
+REFINEMENTS = 6
+"""How often points are added where a condition may have changed twice between two."""
+
+ROUNDING = 1e-13
+"""Differences of times, relative to the time or the time span, that count as none."""
+
+
+class LocatedMap:
+    """The forward map of one condition with located events.
+
+    Parameters
+    ----------
+    field, condition, engines, sensitivities, minimal_sizes, known
+        The arguments are those of :class:`odefit.simulation.trajectories.trajectory.ConditionMap`.
+
+    Attributes
+    ----------
+    field, condition
+        The arguments.
+    unknowns
+        Unknowns that the sensitivities are with respect to.
+    """
+
+    def __init__(
+        self,
+        field: VectorField,
+        condition: Condition,
+        engines: Engines,
+        sensitivities: bool = True,
+        minimal_sizes: Array | None = None,
+        known: dict[Any, Computed] | None = None,
+    ) -> None:
+        self.field, self.condition = field, condition
+        active = sorted(dynamic_unknowns(condition, field.scalars)) if sensitivities else []
+        self.unknowns = tuple(active)
+        self._indices = np.array(active, dtype=np.intp)
+        self.propagation = Propagation(
+            field, condition, engines, active, minimal_sizes, known=known
+        )
+        self._switched = switched_scalars(field, condition)
+        self._guess = np.array([condition.algebraic_guess[z] for z in field.algebraic])
+        self._timed = [e for e in condition.located if e.time is not None]
+        times = [e.time for e in self._timed if e.time is not None]
+        self._times = Binding(times, condition.scalars, known)
+        self._comparisons, self._triggers = triggers_of(condition)
+        self._differences = [
+            MovingExpression(c.difference, field, condition, self._indices)
+            for c in self._comparisons
+        ]
+
+    def __call__(
+        self, vector: Array, times: Array | None = None, choice: EngineChoice = UNDECIDED
+    ) -> Trajectory | Failure:
+        """Return the trajectory at `times` (the data times), or why there is none.
+
+        Parameters
+        ----------
+        vector
+            Unknowns of the problem, shape (unknowns,).
+        times
+            Times, increasing, not before t0.
+        choice
+            The choice of an engine, as the integration before has returned it.
+
+        Raises
+        ------
+        InputError
+            A steady state is wanted while conditions are watched and the time acts.
+        """
+        at = self.condition.times if times is None else times
+        refuse_time(self.field, self.condition, at)
+        with np.errstate(all="ignore"):
+            try:
+                return _Run(self, vector, at, choice).trajectory()
+            except StoppedError as stopped:
+                return Failure(
+                    self.condition.name, float(stopped.time), stopped.reason, stopped.choice
+                )
+
+
+class _Run:
+    """One evaluation of a :class:`LocatedMap`."""
+
+    def __init__(
+        self, whole: LocatedMap, vector: Array, times: Array, choice: EngineChoice
+    ) -> None:
+        self.whole, self.vector, self.times, self.choice = whole, vector, times, choice
+        self.propagation = whole.propagation
+        self.sizes = self.propagation.sizes(vector)
+        shape = len(whole.field.states), len(whole.field.algebraic), len(whole.unknowns)
+        self.recording = Recording(times, shape, whole._switched)
+        t0 = whole.condition.t0
+        self.end = float(times[-1]) if len(times) else t0
+        finite = times[np.isfinite(times)]
+        self.span = float(finite[-1] - t0) if len(finite) and finite[-1] > t0 else 1.0
+        self.events = LocatedEvents(
+            whole.field,
+            whole.condition,
+            self.propagation,
+            whole._comparisons,
+            whole._triggers,
+            whole._differences,
+            vector,
+            self.sizes,
+            self.span,
+            choice,
+            self.recording,
+        )
+
+    # The trajectory ---------------------------------------------------------------------------
+
+    def trajectory(self) -> Trajectory:
+        """Return the trajectory."""
+        whole = self.whole
+        t0 = whole.condition.t0
+        watched = bool(whole._triggers)
+        begun = self.propagation.begin(
+            self.vector, self.sizes, whole._guess, at_rest=False if watched else None
+        )
+        if isinstance(begun, EngineFailure):
+            raise StoppedError(begun.time, begun.reason, self.choice)
+        flags = np.zeros(len(whole._comparisons), dtype=bool)
+        walk = Walk(t0, begun.values, begun.algebraic, self.choice, flags, self.end - t0)
+        schedule = self._schedule()
+        walk.flags = self.events.flags(walk)
+        before = self.events.truths(walk.flags)
+        before &= np.array([t.event.initially for t in whole._triggers], dtype=bool)
+        if watched and whole.condition.steady_start:
+            # What triggers events goes on as it is when the experiment begins.
+            begun, before = self._before_experiment(walk, before)
+        self.recording.moment(t0, begun)
+        self.events.happen(walk, schedule.pop(t0, []), before)
+        while walk.time < self.end:
+            stop = min([t for t in schedule if t <= self.end], default=self.end)
+            finite = self.times[np.isfinite(self.times) & (self.times > walk.time)]
+            if watched and np.isinf(stop) and not len(finite):
+                self.recording.moment(stop, self._rest(walk))
+                break
+            if watched and np.isinf(stop):
+                stop = float(finite[-1])
+            if whole._triggers:
+                while walk.time < stop:
+                    self._watch(walk, stop)
+            else:
+                self._proceed(walk, stop)
+            moments = schedule.pop(walk.time, [])
+            if walk.time < self.end or any(m.measured_after for m in moments):
+                self.events.happen(walk, moments, self.events.truths(walk.flags))
+        return self.recording.trajectory(whole.unknowns, self.sizes, walk.choice)
+
+    def _before_experiment(self, walk: Walk, before: BoolArray) -> tuple[Beginning, BoolArray]:
+        """Move a walk from the initial values to the steady state, where the experiment begins."""
+        t0, self.times = walk.time, np.zeros(0)
+        self.events.happen(walk, [], before)
+        begun = self._rest(walk)
+        self.times, walk.time, walk.last = self.recording.times, t0, (-1, -np.inf)
+        return begun, self.events.truths(walk.flags)
+
+    def _rest(self, walk: Walk) -> Beginning:
+        propagation = self.propagation
+        return come_to_rest(
+            walk,
+            self.span,
+            self._watch,
+            lambda at: propagation.nearby_rest(at.time, at.now, at.algebraic),
+            self.events.flags,
+        )
+
+    def _schedule(self) -> dict[float, list[Moment]]:
+        """Return the events at known times and at those that are expressions, by time."""
+        condition = self.whole.condition
+        schedule: dict[float, list[Moment]] = {}
+        for time, assign in condition.events:
+            after = time in condition.measured_after
+            schedule.setdefault(time, []).append(Moment(assign, None, after))
+        located, changes = self.whole._times.at(self.vector, self.whole._indices)
+        for event, time, change in zip(
+            self.whole._timed, located.tolist(), changes * self.sizes, strict=True
+        ):
+            if condition.t0 <= time <= self.end and np.isfinite(time):
+                at = self._stop_at(time, schedule)
+                moment = Moment(event.assign, change, event.measured_after)
+                schedule.setdefault(at, []).append(moment)
+        return schedule
+
+    def _stop_at(self, time: float, schedule: Mapping[float, Any]) -> float:
+        """Return the time, or one that it differs from by rounding alone."""
+        near = ROUNDING * max(abs(time), self.span)
+        for other in (self.whole.condition.t0, *schedule, *self.times.tolist()):
+            if abs(other - time) <= near:
+                return float(other)
+        return time
+
+    # One span ---------------------------------------------------------------------------------
+
+    def _proceed(self, walk: Walk, stop: float) -> None:
+        """Integrate to the next stop, and keep what is wanted on the way."""
+        wanted = self.times[(self.times > walk.time) & (self.times <= stop)]
+        found = self._integrated(walk, np.unique(np.append(wanted, stop)))
+        self.recording.part(walk.now, found, wanted, np.arange(len(wanted)))
+        self._move(walk, stop, found, -1)
+
+    def _integrated(self, walk: Walk, times: Array, watched: bool = False) -> SegmentSolution:
+        """Integrate through times; `watched` if an event may happen before the solution ends."""
+        segment = segment_between(self.whole.condition, self.whole.field.inputs, walk.time, times)
+        found, choice = self.propagation.integrate(segment, walk.now, walk.algebraic, walk.choice)
+        if isinstance(found, EngineFailure):
+            if watched and walk.may_end_earlier(found.time, ROUNDING * self.span):
+                raise EarlyEndError(found.time)
+            walk.choice = choice
+            reason = self.propagation.explain(found, self.vector, walk.now, segment)
+            raise StoppedError(found.time, reason, walk.choice)
+        walk.choice = choice
+        return found
+
+    def _move(self, walk: Walk, time: float, found: SegmentSolution, place: int) -> None:
+        walk.time = time
+        walk.now = walk.now._replace(
+            states=found.states[place], sensitivities=found.sensitivities[place]
+        )
+        if len(walk.algebraic):
+            walk.algebraic = found.algebraic[place]
+
+    # Watching conditions ----------------------------------------------------------------------
+
+    def _watch(self, walk: Walk, stop: float) -> None:
+        """Integrate to the next stop, or to the next triggered event, which then happens.
+
+        A solution may end soon after the event that it does not see yet, as where a state grows
+        without bound that the event resets: then less is integrated at once.
+        """
+        try:
+            self._look_ahead(walk, stop)
+        except EarlyEndError as stopped:
+            walk.end_earlier(stopped.time)
+
+    def _look_ahead(self, walk: Walk, stop: float) -> None:
+        whole, end = self.whole, min(stop, walk.time + max(walk.ahead, NOISE * self.span))
+        if end > stop - NOISE * (stop - walk.time):
+            end = stop
+        start, wanted = walk.time, self.times[(self.times > walk.time) & (self.times <= end)]
+        early = np.geomspace(1e-6, 1.0 / MONITORED, 8, endpoint=False)
+        fractions = np.concatenate([early, np.linspace(0.0, 1.0, MONITORED + 1)[1:]])
+        inside = start + fractions * (end - start) if end - start > NOISE * self.span else wanted
+        grid = np.unique(np.concatenate([wanted, inside[inside < end], [end]]))
+        for refinement in range(REFINEMENTS + 1):
+            found = self._integrated(walk, grid, True)
+            times, values, rates = self._differences(walk, grid, found)
+            more = [near_extrema(times, v, r) for v, r in zip(values, rates, strict=True)]
+            added = np.setdiff1d(np.concatenate([np.zeros(0), *more]), grid)
+            if not len(added) or refinement == REFINEMENTS:
+                break
+            grid = np.union1d(grid, added)
+        holds = np.array([c.holds(v) for c, v in zip(whole._comparisons, values, strict=True)])
+        holds[:, 0] = walk.flags  # at the start rounding would decide
+        truths = np.array([np.broadcast_to(t.holds(holds), times.shape) for t in whole._triggers])
+        fired = np.flatnonzero((truths[:, 1:] & ~truths[:, :-1]).any(axis=0))
+        last = int(fired[0]) if len(fired) else len(grid)  # grid points before the first event
+        kept = np.flatnonzero(np.isin(grid[:last], wanted))
+        self.recording.part(walk.now, found, grid[kept], kept)
+        if last:
+            self._move(walk, float(grid[last - 1]), found, last - 1)
+        walk.flags = holds[:, last]
+        if len(fired):
+            ends = slice(last, last + 2)
+            self._fire(walk, times[ends], values[:, ends], rates[:, ends], holds[:, ends])
+            further = 1.0 if walk.failures else LOOK_AHEAD
+            walk.ahead = further * max(walk.time - start, NOISE * self.span)
+            walk.failures = 0
+        else:
+            walk.ahead *= LOOK_AHEAD
+
+    def _differences(
+        self, walk: Walk, grid: Array, found: SegmentSolution
+    ) -> tuple[Array, Array, Array]:
+        """Return times from where the walk stands, and compared quantities with their rates."""
+        times = np.append(walk.time, grid)
+        states = np.concatenate([walk.now.states[None], found.states])
+        algebraic = np.concatenate([walk.algebraic[None], found.algebraic])
+        field, inputs, scalars = self.whole.field, self.whole.condition.inputs, walk.now.scalars
+        speeds = rates_of(field, inputs, times, states, scalars, algebraic)
+        h = TANGENT * np.maximum(np.abs(times), self.span)
+        where = self.vector, states, scalars
+        pairs = [d.with_rates(times, *where, speeds, h) for d in self.whole._differences]
+        return times, np.array([v for v, _ in pairs]), np.array([r for _, r in pairs])
+
+    def _fire(
+        self, walk: Walk, times: Array, values: Array, rates: Array, holds: BoolArray
+    ) -> None:
+        """Find the first of the changes between two times that triggers an event: it happens."""
+        whole, before = self.whole, self.events.truths(walk.flags)
+        changed = np.flatnonzero(holds[:, 0] != holds[:, 1])
+        roots = [cubic_root(whole._comparisons[k], times, values[k], rates[k]) for k in changed]
+        flags = walk.flags.copy()
+        driver = int(changed[0])
+        for place in np.argsort(roots, kind="stable"):
+            driver = int(changed[place])
+            flags[driver] = not flags[driver]
+            if (self.events.truths(flags) & ~before).any():
+                break
+        guess = cubic_root(whole._comparisons[driver], times, values[driver], rates[driver])
+        self._to_root(walk, driver, float(times[1]), guess)
+        walk.flags = flags
+        soon = ROUNDING * max(abs(walk.time), self.span)
+        stuck = walk.last[0] == driver and walk.time - walk.last[1] <= soon
+        self.events.count(walk, before, MAX_TRIGGERED if stuck else 1)
+        walk.last = driver, walk.time
+        moving = whole._differences[driver]
+        speed = self.events.rates(walk.time, walk.now, walk.algebraic)
+        there = moving(walk.time, self.vector, self.sizes, walk.now, speed)
+        if there.rate == 0.0 and there.changes.any():
+            raise StoppedError(
+                walk.time,
+                f"{text_of(whole._triggers, before, flags)} becomes true where nothing moves, so "
+                "that the time of its event has no derivative",
+                walk.choice,
+            )
+        change = -there.changes / there.rate if len(self.sizes) else np.zeros(0)
+        truths = self.events.truths(flags)
+        moments = [
+            Moment(t.event.assign, change, t.event.measured_after)
+            for t, now, was in zip(whole._triggers, truths, before, strict=True)
+            if now and not was
+        ]
+        self.events.happen(walk, moments, truths, driver)
+
+    def _to_root(self, walk: Walk, driver: int, high: float, guess: float) -> None:
+        """Move to where a comparison changes."""
+        comparison = self.whole._comparisons[driver]
+        moving = self.whole._differences[driver]
+        start, before = walk.time, bool(walk.flags[driver])
+        small = ROUNDING * max(abs(high), self.span)
+
+        def at(time: float) -> tuple[float, float]:
+            found = self._integrated(walk, np.array([time]))
+            there = walk.now._replace(
+                states=found.states[-1], sensitivities=found.sensitivities[-1]
+            )
+            speed = self.events.rates(time, there, found.algebraic[-1])
+            moved = moving(time, self.vector, self.sizes, there, speed)
+            return moved.value, moved.rate
+
+        time = change_time(
+            at,
+            lambda value: bool(comparison.holds(value)) == before,
+            start,
+            high,
+            guess,
+            small,
+            NOISE * self.span,
+        )
+        if time - start <= small:
+            return  # an event at the very beginning of the span
+        found = self._integrated(walk, np.array([time]))
+        at_data = self.times[(self.times > start) & (self.times <= time)]
+        if len(at_data):
+            found = self._integrated(walk, np.unique(np.append(at_data, time)))
+            self.recording.part(walk.now, found, at_data, np.arange(len(at_data)))
+        self._move(walk, time, found, -1)

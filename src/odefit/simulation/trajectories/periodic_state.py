@@ -1,0 +1,173 @@
+"""The periodic state that repeated events lead to, and its sensitivities.
+
+One period from the states x leads to the states F(x, p). The periodic state is the fixed point
+x = F(x, p), which Newton's method finds with the derivatives M = dF/dx of the trajectory; one step
+is exact where the equations are linear in the states. It is one that repetition approaches if all
+eigenvalues of M are less than one in size. Derivatives follow from the implicit function theorem:
+(I - M) dx/dp = dF/dp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.problem.condition import Condition
+from odefit.problem.experiment import Input
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.engine import EngineFailure
+from odefit.simulation.engines.engines import Engines
+from odefit.simulation.engines.failure import Failure
+from odefit.simulation.engines.segments import inputs_before
+from odefit.simulation.events.event_assignments import Values
+from odefit.simulation.propagation.propagation import Beginning, Propagation
+from odefit.simulation.trajectories.located_map import LocatedMap
+from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
+
+PERIODS = 200
+"""Periods that are integrated, at most."""
+
+FIRST_PERIODS = 3
+"""Periods that are followed as they are before Newton's method is tried."""
+
+CONVERGED = 1e-11
+"""Change over one period, relative to the states' sizes, at which the state is periodic."""
+
+STAGNATED = 1e-8
+"""The same, where a further step makes it no smaller: the accuracy of the integration
+is reached."""
+
+SMALL_STATE = 1e-6
+"""Smallest size of a state that changes are relative to, over the largest of all states."""
+
+ATTRACTING = 1.0 - 1e-9
+"""Size of an eigenvalue of M up to which repetition approaches the state."""
+
+
+class PeriodicState:
+    """The state of a condition at t0 after its repeated events.
+
+    Parameters
+    ----------
+    field
+        The equations.
+    condition
+        The condition, of which ``repeated`` is given.
+    engines
+        The engines.
+    """
+
+    def __init__(self, field: VectorField, condition: Condition, engines: Engines) -> None:
+        self._field, self._condition, self._engines = field, condition, engines
+        self._map: ConditionMap | LocatedMap | None = None
+
+    def __call__(
+        self, propagation: Propagation, vector: Array, sizes: Array, now: Values
+    ) -> Beginning | EngineFailure:
+        """Return what the condition begins with, or why there is no periodic state.
+
+        Parameters
+        ----------
+        propagation
+            That of the condition, for its directions and algebraic variables.
+        vector, sizes
+            The arguments are those of :meth:`Propagation.begin`.
+        now
+            The initial values, from which the first period begins.
+        """
+        found = self._fixed_point(vector, now.states)
+        if isinstance(found, EngineFailure):
+            return replace(found, reason=f"before the experiment, {found.reason}")
+        states, last, by_states = found
+        n = len(vector)
+        columns = {unknown: k for k, unknown in enumerate(last.unknowns)}
+        by_unknown = np.zeros((len(states), len(propagation.unknowns)))
+        for k, unknown in enumerate(propagation.unknowns):
+            if unknown in columns and unknown < n:
+                by_unknown[:, k] = last.sensitivities[-1][:, columns[unknown]]
+        change = np.linalg.solve(np.eye(len(states)) - by_states, by_unknown) * sizes
+        values = now._replace(states=states, sensitivities=change)
+        solved = propagation.consistent(self._condition.t0, vector, values, last.algebraic[-1])
+        if isinstance(solved, EngineFailure):
+            return solved
+        return Beginning(values, *solved)
+
+    def _fixed_point(
+        self, vector: Array, states: Array
+    ) -> tuple[Array, Trajectory, Array] | EngineFailure:
+        """Return the periodic state, the last period, and the derivatives M."""
+        t0, names = self._condition.t0, self._field.states
+        smallest, before = np.inf, np.inf
+        for count in range(PERIODS):
+            run = self._period(vector, states)
+            if isinstance(run, Failure):
+                return EngineFailure(run.time, run.reason)
+            end, by_states = run.states[-1], self._by_states(run, len(vector))
+            size = np.maximum(np.abs(end), np.abs(states))
+            size = np.maximum(size, SMALL_STATE * size.max(initial=0.0))
+            size[size == 0.0] = 1.0
+            changes = np.abs(end - states) / size
+            change = float(changes.max(initial=0.0))
+            if change <= CONVERGED or (change <= STAGNATED and change >= 0.5 * before):
+                eigenvalues = np.abs(np.linalg.eigvals(by_states))
+                if eigenvalues.max(initial=0.0) > ATTRACTING:
+                    break
+                step = np.linalg.solve(np.eye(len(states)) - by_states, end - states)
+                return states + step, run, by_states
+            newton = None
+            if count >= FIRST_PERIODS and change < smallest:
+                newton = self._newton(states, end, by_states)
+            smallest, before = min(smallest, change), change
+            states = end if newton is None else newton
+        slowest = names[int(np.argmax(changes))]
+        return EngineFailure(
+            t0,
+            f"repeated events lead to no periodic state: {slowest} still changes by "
+            f"{change:.2g} of its size over one period; it may accumulate without end",
+        )
+
+    def _newton(self, states: Array, end: Array, by_states: Array) -> Array | None:
+        """Return the end of a step of Newton's method; None where it leads astray."""
+        matrix = np.eye(len(states)) - by_states
+        if np.linalg.cond(matrix) > 1.0 / CONVERGED:
+            return None
+        found = states + np.linalg.solve(matrix, end - states)
+        negative = (found < 0.0) & (states >= 0.0) & (end >= 0.0)
+        usable = np.isfinite(found).all() and not negative.any()
+        return np.asarray(found) if usable else None
+
+    def _by_states(self, run: Trajectory, n: int) -> Array:
+        found = np.zeros((len(self._field.states), len(self._field.states)))
+        for k, unknown in enumerate(run.unknowns):
+            if unknown >= n:
+                found[:, unknown - n] = run.sensitivities[-1][:, k]
+        return found
+
+    def _period(self, vector: Array, states: Array) -> Trajectory | Failure:
+        """Integrate one period; its initial states are unknowns behind those of the problem."""
+        condition, repeated = self._condition, self._condition.repeated
+        assert repeated is not None
+        if self._map is None:
+            held = inputs_before(condition, self._field.inputs)
+            at = np.array([condition.t0])
+            one = replace(
+                condition,
+                t0=condition.t0 - repeated.period,
+                times=at,
+                series={},
+                inputs={
+                    n: Input(at, np.array([v]), "constant")
+                    for n, v in zip(self._field.inputs, held, strict=True)
+                },
+                initial={s: len(vector) + i for i, s in enumerate(self._field.states)},
+                events=repeated.events,
+                located=repeated.located,
+                measured_after=frozenset(),
+                steady_start=False,
+                repeated=None,
+            )
+            made = LocatedMap if one.located else ConditionMap
+            self._map = made(self._field, one, self._engines)
+        return self._map(np.concatenate([vector, states]))

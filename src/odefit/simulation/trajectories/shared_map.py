@@ -1,0 +1,331 @@
+"""Conditions that begin with the same values: each segment that they share integrated once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from odefit.common.arrays import Array, IntArray
+from odefit.problem.binding import dynamic_unknowns
+from odefit.problem.condition import Condition
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.engine import EngineFailure, SegmentSolution
+from odefit.simulation.engines.engine_choice import EngineChoice
+from odefit.simulation.engines.engines import Engines
+from odefit.simulation.engines.failure import Failure
+from odefit.simulation.events.event_assignments import Values
+from odefit.simulation.propagation.propagation import Propagation, sensitivity_pattern
+from odefit.simulation.trajectories.shared_segments import SharedRows, shared_segments
+from odefit.simulation.trajectories.trajectory import Trajectory, switched_scalars
+
+
+class _Branch(NamedTuple):
+    """What integrates a shared segment.
+
+    Attributes
+    ----------
+    propagation
+        Events and engines, with sensitivities by the unknowns that act on all its conditions.
+    directions
+        Number m of these.
+    columns
+        The parent's directions among them; None if they are the same.
+    rows
+        The rows that lie in it, with the directions among those of the condition, shape (m,).
+    rows_after
+        In the same form, the rows at its start that see the values after the events.
+    following
+        Numbers of the segments that follow.
+    """
+
+    propagation: Propagation
+    directions: int
+    columns: IntArray | None
+    rows: Sequence[tuple[SharedRows, IntArray | None]]
+    rows_after: Sequence[tuple[SharedRows, IntArray | None]]
+    following: list[int]
+
+
+class Limb(NamedTuple):
+    """Segments that can be integrated apart from others, once the trunk is known.
+
+    Attributes
+    ----------
+    segments
+        Numbers of the segments; none for conditions that end in the trunk.
+    conditions
+        Numbers of the conditions that end in them.
+    """
+
+    segments: range
+    conditions: tuple[int, ...]
+
+
+class Trunk(NamedTuple):
+    """The segments that all conditions share, integrated, and what follows from them.
+
+    Attributes
+    ----------
+    after
+        The choice of an engine after it.
+    begins
+        By the number of a segment, the values and the algebraic variables that it begins with.
+    found
+        The trajectories by condition, filled as far as they are known.
+    """
+
+    after: EngineChoice
+    begins: dict[int, tuple[Values, Array]]
+    found: dict[int, Trajectory]
+
+
+class SharedMap:
+    """The forward map of conditions that begin with the same values.
+
+    A segment that several conditions share has sensitivities by the unknowns that act on all of
+    them. Others come in at its end, where their sensitivities are zero.
+
+    Parameters
+    ----------
+    field, conditions, engines, sensitivities, further
+        The arguments are those of :class:`odefit.simulation.trajectories.conditions.ConditionsMap`.
+    members
+        Numbers of the conditions.
+
+    Attributes
+    ----------
+    limbs
+        What can be integrated apart, in the order in which it is done.
+    """
+
+    def __init__(
+        self,
+        field: VectorField,
+        conditions: Sequence[Condition],
+        members: Sequence[int],
+        engines: Engines,
+        sensitivities: bool = True,
+        further: frozenset[str] = frozenset(),
+    ) -> None:
+        self._field = field
+        self._conditions = {c: conditions[c] for c in members}
+        self._unknowns: dict[int, tuple[int, ...]] = {}
+        for c, condition in self._conditions.items():
+            active = dynamic_unknowns(condition, field.scalars) if sensitivities else set()
+            self._unknowns[c] = tuple(sorted(active))
+        expressions = (*field.model.observables.values(), *field.model.algebraic.values())
+        observed = {n for e in expressions for n in e.names} | further
+        self._switched = {
+            c: {n: j for n, j in switched_scalars(field, conditions[c]).items() if n in observed}
+            for c in members
+        }
+        guesses = conditions[members[0]].algebraic_guess
+        self._guess = np.array([guesses[z] for z in field.algebraic])
+        self._segments = shared_segments(field, conditions, members)
+        self._branches: list[_Branch] = []
+        directions: list[tuple[int, ...]] = []
+        for number, shared in enumerate(self._segments):
+            parts = [conditions[c] for c in shared.conditions]
+            common = set.intersection(*(set(self._unknowns[c]) for c in shared.conditions))
+            unknowns = tuple(sorted(common))
+            directions.append(unknowns)
+            columns = None
+            if shared.parent >= 0:
+                self._branches[shared.parent].following.append(number)
+                columns = _positions(directions[shared.parent], unknowns)
+            pattern = sensitivity_pattern(field, parts, unknowns)
+            propagation = Propagation(field, parts[0], engines, unknowns, None, pattern)
+            rows, rows_after = (
+                [(r, _positions(unknowns, self._unknowns[r.condition])) for r in found]
+                for found in (shared.rows, shared.rows_after)
+            )
+            self._branches.append(
+                _Branch(propagation, len(unknowns), columns, rows, rows_after, [])
+            )
+        self._trunk, self.limbs = self._cut()
+
+    def _cut(self) -> tuple[range, list[Limb]]:
+        """Return the segments before the first fork, and the limbs."""
+        fork = 0
+        while len(self._branches[fork].following) == 1:
+            fork = self._branches[fork].following[0]
+        starts = self._branches[fork].following
+        stops = [*starts[1:], len(self._segments)]
+        limbs = [
+            Limb(range(start, stop), self._segments[start].conditions)
+            for start, stop in zip(starts, stops, strict=False)
+        ]
+        gone = {c for limb in limbs for c in limb.conditions}
+        ended = tuple(c for c in self._conditions if c not in gone)
+        if ended:
+            limbs.insert(0, Limb(range(0), ended))
+        return range(fork + 1), limbs
+
+    def begin(self, vector: Array, choice: EngineChoice) -> Trunk | Failure:
+        """Integrate the trunk.
+
+        Parameters
+        ----------
+        vector
+            Unknowns of the problem, shape (unknowns,).
+        choice
+            The choice of an engine, as the integration before has returned it.
+        """
+        root = self._branches[0].propagation
+        found = {c: self._empty(c) for c in self._conditions}
+        with np.errstate(all="ignore"):
+            started = self._start(root, vector, found)
+            if isinstance(started, EngineFailure):
+                return Failure(root.condition.name, started.time, started.reason, choice)
+            trunk = Trunk(choice, {0: started}, found)
+            after = self._run(self._trunk, trunk, vector, choice)
+        return after if isinstance(after, Failure) else trunk._replace(after=after)
+
+    def go_on(
+        self, number: int, trunk: Trunk, vector: Array, choice: EngineChoice
+    ) -> tuple[dict[int, Trajectory], EngineChoice] | Failure:
+        """Return the trajectories that end in one limb by condition, and the next choice.
+
+        Parameters
+        ----------
+        number
+            Number of the limb.
+        trunk
+            The trunk for the same vector.
+        vector, choice
+            The arguments are those of :meth:`begin`.
+        """
+        limb = self.limbs[number]
+        with np.errstate(all="ignore"):
+            after = self._run(limb.segments, trunk, vector, choice)
+        if isinstance(after, Failure):
+            return after
+        return {c: trunk.found[c] for c in limb.conditions}, after
+
+    def _run(
+        self, numbers: range, trunk: Trunk, vector: Array, choice: EngineChoice
+    ) -> EngineChoice | Failure:
+        """Integrate consecutive segments, and store what is wanted of them in the trajectories."""
+        for number in numbers:
+            shared, branch = self._segments[number], self._branches[number]
+            propagation = branch.propagation
+            now, guess = trunk.begins[number]
+            sizes = propagation.sizes(vector)
+            for assignment in shared.events:
+                now = propagation.after_event(assignment, shared.start, vector, sizes, now)
+            if branch.rows_after:
+                solved = propagation.consistent(shared.start, vector, now, guess)
+                if isinstance(solved, EngineFailure):
+                    name = propagation.condition.name
+                    return Failure(name, solved.time, solved.reason, choice)
+                here = _at_one_time(now, *solved)
+                for rows, columns in branch.rows_after:
+                    self._store(trunk.found[rows.condition], rows, columns, here, now, sizes)
+            solution = None
+            if shared.segment is not None:
+                found, choice = propagation.integrate(shared.segment, now, guess, choice)
+                if isinstance(found, EngineFailure):
+                    reason = propagation.explain(found, vector, now, shared.segment)
+                    name = propagation.condition.name
+                    return Failure(name, float(found.time), reason, choice)
+                solution = found
+                for rows, columns in branch.rows:
+                    self._store(trunk.found[rows.condition], rows, columns, solution, now, sizes)
+            for child in branch.following:
+                position = self._segments[child].position
+                at, its_guess = now, guess
+                if solution is not None and position >= 0:
+                    at = now._replace(
+                        states=solution.states[position],
+                        sensitivities=solution.sensitivities[position],
+                    )
+                    its_guess = solution.algebraic[position]
+                below = self._branches[child]
+                begin = _with_directions(at, below.columns, below.directions), its_guess
+                trunk.begins[child] = begin
+        return choice
+
+    def _empty(self, number: int) -> Trajectory:
+        """Return the trajectory of a condition, to be filled."""
+        condition, unknowns = self._conditions[number], self._unknowns[number]
+        count, m = len(condition.times), len(unknowns)
+        n, a = len(self._field.states), len(self._field.algebraic)
+        return Trajectory(
+            condition.times,
+            np.empty((count, n)),
+            np.empty((count, a)),
+            unknowns,
+            np.zeros((count, n, m)),
+            np.zeros((count, a, m)),
+            {name: (np.empty(count), np.zeros((count, m))) for name in self._switched[number]},
+        )
+
+    def _start(
+        self, root: Propagation, vector: Array, out: Mapping[int, Trajectory]
+    ) -> tuple[Values, Array] | EngineFailure:
+        """Return the values at t0, and store them where they are wanted."""
+        sizes = root.sizes(vector)
+        begun = root.begin(vector, sizes, self._guess)
+        if isinstance(begun, EngineFailure):
+            return begun
+        now, t0 = begun.values, root.condition.t0
+        first = _at_one_time(*begun)
+        unknowns = root.unknowns
+        for c, trajectory in out.items():
+            at_start = len(trajectory.times) and trajectory.times[0] == t0
+            if at_start and not self._conditions[c].sees_events(t0):
+                rows = SharedRows(c, slice(0, 1), slice(0, 1))
+                columns = _positions(unknowns, trajectory.unknowns)
+                self._store(trajectory, rows, columns, first, now, sizes)
+        return now, begun.algebraic
+
+    def _store(
+        self,
+        own: Trajectory,
+        shared: SharedRows,
+        columns: IntArray | None,
+        solution: SegmentSolution,
+        now: Values,
+        sizes: Array,
+    ) -> None:
+        """Store the rows of one condition that lie in a segment."""
+        rows, at = shared.rows, shared.positions
+        every = slice(None) if columns is None else columns
+        own.states[rows] = solution.states[at]
+        own.sensitivities[rows][..., every] = solution.sensitivities[at] / sizes
+        if len(self._guess):
+            own.algebraic[rows] = solution.algebraic[at]
+            own.algebraic_sensitivities[rows][..., every] = (
+                solution.algebraic_sensitivities[at] / sizes
+            )
+        for name, j in self._switched[shared.condition].items():
+            values, by_unknown = own.switched[name]
+            values[rows] = now.scalars[j]
+            by_unknown[rows][..., every] = now.scalar_sensitivities[j] / sizes
+
+
+def _at_one_time(now: Values, algebraic: Array, by_unknown: Array) -> SegmentSolution:
+    """Return values at one time in the form of a segment's solution."""
+    return SegmentSolution(
+        now.states[None], now.sensitivities[None], algebraic[None], by_unknown[None], 0
+    )
+
+
+def _positions(some: Sequence[int], every: Sequence[int]) -> IntArray | None:
+    """Return where some numbers stand among others; None if they are the same."""
+    if tuple(some) == tuple(every):
+        return None
+    return np.searchsorted(np.array(every, dtype=np.intp), np.array(some, dtype=np.intp))
+
+
+def _with_directions(at: Values, columns: IntArray | None, count: int) -> Values:
+    """Return values with further directions, along which nothing has changed so far."""
+    if columns is None:
+        return at
+    sensitivities = np.zeros((len(at.states), count))
+    sensitivities[:, columns] = at.sensitivities
+    scalar_sensitivities = np.zeros((len(at.scalars), count))
+    scalar_sensitivities[:, columns] = at.scalar_sensitivities
+    return Values(at.states, at.scalars, sensitivities, scalar_sensitivities)

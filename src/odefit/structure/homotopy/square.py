@@ -1,0 +1,324 @@
+"""The square subsystem of the differentiated model: as many equations as unknowns.
+
+Equations are taken in order of derivative, all outputs of order 0 before those of order 1, each
+if it raises the rank of the Jacobian at a random point modulo a prime (section 3, step 4 of
+Bassik et al., with exact ranks). Everything that data and experiments prescribe (Taylor
+coefficients of the outputs, values that are held fixed, time and inputs) is one vector of
+parameters of the polynomial system, which is solved for generic parameters first and then, by a
+parameter homotopy, for those of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from odefit.common.arrays import ComplexArray, IntArray
+from odefit.structure.homotopy.tracker import solve
+from odefit.structure.series.deadline import PER_CALL
+from odefit.structure.series.differentiated_system import (
+    NO_SERIES_AT_START,
+    DifferentiatedSystem,
+    NoTaylorSeriesError,
+)
+from odefit.structure.series.echelon import Echelon
+from odefit.structure.series.expansion import ExpansionPoint
+from odefit.structure.series.modular_points import MAX_RISES, GrowingSeries, modular_point
+
+MAX_POINTS = 5
+"""Largest number of random points that are tried until nothing is divided by zero."""
+
+PER_SOLUTION = 0.1
+"""Operations that a complex linear system takes, over the cube of its size."""
+
+GENERIC_CANDIDATES = 6
+"""Number of random points of which the best conditioned one is taken as the generic point."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One equation: a Taylor coefficient of an output.
+
+    Attributes
+    ----------
+    expansion
+        Number of the expansion.
+    order
+        Order of the Taylor coefficient.
+    output
+        Number of the output: a measured observable, or an algebraic constraint.
+    """
+
+    expansion: int
+    order: int
+    output: int
+
+
+class SquareSystem:
+    """Equations that determine every algebraic unknown that can be determined.
+
+    Parameters
+    ----------
+    system
+        All equations there are.
+    seed
+        Seed of the random point at which ranks are computed.
+    rank
+        The rank that is known to be the highest, where derivatives need not be followed further;
+        None where it is not known.
+    reached
+        The order of derivative with which it was reached at the latest.
+
+    Raises
+    ------
+    NoTaylorSeriesError
+        The equations cannot be evaluated at the initial values that are given.
+    UnfinishedError
+        The deadline of the system has passed.
+
+    Attributes
+    ----------
+    rows
+        The equations, n of them.
+    solved, held
+        Columns of the system's unknowns that are solved for (n), and of those that no equation
+        determines given the others: these are held at given values.
+    determined
+        For each unknown of the system, whether all equations together determine it.
+    """
+
+    def __init__(
+        self,
+        system: DifferentiatedSystem,
+        seed: int = 0,
+        rank: int | None = None,
+        reached: int = 0,
+    ) -> None:
+        self.system = system
+        rng = np.random.default_rng(seed)
+        count = len(system.names)
+        # Around given initial values, or with known functions, the rank may rest for a while.
+        patient = not system.free_states or any(
+            e.program.equations.functions for e in system.expansions
+        )
+        # What is known to be reached is followed as far as that takes.
+        highest = system.sufficient_order * (1 if rank is None else MAX_RISES)
+        highest = max(highest, reached)
+        for attempt in range(MAX_POINTS):
+            try:
+                values, points = modular_point(system, rng, highest)
+                series = GrowingSeries(
+                    system, values, points, max(system.sufficient_order, reached)
+                )
+                echelon, self.rows = self._search(series, highest, rank, patient)
+                break
+            except ZeroDivisionError:  # an unlucky point, or all are so
+                if attempt == MAX_POINTS - 1:
+                    raise NoTaylorSeriesError(system.problem.name, NO_SERIES_AT_START) from None
+        self.solved = np.array(sorted(echelon.pivots), dtype=np.intp)
+        self.held = np.array([k for k in range(count) if k not in echelon.pivots], dtype=np.intp)
+        self.determined = tuple(echelon.determined.tolist())
+        self._places = [
+            [(place, row) for place, row in enumerate(self.rows) if row.expansion == k]
+            for k in range(len(system.expansions))
+        ]
+
+    def _search(
+        self, series: GrowingSeries, highest: int, rank: int | None, patient: bool
+    ) -> tuple[Echelon, list[Row]]:
+        """Return the span of the equations that raise the rank, and these equations."""
+        system = self.system
+        count = len(system.names)
+        echelon, rows = Echelon(count), list[Row]()
+        for order in range(highest + 1):
+            before = echelon.rank
+            for k, expansion in enumerate(system.expansions):
+                outputs = expansion.outputs if order == 0 else len(expansion.observables)
+                for i in range(outputs):
+                    system.deadline.check()
+                    if echelon.add(series.gradient(k, order, i)):
+                        rows.append(Row(k, order, i))
+            if echelon.rank in (count, rank) or (echelon.rank == before and not patient):
+                break
+        return echelon, rows
+
+    @property
+    def size(self) -> int:
+        """Number n of equations and of unknowns that are solved for."""
+        return len(self.rows)
+
+    def orders(self, k: int) -> list[int]:
+        """Return the highest order of derivative used of each output of expansion `k`.
+
+        It is -1 for an output that is not used.
+        """
+        highest = [-1] * self.system.expansions[k].outputs
+        for row in self.rows:
+            if row.expansion == k:
+                highest[row.output] = max(highest[row.output], row.order)
+        return highest
+
+    @cached_property
+    def order(self) -> int:
+        """The highest order of derivative that is used."""
+        return max((row.order for row in self.rows), default=0)
+
+    # The vector of parameters -----------------------------------------------------------------
+
+    @cached_property
+    def _layout(self) -> tuple[slice, list[tuple[slice, slice]]]:
+        """Places in the vector of parameters: of held values, and of what expansions know."""
+        at = self.size + len(self.held)
+        places = []
+        for expansion in self.system.expansions:
+            e = expansion.program.equations
+            known = slice(at, at + len(e.known))
+            functions = slice(known.stop, known.stop + len(e.functions) * (self.order + 1))
+            places.append((known, functions))
+            at = functions.stop
+        return slice(self.size, self.size + len(self.held)), places
+
+    @cached_property
+    def active_parameters(self) -> IntArray:
+        """Places of the known numbers and functions on which the equations depend."""
+        at = []
+        for expansion, (known, functions) in zip(
+            self.system.expansions, self._layout[1], strict=True
+        ):
+            e = expansion.program.equations
+            terms = (*e.rhs, *e.initial, *e.outputs[: expansion.outputs])
+            used = set().union(*(e.tape.depends(term) for term in terms))
+            at += [known.start + i for i, t in enumerate(e.known) if t.index in used]
+            for i, t in enumerate(e.functions):
+                if t.index in used:
+                    first = functions.start + i * (self.order + 1)
+                    at += range(first, first + self.order + 1)
+        return np.array(at, dtype=np.intp)
+
+    def pack(
+        self,
+        targets: ComplexArray,
+        held: ComplexArray,
+        points: Sequence[ExpansionPoint[np.complex128]],
+    ) -> ComplexArray:
+        """Return the vector of parameters made of its parts.
+
+        Parameters
+        ----------
+        targets
+            What the left-hand sides of the rows are to be, shape (n,).
+        held
+            Values of the unknowns that are held.
+        points
+            What is known around the time of each expansion, up to :attr:`order`.
+        """
+        parts = [targets, held]
+        for known, functions in points:
+            parts += [known, functions.reshape(-1)]
+        return np.concatenate(parts).astype(complex)
+
+    def expansion_points(self, parameters: ComplexArray) -> list[ExpansionPoint[np.complex128]]:
+        """Return what the vector of parameters says is known around the time of each expansion."""
+        found = []
+        for expansion, (known, functions) in zip(
+            self.system.expansions, self._layout[1], strict=True
+        ):
+            count = len(expansion.program.equations.functions)
+            series = parameters[functions].reshape(count, self.order + 1)
+            found.append(ExpansionPoint(parameters[known], series))
+        return found
+
+    def generic_point(self, rng: np.random.Generator) -> tuple[ComplexArray, ComplexArray]:
+        """Return a random point, shape (n,), and the parameters at which it is a solution.
+
+        It is the best conditioned of a few random points: see :meth:`best_conditioned`.
+        """
+        return self.best_conditioned(
+            [self.system.generic_point(rng, self.order) for _ in range(GENERIC_CANDIDATES)]
+        )
+
+    def best_conditioned(
+        self,
+        candidates: Sequence[tuple[ComplexArray, Sequence[ExpansionPoint[np.complex128]]]],
+    ) -> tuple[ComplexArray, ComplexArray]:
+        """Return that candidate, and its parameters, which changes least with the parameters.
+
+        Relative changes are meant. Paths from and to places where solutions nearly meet, or run
+        away, are long.
+
+        Parameters
+        ----------
+        candidates
+            Pairs of values of all unknowns of the system, and expansion points.
+        """
+        points = np.array([values[self.solved] for values, _ in candidates])
+        nothing = np.zeros(self.size, dtype=complex)
+        parameters = np.array(
+            [self.pack(nothing, values[self.held], known) for values, known in candidates]
+        )
+        with np.errstate(all="ignore"):
+            outputs, jacobians, _ = self.values(points, parameters)
+            parameters[:, : self.size] = outputs
+            changes = solve(jacobians, outputs[:, :, None] * np.eye(self.size))
+            moves = np.abs(changes) / np.abs(points)[:, :, None]
+        worst = moves.sum(axis=2).max(axis=1, initial=0.0)
+        chosen = int(np.where(np.isfinite(worst), worst, np.inf).argmin())
+        return points[chosen], parameters[chosen]
+
+    # Evaluation -------------------------------------------------------------------------------
+
+    def all_unknowns(self, points: ComplexArray, parameters: ComplexArray) -> ComplexArray:
+        """Return all unknowns of the system, those held included, shape (b, unknowns).
+
+        Parameters
+        ----------
+        points
+            The unknowns that are solved for, shape (b, n).
+        parameters
+            One vector of parameters for all points, or one for each, shape (b, parameters).
+        """
+        values = np.empty((len(points), len(self.system.names)), dtype=complex)
+        values[:, self.solved] = points
+        values[:, self.held] = parameters[..., self._layout[0]]
+        return values
+
+    def values(
+        self, points: ComplexArray, parameters: ComplexArray, derivatives: bool = True
+    ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
+        """Return left-hand sides, and their Jacobians by what is solved for and what is held.
+
+        Parameters
+        ----------
+        points, parameters
+            Solutions and parameters, shapes (b, n) and (b, parameters).
+        derivatives
+            Whether the Jacobians are wanted; without them, theirs are empty arrays.
+        """
+        values = self.all_unknowns(points, parameters)
+        n, count = self.size, len(self.system.names)
+        # Whoever wants Jacobians solves linear systems with them.
+        operations = n**3 if derivatives else n
+        self.system.deadline.spend(PER_CALL + PER_SOLUTION * len(points) * operations)
+        left = np.zeros((len(points), n), dtype=complex)
+        jacobian = np.zeros((len(points), n, count if derivatives else 0), dtype=complex)
+        for k, (known, functions) in enumerate(self._layout[1]):
+            places = self._places[k]
+            if not places:
+                continue
+            highest = max(row.order for _, row in places)
+            e = self.system.expansions[k].program.equations
+            series = parameters[:, functions].reshape(len(points), len(e.functions), self.order + 1)
+            taylor = self.system.run(k, values, highest, parameters[:, known], series, derivatives)
+            at = np.array([place for place, _ in places])
+            orders = np.array([row.order for _, row in places])
+            outputs = np.array([row.output for _, row in places])
+            left[:, at] = taylor.outputs[:, orders, outputs]
+            if taylor.derivatives is not None:
+                picked = taylor.derivatives[:, orders, outputs]
+                jacobian[:, at[:, None], self.system.columns[k][None, :]] = picked
+        if not derivatives:
+            return left, jacobian, jacobian
+        return left, jacobian[:, :, self.solved], jacobian[:, :, self.held]

@@ -1,0 +1,270 @@
+"""Identifiable combinations of unknowns: products, quotients and sums.
+
+A function of the unknowns is identifiable, at least locally, if its gradient vanishes on the null
+space of the equations. Candidates are tried exactly, modulo the prime, at several random points:
+pairs and triples of unknowns, then functions that are invariant under the symmetries. A null
+vector that is constant in logarithmic coordinates is a scaling (each unknown is multiplied by its
+own power of a common factor), under which monomials may be invariant; a null vector that is
+constant as it is is a translation, under which linear forms may be invariant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, product
+from math import lcm
+
+import numpy as np
+
+from odefit.structure.rank.ranks import LocalRank, PointRank
+from odefit.structure.series.deadline import NEVER, Deadline
+from odefit.structure.series.echelon import Echelon
+from odefit.structure.series.number_fields import PRIME, Residues
+
+MAX_INTEGER = 32
+"""Largest numerator and denominator of exponents and coefficients."""
+
+MAX_FOR_TRIPLES = 40
+"""Largest number of non-identifiable unknowns of which triples are tried."""
+
+
+@dataclass(frozen=True)
+class Combination:
+    """A monomial or a linear form of unknowns.
+
+    Attributes
+    ----------
+    powers
+        Pairs of an unknown and its exponent, or its coefficient.
+    linear
+        Whether the combination is a linear form.
+    """
+
+    powers: tuple[tuple[str, int], ...]
+    linear: bool
+
+    def __str__(self) -> str:
+        if self.linear:
+            text = ""
+            for name, c in self.powers:
+                size = name if abs(c) == 1 else f"{abs(c)}*{name}"
+                text += f" {'-' if c < 0 else '+'} {size}" if text else f"{'-' * (c < 0)}{size}"
+            return text
+        above = [_power(name, e) for name, e in self.powers if e > 0]
+        below = [_power(name, -e) for name, e in self.powers if e < 0]
+        under = f"({'*'.join(below)})" if len(below) > 1 else "".join(below)
+        return "*".join(above or ["1"]) + (f"/{under}" if under else "")
+
+
+def _power(name: str, exponent: int) -> str:
+    return name if exponent == 1 else f"{name}^{exponent}"
+
+
+@dataclass(frozen=True)
+class IdentifiableCombinations:
+    """Identifiable functions of the unknowns that are not identifiable by themselves.
+
+    Attributes
+    ----------
+    found
+        Identifiable functions of these unknowns, independent of each other.
+    missing
+        Number of further independent identifiable functions, which were not found.
+    involved
+        The unknowns that are in some identifiable function.
+    """
+
+    found: tuple[Combination, ...]
+    missing: int
+    involved: tuple[str, ...]
+
+
+def identifiable_combinations(
+    local: LocalRank, names: Sequence[str], deadline: Deadline = NEVER
+) -> IdentifiableCombinations:
+    """Find identifiable functions of those of the unknowns `names` that are not identifiable.
+
+    What is not found when the `deadline` has passed is missing.
+    """
+    place = {name: i for i, name in enumerate(local.names)}
+    best = local.best
+    chosen = [place[n] for n in names if n in place and not best.determined[place[n]]]
+    spaces = [_Space.at(point, chosen) for point in local.points]
+    if not chosen:
+        return IdentifiableCombinations((), 0, ())
+    freedom = spaces[0].space.rank
+    # Unknowns that can change by themselves: no function of them is identifiable.
+    alone = [i for i in range(len(chosen)) if spaces[0].space.determined[i]]
+    active = [i for i in range(len(chosen)) if i not in alone]
+    wanted = len(active) - (freedom - len(alone))
+    keys = [local.names[c] for c in chosen]
+    found: list[Combination] = []
+    gradients = Echelon(len(chosen))
+    for candidate in _candidates(spaces, active):
+        if len(found) == wanted or deadline.passed:
+            break
+        if all(s.leaves_invariant(candidate) for s in spaces) and gradients.add(
+            spaces[0].gradient(candidate)
+        ):
+            found.append(_named(candidate, keys))
+    return IdentifiableCombinations(
+        tuple(found), wanted - len(found), tuple(keys[i] for i in active)
+    )
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A function that may be identifiable.
+
+    Attributes
+    ----------
+    powers
+        Exponents or coefficients by the places of the non-identifiable unknowns.
+    linear
+        Whether the function is a linear form, and not a monomial.
+    """
+
+    powers: Mapping[int, int]
+    linear: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Space:
+    """The null space at a point, restricted to the non-identifiable unknowns.
+
+    Attributes
+    ----------
+    values
+        Values of these unknowns, shape (m,).
+    space
+        The null space.
+    relative
+        The basis of the null space in logarithmic coordinates, shape (dimension, m).
+    """
+
+    values: Residues
+    space: Echelon
+    relative: Residues
+
+    @classmethod
+    def at(cls, point: PointRank, chosen: Sequence[int]) -> _Space:
+        """Return the null space of the unknowns `chosen` at a point."""
+        space = Echelon.of(point.null_space[:, chosen])
+        values = point.values[list(chosen)]
+        inverse = np.array([pow(int(v), -1, PRIME) if v else 0 for v in values], dtype=np.int64)
+        return cls(values, space, space.rows * inverse % PRIME)
+
+    def basis(self, linear: bool) -> Residues:
+        """Return a basis in coordinates in which linear forms, or else monomials, are linear."""
+        return self.space.rows if linear else self.relative
+
+    def leaves_invariant(self, candidate: _Candidate) -> bool:
+        """Return whether the candidate is constant along the null space, to first order."""
+        vectors = self.basis(candidate.linear)
+        total = np.zeros(len(vectors), dtype=np.int64)
+        for i, power in candidate.powers.items():
+            total = (total + power * vectors[:, i]) % PRIME
+        return not total.any()
+
+    def gradient(self, candidate: _Candidate) -> Residues:
+        """Return the gradient of the candidate, or of its logarithm if it is a monomial."""
+        row = np.zeros(len(self.values), dtype=np.int64)
+        for i, power in candidate.powers.items():
+            value = 1 if candidate.linear else pow(int(self.values[i]), -1, PRIME)
+            row[i] = power * value % PRIME
+        return row
+
+
+def _candidates(spaces: Sequence[_Space], active: Sequence[int]) -> Iterator[_Candidate]:
+    """Yield functions that may be identifiable, the simplest first."""
+    pairs = list(_pairs(spaces[0], active))
+    yield from (p for p in pairs if set(map(abs, p.powers.values())) == {1})
+    if len(active) <= MAX_FOR_TRIPLES:
+        for linear in (False, True):
+            for triple in combinations(active, 3):
+                for signs in product((1, -1), repeat=2):
+                    powers = dict(zip(triple, (1, *signs), strict=True))
+                    candidate = _Candidate(powers, linear)
+                    if spaces[0].leaves_invariant(candidate):
+                        yield candidate
+    yield from pairs
+    for linear in (False, True):
+        yield from _invariants(spaces, linear)
+
+
+def _pairs(space: _Space, active: Sequence[int]) -> Iterator[_Candidate]:
+    """Yield functions of two unknowns that are constant along the null space."""
+    for i, k in combinations(active, 2):
+        for linear in (False, True):
+            vectors = space.basis(linear)
+            ratio = _ratio(vectors[:, i], vectors[:, k])
+            if ratio is not None:
+                # v_i = r v_k, so that v_i - r v_k vanishes.
+                yield _cleared({i: Fraction(1), k: -ratio}, linear)
+
+
+def _ratio(a: Residues, b: Residues) -> Fraction | None:
+    """Return the small rational r with ``a = r b``, if there is one and it is not zero."""
+    used = np.flatnonzero(b)
+    if not len(used) or not a.any():
+        return None
+    k = int(used[0])
+    quotient = int(a[k]) * pow(int(b[k]), -1, PRIME) % PRIME
+    if ((a - quotient * b) % PRIME).any():
+        return None
+    return rational(quotient)
+
+
+def rational(residue: int, largest: int = MAX_INTEGER) -> Fraction | None:
+    """Return the fraction of small integers that is `residue`, if there is one."""
+    for denominator in range(1, largest + 1):
+        numerator = residue * denominator % PRIME
+        numerator = numerator - PRIME if numerator > PRIME // 2 else numerator
+        if abs(numerator) <= largest:
+            return Fraction(numerator, denominator)
+    return None
+
+
+def _invariants(spaces: Sequence[_Space], linear: bool) -> Iterator[_Candidate]:
+    """Yield monomials or linear forms that are invariant under all constant symmetries."""
+    common = spaces[0].basis(linear)
+    for space in spaces[1:]:
+        common = _intersection(common, space.basis(linear))
+    rows = Echelon.of(common)
+    symmetries = [[rational(int(v)) for v in row] for row in rows.rows]
+    if any(v is None for row in symmetries for v in row):
+        return
+    for k in range(rows.width):
+        if k in rows.pivots:
+            continue
+        powers = {k: Fraction(1)}
+        for row, pivot in zip(symmetries, rows.pivots, strict=True):
+            value = row[k]
+            if value:
+                powers[pivot] = -value
+        if len(powers) > 1:
+            yield _cleared(powers, linear)
+
+
+def _intersection(a: Residues, b: Residues) -> Residues:
+    """Return a basis of the intersection of two row spaces."""
+    equations = Echelon.of(np.concatenate([a, -b % PRIME]).T)
+    weights = equations.null_space()[:, : len(a)]
+    shared = (weights[:, :, None] * a[None] % PRIME).sum(axis=1) % PRIME
+    return np.asarray(shared, dtype=np.int64)
+
+
+def _cleared(powers: Mapping[int, Fraction], linear: bool) -> _Candidate:
+    """Return a candidate with integers in place of fractions, more of them positive."""
+    common = lcm(*(p.denominator for p in powers.values()))
+    whole = {i: int(p * common) for i, p in sorted(powers.items())}
+    if sum(np.sign(list(whole.values()))) < 0:
+        whole = {i: -p for i, p in whole.items()}
+    return _Candidate(whole, linear)
+
+
+def _named(candidate: _Candidate, keys: Sequence[str]) -> Combination:
+    powers = tuple((keys[i], p) for i, p in sorted(candidate.powers.items()))
+    return Combination(powers, candidate.linear)

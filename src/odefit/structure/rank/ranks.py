@@ -1,0 +1,352 @@
+"""Local identifiability by exact ranks modulo a prime.
+
+An unknown is locally identifiable for almost all values if every change of the unknowns that
+changes it changes the Taylor coefficients of the outputs to first order (A. Sedoglavic, A
+probabilistic algorithm to test local algebraic observability in polynomial time, J. Symbolic
+Computation 33, 2002). Ranks at random points of the prime field are the generic ones unless a
+determinant happens to vanish there, whose probability the Schwartz-Zippel lemma bounds by the
+degree of the determinant over the prime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.common.arrays import BoolArray
+from odefit.structure.rank.special_starts import Reach, reach_at_start
+from odefit.structure.series.deadline import UnfinishedError
+from odefit.structure.series.differentiated_system import (
+    NO_SERIES_AT_START,
+    DifferentiatedSystem,
+    NoTaylorSeriesError,
+)
+from odefit.structure.series.echelon import Echelon
+from odefit.structure.series.expansion import Expansion
+from odefit.structure.series.modular_points import MAX_RISES, GrowingSeries, modular_point
+from odefit.structure.series.number_fields import PRIME, Residues
+from odefit.structure.series.tape import Term, needed
+
+MIN_POINTS = 2
+"""Smallest number of random points at which ranks are computed, unless one shows full rank."""
+
+MAX_POINTS = 12
+"""Largest number of these points: symmetries with constant coefficients are told from others by
+several points."""
+
+MAX_FAILURES = 5
+"""Largest number of additional points that replace those where something is divided by zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class PointRank:
+    """The findings at one random point of the prime field.
+
+    Attributes
+    ----------
+    values
+        The point, shape (unknowns,).
+    rank
+        Rank of the Jacobian of all equations.
+    determined
+        For each unknown, whether all equations together determine it locally.
+    algebraic
+        For each unknown, whether the equations without those between differentials do.
+    effective
+        For each unknown, whether it changes any output.
+    null_space
+        Directions in which no equation changes, shape (unknowns - rank, unknowns).
+    orders
+        For each expansion and each of its observables, the highest order of derivative that
+        raised the rank; -1 if none did.
+    algebraic_rank
+        Rank of the equations without those between differentials.
+    complete
+        Whether all derivatives were looked at that may matter. If not, time was short: what is
+        determined is so, and what is not may be determined by higher derivatives.
+    reached
+        The highest order of derivative that was looked at.
+    """
+
+    values: Residues
+    rank: int
+    determined: BoolArray
+    algebraic: BoolArray
+    effective: BoolArray
+    null_space: Residues
+    orders: tuple[tuple[int, ...], ...]
+    algebraic_rank: int = 0
+    complete: bool = True
+    reached: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class LocalRank:
+    """Which unknowns are locally identifiable.
+
+    Attributes
+    ----------
+    names
+        The algebraic unknowns.
+    points
+        The random points of the highest rank.
+    degree
+        Upper bound of the degree of the determinants.
+    final
+        Whether derivatives of higher orders are known to tell nothing more. If not, what is not
+        determined may be so by derivatives beyond :attr:`reached`.
+    reached
+        The highest order of derivative that was looked at.
+    """
+
+    names: tuple[str, ...]
+    points: tuple[PointRank, ...]
+    degree: int
+    final: bool = True
+    reached: int = 0
+
+    @property
+    def best(self) -> PointRank:
+        """One of the points, which speaks for all."""
+        return self.points[0]
+
+    @property
+    def proved(self) -> bool:
+        """Whether all unknowns are determined: a rank full at one point is so almost everywhere."""
+        return self.best.rank == len(self.names)
+
+    @property
+    def error(self) -> float:
+        """Upper bound of the probability that the rank is higher, where it is known to be final."""
+        if self.proved or not self.best.complete or not self.final:
+            return 0.0
+        return min(1.0, self.degree / PRIME) ** len(self.points)
+
+
+def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
+    """Find which unknowns of a system are locally identifiable.
+
+    Parameters
+    ----------
+    system
+        The equations.
+    seed
+        Seed of the random points.
+
+    Raises
+    ------
+    NoTaylorSeriesError
+        The equations cannot be evaluated at the initial values that are given.
+    UnfinishedError
+        The deadline of the system has passed before any derivative was looked at.
+    """
+    rng, found = np.random.default_rng([seed, 2]), list[PointRank]()
+    _add_points(system, rng, found, most=1)
+    first, reach = found[0], Reach(-1, True, -1)
+    if first.rank < len(system.names) and first.complete:
+        if not system.free_states:
+            try:
+                reach = reach_at_start(system, seed, first.reached, _wanted(first))
+            except UnfinishedError:
+                reach = Reach(-1, False, -1)
+        if reach.order > first.reached:
+            rng, found = np.random.default_rng([seed, 2]), []
+        _add_points(system, rng, found, least=reach.order)
+    highest = max(p.rank for p in found)
+    points = tuple(p for p in found if p.rank == highest)
+    reached = max(reach.reached, *(p.reached for p in found))
+    degree = _degree(system, reached, len(system.names)) + _degree(system, reached, reach.width)
+    return LocalRank(tuple(system.names), points, degree, reach.final, reached)
+
+
+def _add_points(
+    system: DifferentiatedSystem,
+    rng: np.random.Generator,
+    found: list[PointRank],
+    *,
+    least: int = 0,
+    most: int = MAX_POINTS,
+) -> None:
+    """Add the findings at random points until they suffice, or there are `most`.
+
+    Parameters
+    ----------
+    system, rng, found
+        The equations, what draws the points, and the findings so far.
+    least
+        The order up to which derivatives are looked at, at least.
+    most
+        The largest number of findings.
+
+    Raises
+    ------
+    NoTaylorSeriesError
+        The equations cannot be evaluated at the initial values that are given.
+    UnfinishedError
+        The deadline of the system has passed before any derivative was looked at.
+    """
+    for _ in range(MAX_POINTS + MAX_FAILURES):
+        try:
+            found.append(_at_point(system, rng, least))
+        except ZeroDivisionError:
+            continue
+        except UnfinishedError:
+            if not found:
+                raise
+            break
+        proved = found[-1].rank == len(system.names)
+        if proved or not found[-1].complete or len(found) >= min(most, max(map(_wanted, found))):
+            break
+    if not found:
+        raise NoTaylorSeriesError(system.problem.name, NO_SERIES_AT_START)
+
+
+def _wanted(found: PointRank) -> int:
+    """Return how many points tell symmetries with constant coefficients from others."""
+    lost = int((~found.determined).sum())
+    independent = lost - (len(found.values) - found.rank)
+    return max(MIN_POINTS, min(MAX_POINTS, lost // max(independent, 1) + 2))
+
+
+def _at_point(system: DifferentiatedSystem, rng: np.random.Generator, least: int) -> PointRank:
+    """Return the findings at one random point, with derivatives up to order `least` at least.
+
+    Raises
+    ------
+    UnfinishedError
+        The deadline of the system has passed before any derivative was looked at.
+    """
+    highest = max(MAX_RISES * system.sufficient_order, least)
+    search = _PointSearch(system, rng, highest, least)
+    for order in range(highest + 1):
+        try:
+            search.add_outputs(order)
+        except UnfinishedError:
+            if not order:
+                raise
+            return search.finding(complete=False)
+        if search.full or order >= search.series.highest:
+            return search.finding(complete=True)
+    return search.finding(complete=least > 0)
+
+
+class _PointSearch:
+    """Row spaces at one random point, which grow with the orders of derivative.
+
+    Parameters
+    ----------
+    system
+        The equations.
+    rng
+        Draws the point.
+    highest, least
+        The highest order that may be asked for, and one that will be.
+    """
+
+    def __init__(
+        self, system: DifferentiatedSystem, rng: np.random.Generator, highest: int, least: int
+    ) -> None:
+        self.system = system
+        self.count = len(system.names)
+        self.reached = -1
+        self.values, points = modular_point(system, rng, highest + system.sufficient_order)
+        self.series = GrowingSeries(
+            system, self.values, points, max(system.sufficient_order, least)
+        )
+        self.all, self.algebraic = Echelon(self.count), Echelon(self.count)
+        self.effective = np.zeros(self.count, dtype=bool)
+        self.orders = [[-1] * len(b.observables) for b in system.expansions]
+        for polynomial, row in self.series.relation_rows():
+            self.all.add(row)
+            if polynomial:
+                self.algebraic.add(row)
+        self.relations = self.all.null_space()
+
+    def add_outputs(self, order: int) -> None:
+        """Add one derivative of every measured output."""
+        for k, expansion in enumerate(self.system.expansions):
+            for i in range(len(expansion.observables)):
+                self.system.deadline.check()
+                row = self.series.gradient(k, order, i)
+                self.effective |= _acting(row, self.relations, self.count)
+                rises = self.algebraic.rank < self.count and self.algebraic.add(row)
+                if self.all.rank < self.count and self.all.add(row):
+                    self.orders[k][i] = order
+                    rises = True
+                if rises:
+                    further = order + self.system.sufficient_order
+                    self.series.highest = max(self.series.highest, further)
+        self.reached = order
+
+    @property
+    def full(self) -> bool:
+        """Whether further derivatives tell nothing more."""
+        return self.all.rank == self.algebraic.rank == self.count
+
+    def finding(self, complete: bool) -> PointRank:
+        """Return what was found, `complete` or not."""
+        return PointRank(
+            self.values,
+            self.all.rank,
+            self.all.determined,
+            self.algebraic.determined,
+            self.effective,
+            self.all.null_space(),
+            tuple(tuple(o) for o in self.orders),
+            self.algebraic.rank,
+            complete,
+            self.reached,
+        )
+
+
+def _acting(row: Residues, relations: Residues, count: int) -> BoolArray:
+    """Return the unknowns on which an output depends, directly or through relations."""
+    direct = row != 0
+    if len(relations) == count:
+        return np.asarray(direct)
+    moved = (relations * row % PRIME).sum(axis=1) % PRIME != 0
+    return np.asarray(direct | (relations[moved] != 0).any(axis=0))
+
+
+# The degree of the determinants ---------------------------------------------------------------
+
+
+def _degree(system: DifferentiatedSystem, order: int, count: int) -> int:
+    """Return an upper bound of the degree of the minors of the equations' Jacobian.
+
+    They are polynomials in all random numbers; `order` is the highest derivative, and `count` the
+    number of columns.
+    """
+    highest = max((_degree_of_equations(e) for e in system.expansions), default=1)
+    # With x' = P/Q, derivative j has the denominator Q^(2j - 1), and its numerator no higher
+    # degree; the derivatives by the unknowns double that.
+    return count * 2 * (2 * order + 2) * highest
+
+
+def _degree_of_equations(expansion: Expansion) -> int:
+    """Return a bound of the degrees of right-hand sides and outputs over a common denominator."""
+    e = expansion.program.equations
+    degrees = [_degrees([term]) for term in (*e.rhs, *e.outputs, *e.initial)]
+    below = sum(d for _, d in degrees)
+    return max((n + below - d for n, d in degrees), default=0) + below + 1
+
+
+def _degrees(terms: Sequence[Term]) -> tuple[int, int]:
+    """Return bounds of the degrees of numerator and denominator of the last of `terms`."""
+    tape = terms[-1].tape
+    found: dict[int, tuple[int, int]] = {}
+    for i in needed(tape, terms):
+        operation, a, b = tape.entries[i]
+        if operation in ("number", "variable"):
+            found[i] = (int(operation == "variable"), 0)
+            continue
+        (n1, d1), (n2, d2) = found[a], found[b]
+        if operation == "*":
+            found[i] = (n1 + n2, d1 + d2)
+        elif operation == "/":
+            found[i] = (n1 + d2, d1 + n2)
+        else:
+            found[i] = (max(n1 + d2, n2 + d1), d1 + d2)
+    return found[terms[-1].index]

@@ -1,0 +1,1 @@
+"""Equations as tapes, and the power series of their solutions over several fields."""

@@ -1,0 +1,105 @@
+"""Limits of long computations, on their work and on time, that these check.
+
+Work is counted in operations on residues or Taylor coefficients inside arrays, of which a computer
+does some 50 millions a second. What is done one by one in Python counts as so many operations as
+take as long (:data:`PER_TERM`, :data:`PER_CALL`). So what is given up for its work is given up on
+every machine; time is for limits that users give.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from odefit.simulation.engines.work import count_work
+
+PER_TERM = 60
+"""Operations that take as long as one on a term of a polynomial that is kept by its monomials."""
+
+PER_CALL = 400
+"""Operations that take as long as a call of an array function with next to nothing to do."""
+
+
+class UnfinishedError(RuntimeError):
+    """A computation was given up: its limit was reached, or the memory would not suffice."""
+
+
+class Deadline:
+    """A limit at which a computation is given up.
+
+    Parameters
+    ----------
+    seconds
+        Seconds from now after which it is given up; None for no limit of time.
+    stop
+        The computation is given up as well when this returns True.
+    work
+        Operations after which it is given up; None for no limit of work.
+    within
+        A larger computation of which it is a part, whose limit counts too; None for none.
+
+    Attributes
+    ----------
+    work
+        The limit of work.
+    spent
+        Operations that were spent so far.
+    """
+
+    def __init__(
+        self,
+        seconds: float | None = None,
+        stop: Callable[[], bool] = lambda: False,
+        work: float | None = None,
+        within: Deadline | None = None,
+    ) -> None:
+        self._end = None if seconds is None else time.monotonic() + seconds
+        self._stop = stop
+        self._within = within
+        self.work = work
+        self.spent = 0.0
+
+    def spend(self, operations: float) -> None:
+        """Count work that is done, or about to be done."""
+        count_work(operations)
+        self._add(operations)
+
+    def _add(self, operations: float) -> None:
+        self.spent += operations
+        if self._within is not None:
+            self._within._add(operations)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the limit was reached."""
+        return (
+            (self.work is not None and self.spent >= self.work)
+            or (self._end is not None and time.monotonic() > self._end)
+            or self._stop()
+            or (self._within is not None and self._within.passed)
+        )
+
+    def part(self, share: float, work: float) -> Deadline:
+        """Return the limit of a part, which may use a share of what is left.
+
+        Parameters
+        ----------
+        share
+            The share of the time and of the work that are left.
+        work
+            Operations that the part may use where there is no limit at all.
+        """
+        seconds = None if self._end is None else share * max(self._end - time.monotonic(), 0.0)
+        if self.work is not None:
+            work = share * max(self.work - self.spent, 0.0)
+        limited = seconds is None or self.work is not None
+        return Deadline(seconds, work=work if limited else None, within=self)
+
+    def check(self) -> None:
+        """Raise :class:`UnfinishedError` if the limit was reached."""
+        if self.passed:
+            raise UnfinishedError("the work or the time allowed was used up")
+
+
+NEVER = Deadline()
+"""The limit of a computation that has none."""

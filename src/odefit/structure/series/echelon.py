@@ -1,0 +1,84 @@
+"""Row spaces modulo a prime, built row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odefit.common.arrays import BoolArray
+from odefit.structure.series.number_fields import PRIME, Residues
+
+
+class Echelon:
+    """The span of the rows given so far, in reduced echelon form.
+
+    Parameters
+    ----------
+    width
+        Length of the rows.
+
+    Attributes
+    ----------
+    rows
+        A basis of the span, shape (rank, width).
+    pivots
+        For each row of the basis the column in which it is 1 and all others are 0.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.rows = np.zeros((0, width), dtype=np.int64)
+        self.pivots: list[int] = []
+
+    @classmethod
+    def of(cls, rows: Residues) -> Echelon:
+        """Return the span of all `rows`, shape (rows, width)."""
+        result = cls(rows.shape[1])
+        for row in rows:
+            result.add(row)
+        return result
+
+    @property
+    def rank(self) -> int:
+        """Number of independent rows."""
+        return len(self.pivots)
+
+    def add(self, row: Residues) -> bool:
+        """Add `row` to the span, and return whether it is independent of the others."""
+        left = self._remainder(row)
+        found = np.flatnonzero(left)
+        if not len(found):
+            return False
+        pivot = int(found[0])
+        left = left * pow(int(left[pivot]), -1, PRIME) % PRIME
+        if len(self.rows):
+            self.rows = (self.rows - self.rows[:, pivot, None] * left % PRIME) % PRIME
+        self.rows = np.vstack([self.rows, left])
+        self.pivots.append(pivot)
+        return True
+
+    @property
+    def determined(self) -> BoolArray:
+        """Which unit rows are in the span, shape (width,)."""
+        # A row of the span is the sum of the basis rows with its own entries at their pivots: a
+        # unit row in the span is one of the basis rows.
+        result = np.zeros(self.width, dtype=bool)
+        alone = np.count_nonzero(self.rows, axis=1) == 1
+        result[np.array(self.pivots, dtype=np.intp)[alone]] = True
+        return result
+
+    def null_space(self) -> Residues:
+        """Return a basis of the null space of the rows, shape (width - rank, width)."""
+        free = [k for k in range(self.width) if k not in self.pivots]
+        basis = np.zeros((len(free), self.width), dtype=np.int64)
+        for i, k in enumerate(free):
+            basis[i, k] = 1
+            basis[i, self.pivots] = -self.rows[:, k] % PRIME
+        return basis
+
+    def _remainder(self, row: Residues) -> Residues:
+        """Return what is left of a row when its part in the span is subtracted."""
+        # No row has an entry at another one's pivot, so that all can be subtracted at once.
+        left = np.asarray(row, dtype=np.int64) % PRIME
+        if not self.pivots:
+            return left
+        return np.asarray(left - (left[self.pivots, None] * self.rows % PRIME).sum(axis=0)) % PRIME

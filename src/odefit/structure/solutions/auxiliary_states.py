@@ -1,0 +1,218 @@
+"""Values of auxiliary states and algebraic variables that agree with the rest at one time.
+
+A model made rational with auxiliary states (see :mod:`odefit.structure.series.lifting`) has
+solutions that the original has not: another sign of a square root, or values of ``w = exp(e)`` and
+``e`` that do not belong together. At a point where all auxiliary states have the values of their
+functions, such solutions are recognised.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odefit.common.arrays import BoolArray, ComplexArray
+from odefit.structure.homotopy.square import GENERIC_CANDIDATES, SquareSystem
+from odefit.structure.series.differentiated_system import DifferentiatedSystem
+from odefit.structure.series.expansion import Expansion, ExpansionPoint, evaluate_term
+from odefit.structure.series.lifting import Definition
+from odefit.structure.series.tape import Term
+
+MAX_NEWTON_STEPS = 60
+"""Largest number of Newton steps for the algebraic variables."""
+
+SAME_VALUE = 1e-6
+"""Relative difference up to which an auxiliary state has the value of its function."""
+
+MAX_TRIES = 30
+"""Largest number of random points for each consistent one that is wanted."""
+
+
+def fill_dependent_states(
+    system: DifferentiatedSystem, k: int, values: ComplexArray, time: float, *, before: bool = False
+) -> ComplexArray:
+    """Return all unknowns, with those of expansion `k` that others define filled in.
+
+    Parameters
+    ----------
+    system, k
+        The system, and the number of the expansion.
+    values
+        All unknowns of the system, shape (unknowns,); algebraic variables start from what they
+        are there.
+    time
+        The time of the expansion.
+    before
+        Where an input is not smooth at `time`, whether its values before that time count.
+    """
+    expansion = system.expansions[k]
+    if not expansion.lifting.definitions and not expansion.lifting.model.algebraic:
+        return values
+    result = values.copy()
+    place = {name: i for i, name in enumerate(system.names)}
+    point = expansion.expansion_point(time, 0, before=before)
+    at = _variables(expansion, values[system.columns[k]], point)
+    with np.errstate(all="ignore"):
+        if expansion.lifting.model.algebraic:
+            _solve_algebraic_equations(expansion, at)
+        _fill_auxiliary_states(expansion, at)
+    for state, unknown in expansion.states.items():
+        if state not in expansion.lifting.model.states:
+            result[place[unknown]] = at[expansion.lifting.states[state].index]
+    return result
+
+
+def consistent_point(
+    square: SquareSystem, rng: np.random.Generator
+) -> tuple[ComplexArray, ComplexArray] | None:
+    """Return a real random point at which auxiliary states are consistent, and its parameters.
+
+    The result is None if there are algebraic equations too, or if no such point is found.
+    """
+    system = square.system
+    if system.problem.model.algebraic:
+        return None
+    found = []
+    for _ in range(GENERIC_CANDIDATES * MAX_TRIES):
+        system.deadline.check()
+        values, points = system.generic_point(rng, square.order)
+        values = rng.uniform(0.3, 1.3, len(values)).astype(complex)
+        for k, expansion in enumerate(system.expansions):
+            functions = points[k].functions
+            for i, term in enumerate(expansion.program.equations.functions):
+                if expansion.lifting.functions[term.index][1] == 0:
+                    functions[i, 0] = abs(functions[i, 0])
+            own = values[system.columns[k]]
+            at = _variables(expansion, own, points[k])
+            _fill_auxiliary_states(expansion, at)
+            state_of = {name: state for state, name in expansion.states.items()}
+            for place, name in enumerate(expansion.unknowns):
+                state = state_of.get(name)
+                if state is not None and state not in expansion.lifting.model.states:
+                    own[place] = at[expansion.lifting.states[state].index]
+            values[system.columns[k]] = own
+        if np.isfinite(values).all():
+            found.append((values, points))
+        if len(found) == GENERIC_CANDIDATES:
+            return square.best_conditioned(found)
+    return None
+
+
+def on_principal_branch(
+    square: SquareSystem,
+    solutions: ComplexArray,
+    parameters: ComplexArray,
+    determined: frozenset[str],
+) -> BoolArray:
+    """Return at which solutions the auxiliary states have the principal values of their functions.
+
+    Only those states are looked at that are determined, and depend on `determined` unknowns
+    alone.
+
+    Parameters
+    ----------
+    square
+        The equations.
+    solutions, parameters
+        Solutions, shape (m, n), at one vector of parameters.
+    determined
+        Names of the unknowns that are determined.
+    """
+    unknowns = square.all_unknowns(solutions, parameters)
+    good = np.ones(len(solutions), dtype=bool)
+    for k, (expansion, point) in enumerate(
+        zip(square.system.expansions, square.expansion_points(parameters), strict=True)
+    ):
+        testable = [
+            d
+            for d in expansion.lifting.definitions
+            if not expansion.lifting.known(d.state)
+            and expansion.states.get(expansion.lifting.tape.names[d.state.index]) in determined
+            and all(unknowns_in(expansion, a) <= determined for a in d.arguments)
+        ]
+        for i, values in enumerate(unknowns):
+            at = _variables(expansion, values[square.system.columns[k]], point)
+            for d in testable:
+                value, given = _function_value(expansion, d, at), at[d.state.index]
+                good[i] &= abs(value - given) <= SAME_VALUE * max(abs(value), abs(given))
+    return good
+
+
+def unknowns_in(expansion: Expansion, term: Term) -> frozenset[str]:
+    """Return the names of the unknowns on which a term depends at the time of the expansion."""
+    e = expansion.program.equations
+    start = {s.index: i for s, i in zip(e.states, e.initial, strict=True)}
+    names = {t.index: n for t, n in zip(e.unknowns, expansion.unknowns, strict=True)}
+    found: set[str] = set()
+    for index in e.tape.depends(term):
+        if index in names:
+            found.add(names[index])
+        elif index in start:
+            below = e.tape.depends(start[index])
+            found |= {names[i] for i in below if i in names}
+    return frozenset(found)
+
+
+def _variables(
+    expansion: Expansion, own: ComplexArray, point: ExpansionPoint[np.complex128]
+) -> dict[int, complex]:
+    """Return the values of the tape's variables by their indices, states included.
+
+    Parameters
+    ----------
+    own
+        The unknowns of the expansion. Auxiliary states that are not among them count as one.
+    point
+        What is known around the time of the expansion.
+    """
+    e = expansion.program.equations
+    at = {d.state.index: 1.0 + 0.0j for d in expansion.lifting.definitions}
+    at |= {t.index: complex(v) for t, v in zip(e.known, point.known, strict=True)}
+    at |= {t.index: complex(f[0]) for t, f in zip(e.functions, point.functions, strict=True)}
+    at |= {t.index: complex(v) for t, v in zip(e.unknowns, own, strict=True)}
+    at |= {
+        s.index: evaluate_term(e.tape, start, at)
+        for s, start in zip(e.states, e.initial, strict=True)
+    }
+    return at
+
+
+def _function_value(
+    expansion: Expansion, definition: Definition, at: dict[int, complex]
+) -> complex:
+    """Return the value of an auxiliary state's function; NaN where that is not defined."""
+    tape = expansion.lifting.tape
+    try:
+        given = [evaluate_term(tape, a, at) for a in definition.arguments]
+        return complex(definition.function(*given))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return complex("nan")
+
+
+def _fill_auxiliary_states(expansion: Expansion, at: dict[int, complex]) -> None:
+    """Give auxiliary states their values, in the order in which they depend on each other."""
+    for d in expansion.lifting.definitions:
+        if not expansion.lifting.known(d.state):
+            at[d.state.index] = _function_value(expansion, d, at)
+
+
+def _solve_algebraic_equations(expansion: Expansion, at: dict[int, complex]) -> None:
+    """Solve for the algebraic variables by Newton's method, the auxiliary states following."""
+    tape, lifting = expansion.lifting.tape, expansion.lifting
+    variables = [lifting.states[n] for n in lifting.model.algebraic]
+    constraints = lifting.constraints[-len(lifting.model.algebraic) :]
+    jacobian = [[lifting.partial(g, z) for z in variables] for g in constraints]
+
+    def numbers(terms: list[Term]) -> ComplexArray:
+        return np.array([evaluate_term(tape, t, at) for t in terms], dtype=complex)
+
+    for _ in range(MAX_NEWTON_STEPS):
+        _fill_auxiliary_states(expansion, at)
+        matrix = np.array([numbers(row) for row in jacobian])
+        try:
+            step = np.linalg.solve(matrix, numbers(constraints))
+        except np.linalg.LinAlgError:
+            return
+        for z, change in zip(variables, step, strict=True):
+            at[z.index] -= complex(change)
+        if np.all(np.abs(step) <= 1e-13 * np.abs([at[z.index] for z in variables])):
+            return

@@ -1,0 +1,371 @@
+"""The indistinguishable solutions at a point, without all solutions of the square system.
+
+Two solutions of a square system are indistinguishable if all derivatives of all outputs agree,
+so that no measurement of the outputs can tell them apart. This is an equivalence: the d solutions
+fall into classes of k, which monodromy permutes.
+
+k can therefore be found without finding all d. Random solutions (each the end of a path from a
+random point) fall into a class that was met before as soon as there are about the square root of
+d/k of them (the birthday paradox). Such a collision of two solutions in one class is carried to
+the class of the reference point, along a path on which they stay indistinguishable: there it
+shows a solution that is known, or a new one. If c are known and there is another, a collision
+shows a new one with probability 1/(c + 1) or more, as long as solutions are drawn without
+preference within their class. So after N collisions that show nothing new, the probability that a
+solution is missed is (1 - 1/(c + 1))^N at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from odefit.common.arrays import Array, ComplexArray, IntArray
+from odefit.structure.homotopy.distinct import index_of
+from odefit.structure.homotopy.monodromy import MISS_PROBABILITY, miss_probability
+from odefit.structure.homotopy.parameter_homotopy import DIFFERENCE_STEP, ParameterHomotopy
+from odefit.structure.homotopy.square import SquareSystem
+from odefit.structure.homotopy.tracker import TrackerOptions, track
+from odefit.structure.series.deadline import UnfinishedError
+from odefit.structure.series.expansion import random_complex
+from odefit.structure.solutions.comparison import OutputComparison
+
+MIN_BATCH = 48
+"""Smallest number of random solutions that are drawn at once; the largest is four times that."""
+
+BATCH_IF_COUNTED = 16
+"""Number of random solutions that are drawn at once where the number of solutions is known."""
+
+MAX_TRANSPORTS = 3
+"""Largest number of paths on which a collision is carried to the reference point."""
+
+TRACKER = TrackerOptions(max_steps=600)
+"""How paths are tracked."""
+
+
+@dataclass(frozen=True, eq=False)
+class IndistinguishableSolutions:
+    """The solutions that are indistinguishable from one of them.
+
+    Attributes
+    ----------
+    solutions
+        The solutions, shape (k, n), the reference point first.
+    parameters
+        The parameters of the square system there, shape (parameters,).
+    collisions
+        Number of collisions since the last new solution.
+    drawn, failed
+        Numbers of random solutions, and of paths that did not arrive.
+    expected
+        The number of solutions, if it was known before.
+    """
+
+    solutions: ComplexArray
+    parameters: ComplexArray
+    collisions: int
+    drawn: int
+    failed: int
+    expected: int | None = None
+
+    @property
+    def miss_probability(self) -> float:
+        """Probability that a solution is missed, as the module's text explains.
+
+        It is 0 if as many are found as were expected, and 1 if there are fewer, or more: then
+        rounding has made solutions out of what is none.
+        """
+        if self.expected is not None:
+            return float(len(self.solutions) != self.expected)
+        return miss_probability(len(self.solutions), self.collisions)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the search ended by itself, with as many solutions as were expected."""
+        return self.miss_probability <= MISS_PROBABILITY
+
+
+def find_indistinguishable(
+    square: SquareSystem,
+    point: ComplexArray,
+    parameters: ComplexArray,
+    seed: int = 0,
+    stop: Callable[[], bool] = lambda: False,
+    expected: int | None = None,
+) -> IndistinguishableSolutions:
+    """Find all solutions that are indistinguishable from a given one.
+
+    Parameters
+    ----------
+    square
+        The equations.
+    point, parameters
+        The solution, shape (n,), and the parameters at which it is one.
+    seed
+        Seed of the random solutions.
+    stop
+        Called now and then; the search ends early when it returns True.
+    expected
+        The number of solutions, if it is known: the search ends as soon as they are found.
+    """
+    search = _CollisionSearch(square, point, parameters, seed, stop)
+    least = MIN_BATCH if expected is None else BATCH_IF_COUNTED
+    while miss_probability(len(search.found), search.collisions) > MISS_PROBABILITY and not stop():
+        if expected is not None and len(search.found) >= expected:
+            break
+        try:
+            search.draw(least)
+        except UnfinishedError:
+            break
+    return IndistinguishableSolutions(
+        np.array(search.found),
+        parameters,
+        search.collisions,
+        search.drawn,
+        search.failed,
+        expected,
+    )
+
+
+class MovingPointHomotopy:
+    """The homotopy on which indistinguishable solutions stay so.
+
+    The targets of the square system are the outputs at a moving point.
+
+    Parameters
+    ----------
+    square
+        The equations.
+    parameters
+        The parameters, shape (parameters,); all but the targets stay what they are here.
+    start, end
+        Where the moving point of each path starts and ends, shape (paths, n).
+    bend
+        How far from straight the way of the moving point is, shape (paths, n).
+    """
+
+    def __init__(
+        self,
+        square: SquareSystem,
+        parameters: ComplexArray,
+        start: ComplexArray,
+        end: ComplexArray,
+        bend: ComplexArray,
+    ) -> None:
+        self.square = square
+        self.parameters = parameters
+        self.start = start
+        self.end = end
+        self.bend = bend
+
+    def evaluate(
+        self, paths: IntArray, points: ComplexArray, t: Array
+    ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
+        """See :meth:`odefit.structure.homotopy.tracker.Homotopy.evaluate`."""
+        t, count = t[:, None], len(paths)
+        change = self.start[paths] - self.end[paths]
+        moving = self.end[paths] + t * change + t * (1 - t) * self.bend[paths]
+        moving_by_t = change + (1 - 2 * t) * self.bend[paths]
+        both = np.concatenate([points, moving])
+        at = np.broadcast_to(self.parameters, (2 * count, len(self.parameters)))
+        left, jacobian, _ = self.square.values(both, np.asarray(at))
+        by_t = -np.einsum("bij,bj->bi", jacobian[count:], moving_by_t)
+        return left[:count] - left[count:], jacobian[:count], by_t
+
+
+class MovingProblemHomotopy:
+    """The same, where the known numbers and functions move as well.
+
+    Parameters
+    ----------
+    square
+        The equations.
+    start, end
+        The point and the parameters from which and to which the moving ones go.
+    bends
+        How far from straight the way of the moving point is, shape (paths, n).
+    """
+
+    def __init__(
+        self,
+        square: SquareSystem,
+        start: tuple[ComplexArray, ComplexArray],
+        end: tuple[ComplexArray, ComplexArray],
+        bends: ComplexArray,
+    ) -> None:
+        self.square = square
+        self.start = start
+        self.end = end
+        self.bends = bends
+
+    def evaluate(
+        self, paths: IntArray, points: ComplexArray, t: Array
+    ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
+        """See :meth:`odefit.structure.homotopy.tracker.Homotopy.evaluate`."""
+        left, jacobian = self._difference(paths, points, t, derivatives=True)
+        later, _ = self._difference(paths, points, t + DIFFERENCE_STEP, derivatives=False)
+        return left, jacobian, (later - left) / DIFFERENCE_STEP
+
+    def _difference(
+        self, paths: IntArray, points: ComplexArray, t: Array, *, derivatives: bool
+    ) -> tuple[ComplexArray, ComplexArray]:
+        """Return the difference of left-hand sides at the points and at the moving point."""
+        t, count = t[:, None], len(paths)
+        (first, known), (last, own) = self.start, self.end
+        moving = last + t * (first - last) + t * (1 - t) * self.bends[paths]
+        at = own + t * (known - own)
+        left, jacobian, _ = self.square.values(
+            np.concatenate([points, moving]), np.concatenate([at, at]), derivatives
+        )
+        return left[:count] - left[count:], jacobian[:count]
+
+
+def carried(
+    square: SquareSystem,
+    known: IndistinguishableSolutions,
+    point: ComplexArray,
+    parameters: ComplexArray,
+    rng: np.random.Generator,
+    stop: Callable[[], bool] = lambda: False,
+) -> ComplexArray:
+    """Return the solutions that are indistinguishable from `point`, without itself.
+
+    Parameters
+    ----------
+    square
+        The equations.
+    known
+        All indistinguishable solutions at another point.
+    point, parameters
+        A solution, shape (n,), and the parameters at which it is one.
+    rng
+        Draws the ways.
+    stop
+        Called now and then; the search ends early when it returns True.
+
+    Returns
+    -------
+    array
+        Those whose paths arrived, shape (m, n).
+    """
+    compare = OutputComparison(square, parameters)
+    outputs = compare.coefficients(point[None])[0]
+    found = [point]
+    others = known.solutions[1:]
+    for _ in range(MAX_TRANSPORTS):
+        if len(found) == len(known.solutions) or stop():
+            break
+        size = np.abs(known.solutions[0]) + np.abs(point)
+        bend = size * random_complex(rng, len(point))
+        homotopy = MovingProblemHomotopy(
+            square,
+            (known.solutions[0], known.parameters),
+            (point, parameters),
+            np.repeat(bend[None], len(others), axis=0),
+        )
+        tracked = track(homotopy, others, TRACKER, stop)
+        arrived = tracked.ends[tracked.reached]
+        if not len(arrived):
+            continue
+        arrived = compare.refined(arrived)
+        agree = compare.equal(outputs, compare.coefficients(arrived))
+        found += [one for one in arrived[agree] if index_of(one, found) is None]
+    return np.array(found[1:]).reshape(-1, len(point))
+
+
+@dataclass(eq=False)
+class _Class:
+    """A class of indistinguishable solutions, as far as it was met.
+
+    Attributes
+    ----------
+    coefficients
+        The Taylor coefficients of the outputs, which all of its solutions share.
+    solution
+        The first of its solutions that was drawn.
+    others
+        Its solutions that were drawn later.
+    """
+
+    coefficients: ComplexArray
+    solution: ComplexArray
+    others: list[ComplexArray] = field(default_factory=list)
+
+
+class _CollisionSearch:
+    """The search of :func:`find_indistinguishable`."""
+
+    def __init__(
+        self,
+        square: SquareSystem,
+        point: ComplexArray,
+        parameters: ComplexArray,
+        seed: int,
+        stop: Callable[[], bool],
+    ) -> None:
+        self.square = square
+        self.stop = stop
+        self.parameters = parameters
+        self.rng = np.random.default_rng([seed, 1])
+        self.compare = OutputComparison(square, parameters, seed)
+        self.found = [point]
+        self.classes = [_Class(self.compare.coefficients(point[None])[0], point)]
+        self.collisions = self.drawn = self.failed = 0
+
+    def draw(self, least: int = MIN_BATCH) -> None:
+        """Draw random solutions, at least so many, and look at their collisions."""
+        count = int(np.clip(len(self.classes), least, 4 * MIN_BATCH))
+        fresh = [self.square.generic_point(self.rng) for _ in range(count)]
+        points = np.array([p for p, _ in fresh])
+        start = np.array([y for _, y in fresh])
+        end = np.repeat(self.parameters[None], count, axis=0)
+        gamma = np.exp(1j * self.rng.uniform(-np.pi, np.pi, count))
+        homotopy = ParameterHomotopy(self.square, start, end, gamma)
+        tracked = track(homotopy, points, TRACKER, self.stop)
+        self.drawn += count
+        self.failed += int(count - tracked.reached.sum())
+        if not tracked.reached.any():
+            return
+        arrived = self.compare.refined(tracked.ends[tracked.reached])
+        for solution, coefficients in zip(arrived, self.compare.coefficients(arrived), strict=True):
+            if np.isfinite(coefficients).all():
+                self._classify(solution, coefficients)
+
+    def _classify(self, solution: ComplexArray, coefficients: ComplexArray) -> None:
+        known = np.array([c.coefficients for c in self.classes])
+        matches = np.flatnonzero(self.compare.equal(coefficients, known))
+        if not len(matches):
+            self.classes.append(_Class(coefficients, solution))
+            return
+        met = self.classes[int(matches[0])]
+        if index_of(solution, [met.solution, *met.others]) is not None:
+            self.collisions += 1
+            return
+        image = solution if matches[0] == 0 else self._transported(met.solution, solution)
+        if image is None:
+            return
+        met.others.append(solution)
+        if index_of(image, self.found) is None:
+            self.found.append(image)
+            self.collisions = 0
+        else:
+            self.collisions += 1
+
+    def _transported(self, one: ComplexArray, other: ComplexArray) -> ComplexArray | None:
+        """Return the solution that is beside the reference point what `other` is beside `one`."""
+        reference = self.found[0]
+        for _ in range(MAX_TRANSPORTS):
+            size = np.abs(one) + np.abs(reference)
+            bend = (size * random_complex(self.rng, len(one)))[None]
+            homotopy = MovingPointHomotopy(
+                self.square, self.parameters, one[None], reference[None], bend
+            )
+            tracked = track(homotopy, other[None], TRACKER, self.stop)
+            if tracked.reached[0]:
+                end = self.compare.refined(tracked.ends)
+                coefficients = self.compare.coefficients(end)
+                if self.compare.equal(self.classes[0].coefficients, coefficients)[0]:
+                    return np.asarray(end[0])
+        self.failed += 1
+        return None

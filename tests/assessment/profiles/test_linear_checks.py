@@ -1,0 +1,185 @@
+"""Linear intervals that cannot be trusted are withheld or flagged, and the others are not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit import Control, ForwardMap, Model, Problem, SingleShooting
+from odefit.assessment.intervals.uncertainty import assess_uncertainty
+from odefit.assessment.parts import Uncertainty
+from odefit.assessment.profiles.linear_checks import checked, with_curvature
+from odefit.reporting.sentences import verdict
+from odefit.simulation import Evaluation
+
+TIMES = np.linspace(0.25, 10.0, 40)
+
+
+def enzyme(seed: int, scale: str | None = None) -> Problem:
+    """Michaelis-Menten by mass action, of which only the product is measured."""
+    model = Model(
+        ode={
+            "E": "-k1*E*S + (km1 + k2)*ES",
+            "S": "-k1*E*S + km1*ES",
+            "ES": "k1*E*S - (km1 + k2)*ES",
+            "P": "k2*ES",
+        },
+        observables={"P": "P"},
+    )
+    rates = {k: {"lower": 1e-2, "upper": 1e5, "scale": scale} for k in ("k1", "km1", "k2")}
+    initial = {"E": 0.1, "S": 10.0, "ES": 0.0, "P": 0.0}
+    noise = {"P": {"sd": 0.1}}
+    empty = Problem(model, {"t": TIMES, "P": np.zeros(40)}, rates, initial, noise=noise)
+    exact = odefit.simulate(empty, np.array([100.0, 300.0, 10.0]), TIMES)
+    assert not isinstance(exact, odefit.simulation.Failure)
+    measured = exact.observables["P"] + 0.1 * np.random.default_rng(seed).normal(size=40)
+    return Problem(model, {"t": TIMES, "P": measured}, rates, initial, noise=noise)
+
+
+def decay(
+    times: Any, values: Any, more: Mapping[str, Any] | None = None, sd: float = 0.25
+) -> Problem:
+    """x = 3 exp(-k t), with noise that is given."""
+    return Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": times, "x": values},
+        {"k": {"lower": 0.0, "upper": 50.0, "guess": 0.5} | dict(more or {})},
+        {"x": 3.0},
+        noise={"x": {"sd": sd}},
+    )
+
+
+def assessed(problem: Problem, evaluations: int = 0) -> Uncertainty:
+    forward = ForwardMap(problem)
+    (start,) = SingleShooting().solve(problem, Control()).starts
+    evaluation = forward.evaluate(start.vector)
+    assert isinstance(evaluation, Evaluation)
+    at = forward, start.vector, evaluation
+    found = checked(*at, assess_uncertainty(*at))
+    return with_curvature(*at, found, evaluations, lambda: False)
+
+
+@pytest.mark.parametrize("scale", [None, pytest.param("log10", marks=pytest.mark.slow)])
+def test_what_is_determined_only_with_an_unknown_at_its_bound_has_no_interval(
+    scale: str | None,
+) -> None:
+    """The data determine (km1 + k2)/k1; an interval for k1 would hold for one km1 alone."""
+    result = odefit.fit(enzyme(0, scale), jobs=1)
+    table: Any = result.parameters
+    assert table.loc["km1", "note"].startswith("at the upper bound")
+    assert math.isnan(float(table.loc["k1", "ci_low"]))
+    assert math.isnan(float(table.loc["k1", "std_error"]))
+    assert table.loc["k1", "note"] == (
+        "no interval: k1 and km1 are determined only together, and km1 is at a bound; profile k1"
+    )
+    assert verdict(result).tone == "caution"
+    k1, ratio = result.profile(["k1"], expressions="KM = (km1 + k2)/k1").profiles
+    assert k1.lower < 100.0 < k1.upper
+    assert k1.upper > 100 * k1.lower
+    assert ratio.lower < 3.1 < ratio.upper
+    assert ratio.upper < 4 * ratio.lower
+
+
+def test_a_bound_that_others_do_not_feel_takes_no_interval() -> None:
+    times = np.linspace(0.0, 4.0, 9)
+    wiggle = 0.1 * np.cos(7 * times)
+    problem = Problem(
+        Model(ode={"x": "-k*x", "y": "-c*y"}),
+        {"t": times, "x": 3 * np.exp(-0.5 * times) + wiggle, "y": 1 + 0.02 * times + wiggle},
+        {"k": {"guess": 0.4}, "c": {"lower": 0.0, "guess": 0.1}},
+        {"x": 3.0, "y": 1.0},
+        noise={"x": {"sd": 0.1}, "y": {"sd": 0.1}},
+    )
+    found = assessed(problem)
+    assert found.trouble == {"c": "at a bound"}
+    assert np.isfinite(found.intervals[0]).all()
+
+
+def rising(slope: float, upper: float) -> Problem:
+    """x = a + c t with a slope c that cannot be negative, as that of the data is."""
+    times = np.linspace(0.0, 4.0, 9)
+    wiggle = 0.1 * np.cos(7 * times)
+    return Problem(
+        Model(ode={"x": "c"}),
+        {"t": times, "x": 1.0 + slope * times + wiggle},
+        {"c": {"lower": 0.0, "upper": upper, "guess": 0.0}},
+        {"x": {"guess": 1.0}},
+        noise={"x": {"sd": 0.1}},
+    )
+
+
+def test_another_unknown_is_tied_to_a_bound_if_it_may_move_with_it_and_the_data_allow_it() -> None:
+    tied = assessed(rising(-0.01, 1e3))
+    assert tied.trouble["c"] == "at a bound"
+    assert np.isnan(tied.intervals[1]).all()
+    for free in (rising(-5.0, 1e3), rising(-0.01, 1e-3)):  # data that forbid it, a bound that does
+        found = assessed(free)
+        assert found.trouble == {"c": "at a bound"}
+        half = 1.96 * 0.1 / math.sqrt(9)  # of the mean of nine values
+        assert found.intervals[1, 1] - found.intervals[1, 0] == pytest.approx(2 * half, rel=1e-3)
+
+
+def test_a_model_that_bends_within_the_interval_is_flagged() -> None:
+    times = np.array([1.0, 2.0, 3.0])
+    found = assessed(decay([0.0, *times], [3.0, 0.1, -0.1, 0.05], {"guess": 3.0}))
+    assert found.trouble == {"k": "not linear"}
+    assert found.notes["k"].endswith("profile k")
+    assert np.isfinite(found.intervals).all()
+
+
+def test_a_model_that_is_nearly_linear_is_not_flagged() -> None:
+    times = np.linspace(0.0, 6.0, 30)
+    values = 3 * np.exp(-0.4 * times) + 0.05 * np.random.default_rng(1).normal(size=30)
+    found = assessed(decay(times, values, sd=0.05))
+    assert found.trouble == {}
+    assert found.notes == {}
+
+
+def test_the_check_of_curvature_is_left_out_where_it_would_take_a_share_of_the_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("odefit.assessment.profiles.linear_checks.MOST_EQUATIONS", 0)
+    problem = decay([0.0, 1.0, 2.0, 3.0], [3.0, 0.1, -0.1, 0.05], {"guess": 3.0})
+    assert assessed(problem, evaluations=10).trouble == {}
+    assert assessed(problem, evaluations=1000).trouble == {"k": "not linear"}
+
+
+def test_intervals_end_at_the_bounds() -> None:
+    times = np.array([0.0, 1.0, 2.0, 3.0])
+    found = assessed(decay(times, [3.0, 2.9, 3.1, 2.8], {"upper": 0.04, "guess": 0.02}))
+    low, high = found.intervals[0]
+    assert low == 0.0
+    assert high == 0.04
+
+
+def test_an_interval_over_all_magnitudes_is_none() -> None:
+    """On a logarithmic scale, a standard error of many times the value would overflow."""
+    times = np.array([0.0, 1.0, 2.0, 3.0])
+    bounds = {"lower": 1e-12, "upper": 50.0, "scale": "log10", "guess": 1e-3}
+    found = assessed(decay(times, [3.0, 2.999, 3.0, 2.9995], bounds))
+    assert found.trouble == {"k": "weakly determined"}
+    assert np.isnan(found.intervals).all()
+    assert "no interval" in found.notes["k"]
+
+
+def test_all_determined_does_not_stand_beside_several_solutions() -> None:
+    """The sign of k cannot be seen: both solutions fit alike, and each is determined."""
+    times = np.linspace(0.0, 3.0, 12)
+    values = 1 + 1.5**2 * times + 0.1 * np.random.default_rng(5).normal(size=12)
+    problem = Problem(
+        Model(ode={"x": "k^2"}),
+        {"t": times, "x": values},
+        {"k": {"lower": -4.0, "upper": 4.0}},
+        {"x": {"lower": 0.0, "upper": 5.0}},
+    )
+    result = odefit.fit(problem, odefit.MultiStart(starts=12), jobs=1)
+    assert result.ambiguous
+    said = " ".join(verdict(result).sentences)
+    assert "The data determine all" not in said
+    assert "Near this solution the data determine all 2 unknowns, but others fit as well." in said
+    assert verdict(result).tone == "caution"

@@ -1,0 +1,42 @@
+"""The optimiser's coordinates: log10 where the user asks for it, natural units elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from odefit import Model, Problem
+from odefit.methods.local.scaling import Scaling
+
+
+def problem() -> Problem:
+    return Problem(
+        Model(ode={"x": "-k*x + a"}),
+        {"t": [0.0, 1.0], "x": [1.0, 0.5]},
+        {
+            "k": {"lower": 1e-3, "upper": 1e3, "scale": "log10"},
+            "a": {"scale": "log10"},
+        },
+        {"x": {"lower": -1.0, "upper": 2.0}},
+    )
+
+
+def test_coordinates_and_natural_units_are_inverse() -> None:
+    scaling = Scaling.of(problem())
+    vector = np.array([0.1, 100.0, -0.5])
+    assert scaling.coordinates(vector) == pytest.approx([-1.0, 2.0, -0.5])
+    assert scaling.natural(scaling.coordinates(vector)) == pytest.approx(vector)
+
+
+def test_bounds_are_in_coordinates() -> None:
+    scaling = Scaling.of(problem())
+    assert scaling.lower.tolist() == [-3.0, -np.inf, -1.0]
+    assert scaling.upper.tolist() == [3.0, np.inf, 2.0]
+
+
+def test_the_slope_is_the_derivative_of_natural_units() -> None:
+    scaling = Scaling.of(problem())
+    z = np.array([-1.0, 2.0, -0.5])
+    h = 1e-6
+    expected = (scaling.natural(z + h) - scaling.natural(z - h)) / (2 * h)
+    assert scaling.derivative(scaling.natural(z)) == pytest.approx(expected, rel=1e-6)

@@ -1,0 +1,160 @@
+"""A child process answers, or its parent learns in time why it does not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from odefit.common.errors import InputError
+from odefit.methods.running.process import Child, Line, Message, Send
+
+FOREVER = 60.0
+
+
+@pytest.fixture
+def child() -> Iterator[Child]:
+    process = Child()
+    yield process
+    process.kill()
+
+
+def answered(child: Child) -> Message:
+    return child.wait(time.monotonic() + FOREVER, lambda: False)
+
+
+def counted(last: int, send: Send) -> int:
+    for number in range(last):
+        send(number)
+    return last
+
+
+def patient(line: Line) -> str:
+    line("waits")
+    while not line.asked_to_stop():
+        time.sleep(0.001)
+    return "stopped"
+
+
+def refuse() -> None:
+    raise InputError(["no", "and no"])
+
+
+def allocate(size: int) -> int:
+    return len(bytearray(size))
+
+
+def die() -> None:
+    os.write(2, b"out of ideas")
+    os.abort()
+
+
+def nested() -> int:
+    """Start a process that nobody waits for, and return its number."""
+    return subprocess.Popen(["sleep", str(FOREVER)]).pid
+
+
+def ends(pid: int) -> bool:
+    """Whether a process ends within a minute; a zombie has."""
+    stat = Path(f"/proc/{pid}/stat")
+    for _ in range(6000):
+        if not stat.exists() or stat.read_text(encoding="utf-8").rsplit(")")[-1].split()[0] == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_messages_come_before_the_value_and_calls_one_after_the_other(child: Child) -> None:
+    for last in (2, 1):
+        child.call(counted, last, sends=True)
+        assert [answered(child) for _ in range(last)] == [Message("sent", n) for n in range(last)]
+        assert answered(child) == Message("returned", last)
+
+
+def test_an_exception_is_a_sentence_and_the_process_lives_on(child: Child) -> None:
+    child.call(int, "one")
+    message = answered(child)
+    assert message.kind == "raised"
+    assert message.content.startswith("ValueError: invalid literal")
+    child.call(int, "1")
+    assert answered(child) == Message("returned", 1)
+
+
+@pytest.mark.slow
+def test_a_refusal_is_raised_in_the_parent(child: Child) -> None:
+    child.call(refuse)
+    with pytest.raises(InputError) as caught:
+        answered(child)
+    assert caught.value.messages == ("no", "and no")
+
+
+def test_a_death_has_a_reason_and_last_words(child: Child) -> None:
+    child.call(die)
+    words = "the process died of SIGABRT; it wrote: out of ideas"
+    assert answered(child) == Message("died", words)
+    assert child.exit_code == -signal.SIGABRT
+    assert not child.alive
+
+
+def test_a_call_that_takes_too_long_or_is_not_wanted_any_more_can_be_ended(child: Child) -> None:
+    child.call(time.sleep, FOREVER)
+    assert child.wait(time.monotonic(), lambda: False) == Message("late")
+    assert child.wait(time.monotonic() + FOREVER, lambda: True) == Message("stopped")
+    child.kill()
+    assert not child.alive
+
+
+def test_a_call_may_be_asked_to_stop_and_the_next_one_is_not(child: Child) -> None:
+    for _ in range(2):
+        child.call(patient, sends=True)
+        assert answered(child) == Message("sent", "waits")
+        child.ask_to_stop()
+        assert answered(child) == Message("returned", "stopped")
+        child.ask_to_stop()  # too late
+
+
+@pytest.mark.slow
+def test_a_process_may_end_by_itself_when_it_has_nothing_to_do() -> None:
+    idle = Child(idle=0.001)
+    assert answered(idle) == Message("died", "the process ended by itself with status 0")
+    assert idle.gone
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
+def test_memory_may_be_limited() -> None:
+    limited = Child(2**30)
+    limited.call(allocate, 2**34)
+    assert answered(limited) == Message("raised", "MemoryError: ")
+    limited.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_what_a_process_started_ends_with_it(child: Child) -> None:
+    child.call(nested)
+    grandchild = answered(child).content
+    child.kill()
+    assert ends(grandchild)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc, and signals at a parent's death")
+def test_a_script_needs_no_guard_and_takes_its_child_with_it(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, signal\n"
+        "from odefit.methods.running.process import Child\n"
+        "child = Child()\n"
+        "child.call(os.getpid)\n"
+        "print(child.receive(60).content, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n",
+        encoding="utf-8",
+    )
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert run.returncode == -signal.SIGKILL
+    assert ends(int(run.stdout))

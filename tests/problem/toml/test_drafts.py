@@ -1,0 +1,220 @@
+"""A first problem file has every column in its place, loads, and fits as it stands."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit.problem import InputError, Problem, load
+from odefit.problem.toml.drafts import draft
+
+TIMES = np.linspace(0.0, 10.0, 12)
+
+
+def decay(t: float, scale: float = 5.0) -> str:
+    return f"{scale * np.exp(-0.3 * t) + 0.05 * np.sin(40 * t):.4g}"
+
+
+def written(folder: Path, table: str) -> tuple[dict[str, Any], Problem, list[str]]:
+    (folder / "d.csv").write_text(table, encoding="utf-8")
+    made = draft(folder / "d.csv", folder, "d")
+    (folder / "d.toml").write_text(made.text, encoding="utf-8")
+    assert "PLACEHOLDER" in made.text
+    return tomllib.loads(made.text), load(folder / "d.toml"), made.remarks
+
+
+def rows(*columns: Any) -> str:
+    return "".join(",".join(str(c(t)) for c in columns) + "\n" for t in TIMES)
+
+
+def test_columns_beside_the_time_are_observables(tmp_path: Path) -> None:
+    table, problem, remarks = written(tmp_path, "t,x,y\n" + rows(lambda t: t, decay, np.sin))
+    assert list(table["ode"]) == list(table["observables"]) == ["x", "y"]
+    assert problem.size == 24
+    assert table["noise"] == {"x": {"sd": "estimate"}, "y": {"sd": "estimate"}}
+    assert remarks == []
+    assert problem.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("header", "time", "unit"),
+    [("Time", "Time", None), ("hours", "hours", "h"), ("tau", "tau", None)],
+)
+def test_the_column_of_the_time_is_found(
+    tmp_path: Path, header: str, time: str, unit: str | None
+) -> None:
+    table, _, _ = written(tmp_path, f"{header},x\n" + rows(lambda t: t, decay))
+    assert table["experiment"][0]["time"] == time
+    assert table.get("time_unit") == unit
+
+
+def test_inputs_are_told_by_their_name_or_their_steps(tmp_path: Path) -> None:
+    table, _, _ = written(
+        tmp_path,
+        "t,x,temperature,valve\n" + rows(lambda t: t, decay, np.cos, lambda t: int(t > 5)),
+    )
+    assert table["inputs"] == {
+        "temperature": {"interpolation": "linear"},
+        "valve": {"interpolation": "constant"},
+    }
+    assert list(table["observables"]) == ["x"]
+    assert "valve" in table["ode"]["x"]
+
+
+def test_standard_deviations_stay_with_their_observable(tmp_path: Path) -> None:
+    full = "t,x,x_sd,y\n" + rows(lambda t: t, decay, lambda _: 0.1, np.sin)
+    table, problem, _ = written(tmp_path, full)
+    assert table["noise"] == {"y": {"sd": "estimate"}}
+    assert problem.conditions[0].series["x"].sds is not None
+    gaps = "t,x,x_sd\n" + rows(lambda t: t, decay, lambda t: 0.1 if t < 5 else "")
+    assert written(tmp_path, gaps)[0]["noise"] == {"x": {"sd": "estimate"}}
+
+
+def test_what_is_not_used_is_told_with_what_to_do(tmp_path: Path) -> None:
+    header = "t,x,note,2x,exp,z\n"
+    _, _, remarks = written(
+        tmp_path,
+        header + rows(lambda t: t, decay, lambda _: "ok", decay, decay, lambda _: 7),
+    )
+    assert remarks == [
+        "note: has texts, such as 'ok' in row 2; correct them if it is a measurement",
+        (
+            "2x: rename it if it is a measurement: a name is letters without "
+            "accents, digits and "
+            "_, not starting with a digit"
+        ),
+        "exp: rename it if it is a measurement: 'exp' is a function; choose another name",
+        "z: is the same in all rows; it may be one of [constants]",
+    ]
+
+
+def test_subjects_and_doses_become_experiments(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "data" / "theophylline.csv").read_text(encoding="utf-8")
+    table, problem, _ = written(tmp_path, text)
+    (experiment,) = table["experiment"]
+    assert (experiment["by"], experiment["time"]) == ("ID", "TIME")
+    assert experiment["doses"] == {"into": "A"}
+    assert len(problem.conditions) == 12
+    assert problem.size == 132
+    assert all(len(c.events) == 1 for c in problem.conditions)
+
+
+def test_codes_of_observables_and_modelled_infusions_are_taken(tmp_path: Path) -> None:
+    lines = "".join(f"1,{t},.,.,{decay(t)},1\n1,{t},.,.,{decay(t, 2.0)},2\n" for t in TIMES[1:])
+    table, problem, _ = written(tmp_path, "ID,TIME,AMT,RATE,DV,DVID\n1,0,100,-2,.,.\n" + lines)
+    assert table["experiment"][0]["observable"] == {"1": "y1", "2": "y2"}
+    assert table["experiment"][0]["doses"] == {"into": "A", "duration": "D"}
+    assert [len(s.values) for s in problem.conditions[0].series.values()] == [11, 11]
+
+
+def test_subjects_without_doses_begin_where_each_begins(tmp_path: Path) -> None:
+    lines = "".join(f"{s},{t},{decay(t, s)},{s * 10}\n" for s in (1, 2, 3) for t in TIMES)
+    table, problem, _ = written(tmp_path, "subject,time,y,weight\n" + lines)
+    assert table["initial"]["y"]["per_experiment"] is True
+    assert problem.keys[-4:] == ("y[subject 1]", "y[subject 2]", "y[subject 3]", "y_sd")
+    assert "covariates: weight" in (tmp_path / "d.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "t,x\n" + rows(lambda t: t, decay),
+        "t,x,u\n" + rows(lambda t: t, decay, lambda t: int(t > 5)),
+        "# few\nt;x\n0;1\n1;0.5\n2;0.3\n",
+        "t,x\n0,1\n1,2\n",
+        "ID,TIME,AMT,DV\n1,0,9,.\n" + "".join(f"1,{t},.,{decay(t)}\n" for t in TIMES[1:]),
+    ],
+    ids=range(5),
+)
+def test_it_fits_as_it_stands(tmp_path: Path, table: str) -> None:
+    _, problem, _ = written(tmp_path, table)
+    result = odefit.fit(problem, odefit.MultiStart(starts=3), seed=1, jobs=1)
+    assert result.status == odefit.Status.CONVERGED
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("x,y\n3,1\n1,2\n", "no column with the times; expected numbers in a column named t or"),
+        ("t,x\n0,\n1,\n", "no column beside the times can be a measurement (columns are: t, x);"),
+        ("t,note\n0,a\n1,b\n", "note: has texts, such as 'a' in row 2; correct them if it is a"),
+        ("", "the file is empty"),
+    ],
+)
+def test_a_table_without_measurements_is_refused(tmp_path: Path, table: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        written(tmp_path, table)
+    assert message in caught.value.messages[0]
+
+
+def test_names_with_units_become_names_of_the_model(tmp_path: Path) -> None:
+    rows = "".join(f"{i},{i * 3},{i * i},{2 * i}\n" for i in range(12))
+    path = tmp_path / "d.csv"
+    path.write_text(f"Time (s),i (A),i [mA],w-max\n{rows}", encoding="utf-8")
+    found = draft(path, tmp_path, "d")
+    assert 'columns = { i_A = "i (A)", i_mA = "i [mA]", w_max = "w-max" }' in found.text
+    assert 'time = "Time (s)"' in found.text
+    path.write_text(f"Time (s),i,i [mA],w (mm)\n{rows}", encoding="utf-8")
+    assert 'columns = { i_mA = "i [mA]", w = "w (mm)" }' in draft(path, tmp_path, "d").text
+
+
+def test_runs_below_each_other_become_experiments(tmp_path: Path) -> None:
+    lines = "".join(f"{u},{t},{decay(t, u)}\n" for u in (0.1, 0.5, 2.0) for t in TIMES)
+    table, problem, _ = written(tmp_path, "EGF_nM,t_min,pERK (a.u.)\n" + lines)
+    (one,) = table["experiment"]
+    assert one["by"] == "EGF_nM"
+    assert one["time"] == "t_min"
+    assert table["time_unit"] == "min"
+    assert list(table["ode"]) == ["pERK"]
+    assert [c.name for c in problem.conditions] == ["EGF_nM 0.1", "EGF_nM 0.5", "EGF_nM 2"]
+    assert "covariates: EGF_nM." in (tmp_path / "d.toml").read_text(encoding="utf-8")
+    lines = "".join(f"{t},{decay(t, u)},{u}\n" for u in (0.1, 0.1) for t in TIMES)
+    assert "by" not in written(tmp_path, "t,x,u\n" + lines)[0]["experiment"][0]
+
+
+def test_standard_deviations_find_their_column_whose_name_has_a_unit(tmp_path: Path) -> None:
+    lines = rows(lambda t: t, decay, lambda t: 0.1)
+    table, problem, _ = written(tmp_path, "time_h,Biomass_g/L,Biomass_sd\n" + lines)
+    assert table["observables"] == {"Biomass": "Biomass"}
+    assert table["experiment"][0]["columns"] == {"Biomass": "Biomass_g/L"}
+    assert table["time_unit"] == "h"
+    assert "noise" not in table
+    assert "Biomass_sd" not in problem.keys
+
+
+def test_doses_into_several_compartments_are_told_apart(tmp_path: Path) -> None:
+    lines = "0,100,.,1,1\n1,.,2.5,0,2\n2,.,2.1,0,2\n3,.,1.5,0,2\n24,50,.,1,2\n25,.,3,0,2\n"
+    table, problem, _ = written(tmp_path, "TIME,AMT,DV,EVID,CMT\n" + lines)
+    assert table["experiment"][0]["doses"] == {"into": {"1": "A", "2": "A"}}
+    (run,) = problem.conditions
+    assert [time for time, _ in run.events] == [0.0, 24.0]
+
+
+def test_whole_numbers_are_taken_for_counts_whose_means_are_not_negative(tmp_path: Path) -> None:
+    def cases(t: float) -> int:
+        return round(float(200 * np.exp(-(((t - 5) / 2) ** 2))) + 3)
+
+    table, problem, _ = written(
+        tmp_path, "t,cases,rounded,x\n" + rows(lambda t: t, cases, lambda t: 10 * cases(t), decay)
+    )
+    counts = {"distribution": "negative-binomial", "dispersion": "estimate"}
+    assert table["noise"]["cases"] == counts
+    assert table["noise"]["rounded"] == table["noise"]["x"] == {"sd": "estimate"}
+    assert table["parameters"]["level_cases"]["lower"] == 0
+    assert table["initial"]["cases"]["lower"] == 0
+    assert table["parameters"]["level_x"]["lower"] < 0
+    text = (tmp_path / "d.toml").read_text(encoding="utf-8")
+    assert "# cases: whole numbers, taken for counts; if they are none, write\n" in text
+    assert problem.warnings == ()
+
+
+def test_covariates_with_units_are_offered_under_names(tmp_path: Path) -> None:
+    lines = [f"{s},{t},{w},{decay(t)}\n" for s, w in (("a", 70), ("b", 50)) for t in TIMES]
+    (tmp_path / "d.csv").write_text("run,t,Weight (kg),x\n" + "".join(lines), encoding="utf-8")
+    text = draft(tmp_path / "d.csv", tmp_path, "d").text
+    assert '# For equations with these names add columns = { Weight = "Weight (kg)" }.' in text

@@ -1,0 +1,138 @@
+"""The gradient of the cost by the adjoint is that of the sensitivities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odefit import Event, Experiment, ForwardMap, Model, Problem
+from odefit.simulation import Failure
+from odefit.simulation.adjoint.adjoint_gradient import AdjointGradient
+from odefit.simulation.engines.engine_choice import UNDECIDED
+from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.evaluation import CostGradient
+from tests.simulation.engines.bdf.test_engine import random_network
+from tests.simulation.numerics import Array, differences, evaluated
+from tests.simulation.zoo import NOISE, ZOO, Case
+
+CASES: dict[str, Callable[[], Case]] = ZOO | {f"noise: {k}": v for k, v in NOISE.items()}
+WITHOUT = {"nonlinear algebra"}
+
+
+def by_adjoint(forward: ForwardMap, vector: Array) -> CostGradient:
+    adjoint = AdjointGradient(forward.problem, forward.field, forward.engines, forward.assemble)
+    found = adjoint(vector, UNDECIDED)
+    assert found is not None
+    assert found.adjoint
+    return found
+
+
+def agree(forward: ForwardMap, vector: Array, tolerance: float, absolute: float = 0.0) -> None:
+    """Gradients by both ways agree, relative to what the residuals add to them at most."""
+    evaluation = evaluated(forward, vector)
+    found = by_adjoint(forward, vector)
+    scaled = evaluation.jacobian * np.where(vector == 0.0, 1.0, np.abs(vector))
+    size = np.abs(scaled * evaluation.residuals[:, None]).sum(axis=0).max()
+    unit = np.where(vector == 0.0, 1.0, np.abs(vector))
+    error = (found.gradient - evaluation.jacobian.T @ evaluation.residuals) * unit
+    assert np.abs(error).max() <= tolerance * size + absolute
+    assert found.cost == pytest.approx(evaluation.cost, rel=1e-6, abs=1e-9)
+    assert found.objective == pytest.approx(evaluation.objective, rel=1e-6)
+    if evaluation.log_likelihood is not None:
+        assert found.log_likelihood == pytest.approx(evaluation.log_likelihood, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() - WITHOUT))
+def test_it_is_that_of_the_sensitivities_for_every_feature_of_a_problem(name: str) -> None:
+    problem, vector = CASES[name]()
+    agree(ForwardMap(problem, "bdf", 1e-10), vector, 1e-6)
+
+
+def tree() -> Case:
+    """Conditions that share a run before they part, by doses that depend on states and unknowns."""
+    ode = {"a": "-k*a*s + c*b", "b": "k*a*s - (c + d)*b"}
+    model = Model(ode=ode, observables={"y": "g*(a + b^2) + s"}, constants={"s": 1.0, "f": 0.5})
+
+    def experiment(name: str, dose: str, switch: str, values: list[float]) -> Experiment:
+        data = {"t": [0.0, 1.0, 2.0, 4.0][-len(values) :], "y": values}
+        events = [
+            Event((1.0,), {"a": "a + f*d + b*t"}),
+            Event((2.0,), {"b": dose, "s": switch}),
+            Event((2.0,), {"a": "a*s + 0.1"}),
+        ]
+        return Experiment(name, data, t0=0.0, constants={"f": "k*d"}, events=events)
+
+    problem = Problem(
+        model,
+        parameters={"k": {}, "c": {}, "d": {}, "g": {}},
+        initial={"a": "2*k + c", "b": {}},
+        experiments=[
+            experiment("one", "b + d", "1 + d*a", [1.0, 2.0, 1.5, 0.5]),
+            experiment("two", "b*c", "0.3", [1.0, 2.0, 1.5, 0.7]),
+            experiment("three", "0", "s*g", [0.4]),
+        ],
+    )
+    return problem, problem.vector({"k": 0.7, "c": 0.3, "d": 1.2, "g": 0.8, "b": 0.4})
+
+
+def test_events_and_shared_runs_are_gone_through_backwards() -> None:
+    problem, vector = tree()
+    agree(ForwardMap(problem, "bdf", 1e-10), vector, 1e-7)
+    found = by_adjoint(ForwardMap(problem, "bdf", 1e-11), vector).gradient
+    forward = ForwardMap(problem, "bdf", 1e-11)
+    expected = differences(forward.cost, vector, 1e-3)
+    assert np.allclose(found, expected, rtol=1e-6, atol=1e-8)
+
+
+def stiff_chain(n: int, noise: Mapping[str, Any] | None = None) -> Case:
+    """First-order reactions with rates from 1 to 1e3."""
+    unknowns = {f"k{i}": {"lower": 0.1, "upper": 1e4} for i in range(n)}
+    ode = {f"x{i}": f"{f'k{i - 1}*x{i - 1}' if i else '1'} - k{i}*x{i}" for i in range(n)}
+    data = {"t": [0.1, 1.0, 5.0], f"x{n - 1}": [0.1, 0.2, 0.3], "x0": [1.0, 0.5, 0.2]}
+    initial = {f"x{i}": 0.5 for i in range(n)}
+    problem = Problem(Model(ode=ode), data, unknowns, initial, noise=noise or {}, t0=0.0)
+    return problem, np.logspace(0, 3, n)[np.random.default_rng(0).permutation(n)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_is_that_of_the_sensitivities_of_random_networks(seed: int) -> None:
+    """States that have all but vanished are below the absolute tolerance: up to 1e-10 of 100."""
+    problem, vector = random_network(seed)
+    agree(ForwardMap(problem, "bdf"), vector, 1e-6, 1e-8)
+
+
+@pytest.mark.parametrize("n", [4, 20])
+def test_the_forward_map_finds_the_gradient_of_a_stiff_problem_by_it(n: int) -> None:
+    problem, vector = stiff_chain(n)
+    forward = ForwardMap(problem, "bdf")
+    found = forward.gradient(vector)
+    assert isinstance(found, CostGradient)
+    evaluation = evaluated(forward, vector)
+    expected = evaluation.jacobian.T @ evaluation.residuals
+    assert np.allclose(found.gradient * vector, expected * vector, rtol=1e-4, atol=1e-8)
+    assert found.adjoint == (n == 20)
+
+
+@pytest.mark.parametrize("engine", ["heyoka", "casadi", "auto"])
+def test_other_engines_and_problems_that_are_not_stiff_have_sensitivities(
+    engine: EngineName,
+) -> None:
+    problem, vector = stiff_chain(10)
+    vector = np.linspace(0.5, 1.0, 10)
+    forward = ForwardMap(problem, engine)
+    found = forward.gradient(vector)
+    assert isinstance(found, CostGradient)
+    assert not found.adjoint
+    evaluation = evaluated(forward, vector)
+    assert np.allclose(found.gradient, evaluation.jacobian.T @ evaluation.residuals, rtol=1e-6)
+
+
+def test_a_failure_is_that_of_the_evaluation() -> None:
+    ode = {"x": "(a + b + c + d + e + f + g + h + i + j + k)*x^2"}
+    unknowns: dict[str, dict[str, float]] = {name: {} for name in "abcdefghijk"}
+    problem = Problem(Model(ode=ode), {"t": [1.0], "x": [1.0]}, unknowns, {"x": 1.0}, t0=0.0)
+    found = ForwardMap(problem, "bdf").gradient(np.ones(11))
+    assert isinstance(found, Failure)

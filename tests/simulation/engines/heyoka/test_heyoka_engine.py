@@ -1,0 +1,113 @@
+"""What the engine asks of heyoka as a whole; what it integrates is compared in test_engines.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit.common.arrays import Array
+
+hy = pytest.importorskip("heyoka")
+
+
+def test_compiled_models_do_not_pile_up_in_memory() -> None:
+    """Thousands of models in one process would fill the 2 GB that heyoka allows by itself."""
+    import odefit.simulation.engines.heyoka.heyoka_engine  # noqa: F401
+
+    assert 0 < hy.llvm_state.get_memcache_limit() <= 32 * 2**20
+    assert hy.llvm_state.get_memcache_size() <= hy.llvm_state.get_memcache_limit()
+
+
+def decay(*order: str) -> odefit.Problem:
+    equations = {"x": "-k*x", "y": "k*x - b*y"}
+    model = odefit.Model(ode={n: equations[n] for n in order or "xy"}, observables={"y": "y"})
+    data = {"t": np.linspace(0.0, 4.0, 9), "y": np.linspace(0.0, 1.0, 9)}
+    return odefit.Problem(model, data, {"k": {"lower": 0}, "b": {"lower": 0}}, {"x": 1, "y": 0.2})
+
+
+def values(forward: odefit.ForwardMap, k: float, b: float) -> Array:
+    found = forward.evaluate(np.array([k, b]))
+    assert not isinstance(found, odefit.Failure)
+    return np.column_stack([found.residuals, found.jacobian])
+
+
+def test_equations_that_were_compiled_before_are_not_compiled_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from odefit.simulation.engines.heyoka.heyoka_equations import _RECENT
+
+    _RECENT.clear()
+    made: list[int] = []
+    make = hy.taylor_adaptive
+
+    def counting(system: list[object], *arguments: object, **options: object) -> object:
+        made.append(len(system))
+        return make(system, *arguments, **options)
+
+    monkeypatch.setattr(hy, "taylor_adaptive", counting)
+    problem = decay()
+    one, two = (odefit.ForwardMap(problem, engine="heyoka") for _ in range(2))
+    first = values(one, 0.7, 0.2)
+    assert made == [6]
+    # Each has parameters and a state of its own, however their calls alternate.
+    other = values(two, 0.3, 1.5)
+    assert np.abs(other - first).max() > 0.1
+    assert values(one, 0.7, 0.2) == pytest.approx(first, rel=1e-14, abs=1e-14)
+    assert values(two, 0.3, 1.5) == pytest.approx(other, rel=1e-14, abs=1e-14)
+    assert made == [6]
+    again = odefit.ForwardMap(decay(), engine="heyoka")
+    assert np.array_equal(values(again, 0.3, 1.5), other)
+    assert made == [6]
+    changed = odefit.ForwardMap(decay("y", "x"), engine="heyoka")
+    assert values(changed, 0.3, 1.5) == pytest.approx(other)
+    assert made == [6, 6]
+
+
+def test_what_the_equations_depend_on_is_not_mixed_up() -> None:
+    """The same model with values that are fixed otherwise has other equations."""
+    problem = decay()
+    held = [problem.with_parameters(b=value) for value in (0.2, 1.5)]
+    for known, one in zip((0.2, 1.5), held, strict=True):
+        assert one.model is problem.model
+        found = odefit.ForwardMap(one, engine="heyoka").evaluate(np.array([0.7]))
+        assert not isinstance(found, odefit.Failure)
+        whole = values(odefit.ForwardMap(problem, engine="heyoka"), 0.7, known)
+        assert found.residuals == pytest.approx(whole[:, 0], rel=1e-12, abs=1e-12)
+        assert found.jacobian[:, 0] == pytest.approx(whole[:, 1], rel=1e-12, abs=1e-12)
+
+
+def test_the_defect_of_a_step_does_not_depend_on_the_others_that_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from odefit.simulation.engines.heyoka.heyoka_walk import HeyokaWalk
+
+    whole: Any = HeyokaWalk._defects
+    compared: list[int] = []
+
+    def twice(
+        self: HeyokaWalk,
+        output: Any,
+        edges: Array,
+        coefficients: Array,
+        steps: Any,
+        times: Array,
+        *more: Array,
+    ) -> Array:
+        found: Array = whole(self, output, edges, coefficients, steps, times, *more)
+        if isinstance(steps, slice):
+            backwards = np.arange(len(coefficients))[::-1]
+            again = whole(self, output, edges, coefficients, backwards, times[::-1], *more)
+            assert again[::-1] == pytest.approx(found, rel=1e-9, abs=1e-12)
+            compared.append(len(coefficients))
+        return found
+
+    monkeypatch.setattr(HeyokaWalk, "_defects", twice)
+    model = odefit.Model(ode={"x": "-k*x + exp(-((t - 5)/0.3)^2)"}, observables={"x": "x"})
+    data = {"t": np.linspace(0.0, 10.0, 5), "x": np.zeros(5)}
+    problem = odefit.Problem(model, data, {"k": {"lower": 0.0}}, {"x": 0.0})
+    found = odefit.ForwardMap(problem, engine="heyoka").evaluate(np.array([0.4]))
+    assert not isinstance(found, odefit.Failure)
+    assert max(compared) > 2

@@ -1,0 +1,89 @@
+"""Combinations are identifiable where single unknowns are not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import pytest
+
+from odefit.structure.rank.combinations import (
+    IdentifiableCombinations,
+    identifiable_combinations,
+    rational,
+)
+from odefit.structure.rank.ranks import local_rank
+from odefit.structure.series.differentiated_system import DifferentiatedSystem
+from odefit.structure.series.number_fields import MODULAR, PRIME
+from tests.structure.models import problem
+
+
+def of(
+    ode: Mapping[str, str],
+    output: str,
+    parameters: str,
+    initial: Mapping[str, float] | None = None,
+) -> IdentifiableCombinations:
+    model = problem(ode, {"y": output}, parameters.split(), initial)
+    return identifiable_combinations(
+        local_rank(DifferentiatedSystem(model, free_states=False)), model.keys
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "parameters", "expected"),
+    [
+        ("a*b", "a b", ["a*b"]),
+        ("a/b", "a b", ["a/b"]),
+        ("a + b", "a b", ["a + b"]),
+        ("a - b", "a b", ["a - b"]),
+        ("2*a - b", "a b", ["2*a - b"]),
+        ("a^2*b", "a b", ["a^2*b"]),
+        ("a*b*c", "a b c", ["a*b*c"]),
+        ("a*b/c", "a b c", ["a*b/c"]),
+        ("a + b - c", "a b c", ["a + b - c"]),
+        ("a*b*c*d/e", "a b c d e", ["a*b*c*d/e"]),
+        ("a + 2*b - c + d", "a b c d", ["a + 2*b - c + d"]),
+        ("exp(a)*exp(b)", "a b", ["a + b"]),
+        ("exp(a*b)", "a b", ["a*b"]),
+    ],
+)
+def test_one_combination_in_a_rate(rate: str, parameters: str, expected: list[str]) -> None:
+    found = of({"x": f"-({rate})*x"}, "x", parameters)
+    assert [str(c) for c in found.found] == expected
+    assert found.missing == 0
+    assert set(found.involved) == set(parameters.split())
+
+
+def test_several_at_once_and_independent_of_each_other() -> None:
+    found = of({"x": "-(m + n)*x"}, "s*x", "m n s")
+    assert [str(c) for c in found.found] == ["m + n", "s*x"]
+    assert found.missing == 0
+    assert found.involved == ("m", "n", "s", "x")
+
+
+def test_what_is_neither_product_nor_sum_is_counted() -> None:
+    found = of({"x": "-(a*b + c*d)*x"}, "x", "a b c d")
+    assert (found.found, found.missing) == ((), 1)
+    found = of({"x": "-k*x + (m + n)*z", "z": "-p*z"}, "s*x", "k m n p s")
+    assert ([str(c) for c in found.found], found.missing) == (["s*x"], 1)
+
+
+def test_what_has_no_effect_is_in_no_combination() -> None:
+    found = of({"x": "-a*b*x", "z": "-c*z"}, "x", "a b c")
+    assert found.involved == ("a", "b")
+
+
+def test_nothing_is_said_where_everything_is_identifiable() -> None:
+    assert of({"x": "-a*x"}, "x", "a") == IdentifiableCombinations((), 0, ())
+
+
+@pytest.mark.parametrize("value", [Fraction(1), Fraction(-3), Fraction(2, 3), Fraction(-5, 6)])
+def test_small_fractions_are_recognised(value: Fraction) -> None:
+    assert rational(MODULAR.exact(value)) == value
+
+
+def test_random_residues_are_no_small_fractions() -> None:
+    assert rational(123_456_789) is None
+    assert rational(0) == 0
+    assert rational(PRIME - 2) == -2
