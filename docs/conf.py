@@ -30,7 +30,7 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 # The scripts in examples/ are run, and an error in one of them is an error of the build. Their
 # pages are made anew each time and belong to no commit.
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path.insert(0, str(HERE))
 sphinx_gallery_conf = {
     "examples_dirs": [str(HERE.parent / "examples" / name) for name in ("studies", "figures")],
     "gallery_dirs": ["worked-studies", "gallery"],
@@ -121,8 +121,5 @@ def resolve_by_public_name(
 
 def setup(app: Sphinx) -> None:
     """Connect what this file adds to Sphinx."""
-    from docs.module_tables import write
-
-    app.connect("builder-inited", lambda started: write(Path(started.srcdir)))
     app.add_lexer("csv", TextLexer)
     app.connect("missing-reference", resolve_by_public_name)

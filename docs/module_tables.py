@@ -1,4 +1,7 @@
-"""The page of the documentation that lists every module, made of their docstrings."""
+"""Write the page of the documentation that lists every module, from their docstrings.
+
+python docs/module_tables.py
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "src" / "odefit"
+HERE = Path(__file__).parent
+PACKAGE = HERE.parent / "src" / "odefit"
 
 HEADER = """# Modules
 
 Every folder of `src/odefit` with its modules, each with the first sentence of its docstring. The
-[architecture](architecture.md) says how they depend on each other. This page is made when the
-documentation is built.
+[architecture](architecture.md) says how they depend on each other. `python docs/module_tables.py`
+writes this page.
 """
 
 
@@ -51,7 +55,6 @@ def layers_of(architecture: str) -> tuple[str, ...]:
     return tuple(cell.strip("`").removesuffix("/") for cell in cells)
 
 
-def write(docs: Path) -> None:
-    """Write ``modules.md`` beside the other pages of a folder."""
-    architecture = (docs / "architecture.md").read_text(encoding="utf-8")
-    (docs / "modules.md").write_text(page(layers_of(architecture)), encoding="utf-8")
+if __name__ == "__main__":
+    architecture = (HERE / "architecture.md").read_text(encoding="utf-8")
+    (HERE / "modules.md").write_text(page(layers_of(architecture)), encoding="utf-8")
