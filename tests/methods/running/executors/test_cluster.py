@@ -102,7 +102,7 @@ def test_what_is_no_address_is_told(address: str) -> None:
 
 @pytest.mark.slow
 def test_a_cluster_that_is_not_there_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
-    file = Path(odefit.__file__).parents[1] / "library" / "problems" / "harmonic" / "problem.toml"
+    file = Path(odefit.__file__).parent / "library" / "problems" / "harmonic" / "problem.toml"
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # where nobody listens
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
