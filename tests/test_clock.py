@@ -98,7 +98,7 @@ FITS: dict[str, Callable[[], odefit.Result]] = {
 }
 """Ten fits by several methods, each of a second or less."""
 
-QUICK = ("sir", "algebraic", "certificate")
+QUICK = ("sir", "algebraic")
 """Those with the most that could hang on the clock, in the fast tests."""
 
 

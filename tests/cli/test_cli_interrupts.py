@@ -61,10 +61,8 @@ def test_an_interrupt_gives_the_best_so_far_with_status_130(folder: Path) -> Non
     assert set(found["parameters"]) == {"p1", "p2", "p3", "p4", "p5"}
 
 
-@pytest.mark.parametrize(
-    ("by", "expected"),
-    [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 143)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("by", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_within_the_first_start_gives_the_best_point_so_far(
     by: signal.Signals, expected: int, folder: Path
 ) -> None:

@@ -94,6 +94,7 @@ def test_an_engine_that_is_asked_for_and_missing_is_refused(engine: str, package
     assert f"pip install {package}" in run.stdout
 
 
+@pytest.mark.slow
 def test_without_casadi_what_is_smooth_is_fitted_and_what_has_kinks_is_refused() -> None:
     code = STIFF_OR_NOT + (
         "result = odefit.fit(decay('-k*x'))\n"
