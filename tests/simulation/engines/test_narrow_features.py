@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -183,6 +185,29 @@ def test_an_integration_stops_where_a_function_of_time_begins_to_change() -> Non
     assert len(stopped.breakpoints) == 1
     assert 5.2 < stopped.breakpoints[0] < 5.3
     assert len(stopped.polynomials) == 2
+
+
+def test_threads_may_ask_for_stops_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fields of the same equations share their features, whichever thread has made them."""
+    monkeypatch.setattr("odefit.simulation.engines.narrow_features.KEPT", 1)
+    features = NarrowFeatures.of(field_of("-x + exp(-((t - c)/0.02)^2)", c=5.3))
+    assert features is not None
+    assert features is NarrowFeatures.of(field_of("-x + exp(-((t - c)/0.02)^2)", c=5.3))
+    segment = Segment(0.0, TIMES[1:], np.zeros(0), np.zeros((1, 0, 5)))
+    monkeypatch.setattr(NarrowFeatures, "_beginnings", lambda _, start, end, scalars, __: scalars)
+    (part,) = segment.smooth_parts
+
+    def asked(number: int) -> bool:
+        wanted = [np.array([float((i // 3 + number) % 2)]) for i in range(2500)]
+        return all(np.array_equal(features.stops(part, own), own) for own in wanted)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(asked, range(8)))
+    finally:
+        sys.setswitchinterval(before)
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e-3, 1e6])

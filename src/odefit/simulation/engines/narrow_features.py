@@ -363,11 +363,12 @@ class NarrowFeatures:
         start, end = float(part.start), float(part.times[-1])
         constants = np.concatenate([scalars, part.polynomials.ravel()])
         key = (centres, start, end, scalars[self.by_scalars].tobytes(), part.polynomials.tobytes())
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
-        with np.errstate(all="ignore"):
-            found = self._beginnings(start, end, constants, centres)
+        # Equal fields share these features, in several threads, too. An entry that is taken out and
+        # put back cannot vanish between two looks at it.
+        found = self._kept.pop(key, None)
+        if found is None:
+            with np.errstate(all="ignore"):
+                found = self._beginnings(start, end, constants, centres)
         self._kept[key] = found
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
