@@ -197,13 +197,7 @@ def later():
 
 def test_the_layers_are_those_of_the_documentation() -> None:
     page = Path(__file__).parents[1] / "docs" / "architecture.md"
-    first_table = page.read_text(encoding="utf-8").split("\n|", 1)[1].split("\n\n", 1)[0]
-    rows = [
-        line.split("|")[1].strip().strip("`").removesuffix(".py").removesuffix("/")
-        for line in first_table.splitlines()
-        if line.startswith("| `")
-    ]
-    assert tuple(rows) == LAYERS
+    assert module_tables.layers_of(page.read_text(encoding="utf-8")) == LAYERS
 
 
 def test_modules_that_the_documentation_names_exist() -> None:

@@ -168,8 +168,8 @@ def second_opinion(
             return SecondOpinion(other[0], difference)
         agreeing = [
             one
-            for one, theirs in opinions
-            if one[0] != further[0] and _largest(theirs, values).ratio <= 1.0
+            for one, known in opinions
+            if one[0] != further[0] and _largest(known, values).ratio <= 1.0
         ]
         if agreeing:
             able = [one for one in (further, *agreeing) if one[0] != "lsoda"]
