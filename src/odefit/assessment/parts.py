@@ -16,7 +16,7 @@ from odefit.methods.estimate import Agreement, Certificate, Completeness
 
 
 class Trouble(StrEnum):
-    """Why an unknown has no standard error, or one to be taken with care.
+    """The reason why an unknown has no standard error, or one to be taken with care.
 
     The value is what files hold. A member equals the text of its value, so that users may compare
     with either.
@@ -32,7 +32,7 @@ class Trouble(StrEnum):
 
     @property
     def lost(self) -> bool:
-        """Whether the data do not determine the unknown at all."""
+        """Return whether the data do not determine the unknown at all."""
         return self in (Trouble.NO_EFFECT, Trouble.NOT_DETERMINED)
 
 

@@ -1,1 +1,1 @@
-"""What every part of odefit builds on: arrays, errors, and packages that may be missing."""
+"""The base of every part of odefit: arrays, errors, and packages that may be missing."""

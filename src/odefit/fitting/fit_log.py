@@ -1,4 +1,4 @@
-"""What the log says of a fit as a whole, see :mod:`odefit.methods.running.run_log`."""
+"""The entries of the log on a fit as a whole, see :mod:`odefit.methods.running.run_log`."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Status(Enum):
 
 
 class Cause(Enum):
-    """What has ended a run early. The value is what files hold, the text what messages say."""
+    """The cause of an early end of a run. Files hold its value, and messages its text."""
 
     CTRL_C = "Ctrl-C"
     TERMINATED = "SIGTERM"
@@ -50,7 +50,7 @@ class Cause(Enum):
 
     @property
     def memory(self) -> bool:
-        """Whether memory was short: before, or after an allocation has failed."""
+        """Return whether memory was short, before an allocation has failed or after it."""
         return self in (Cause.MEMORY_LIMIT, Cause.OUT_OF_MEMORY)
 
 

@@ -52,7 +52,7 @@ class VectorField:
 
     @cached_property
     def _identity(self) -> tuple[object, ...]:
-        """What tells fields of the same model from each other, and most others."""
+        """Return values that tell fields of the same model, and most others, from each other."""
         elimination = None if self.elimination is None else self.elimination.tobytes()
         variables = (*self.states, *self.model.algebraic)
         return variables, self.inputs, self.scalars, tuple(self.folded.items()), elimination

@@ -54,7 +54,7 @@ BY_KEY = ("standard_errors", "intervals")
 """Parts of the uncertainty that are written by the key of the unknown, to be looked up there."""
 
 ENUMERATIONS: tuple[type[Enum], ...] = (Status, Trouble, Verdict)
-"""What is written as the value of a member, and nothing else is read."""
+"""Enumerations of which files hold the values; other values are refused."""
 
 MAX_SIZE = 200_000_000
 """Bytes of a file: ten thousand starts of a hundred unknowns have a fifth."""

@@ -22,7 +22,7 @@ OPEN = ("bound", "flat")
 
 
 class Verdict(StrEnum):
-    """What a profile says of a quantity. The value is what files and tables show."""
+    """The judgement of a profile on a quantity. Files and tables show its value."""
 
     IDENTIFIABLE = "identifiable"
     PRACTICALLY_NOT = "practically not identifiable"

@@ -78,7 +78,7 @@ class Interruption(threading.Event):
 
     @property
     def cause(self) -> Cause | None:
-        """What has ended the run; the caller where somebody else set the event."""
+        """Return what has ended the run: the caller where somebody else set the event."""
         return (self._cause or Cause.CALLER) if self.is_set() else None
 
 
@@ -142,7 +142,7 @@ class Control:
 
     @property
     def cause(self) -> Cause | None:
-        """What ends this run early; None if nothing does."""
+        """Return what ends this run early; None if nothing does."""
         if self.interrupted.is_set():
             return getattr(self.interrupted, "cause", Cause.CALLER)
         return Cause.TIME_LIMIT if self.out_of_time else None

@@ -198,7 +198,7 @@ class Child:
 
     @property
     def crashed(self) -> bool:
-        """Whether the process has died by a signal, unless that came from outside to end it."""
+        """Return whether the process has died by a signal that was not sent to end it."""
         died_of = None if self.exit_code is None else death_signal(self.exit_code)
         return died_of not in (None, KILLED)
 

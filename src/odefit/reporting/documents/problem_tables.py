@@ -1,4 +1,4 @@
-"""What was measured and what is unknown, as tables of plain texts, for the report in Markdown."""
+"""Tables of the measurements and the unknowns in plain texts, for the report in Markdown."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class WorkLimit(threading.Event):
         self._also = also
 
     def is_set(self) -> bool:
-        """Whether the work was done, or the other event is set."""
+        """Return whether the work was done, or the other event is set."""
         done = self.spent >= self.operations or super().is_set()
         return done or (self._also is not None and self._also.is_set())
 

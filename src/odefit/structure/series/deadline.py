@@ -71,7 +71,7 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Whether the limit was reached."""
+        """Return whether the limit was reached."""
         return (
             (self.work is not None and self.spent >= self.work)
             or (self._end is not None and time.monotonic() > self._end)
