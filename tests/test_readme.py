@@ -174,4 +174,7 @@ def test_the_glossary_has_each_term_once_and_names_modules_that_exist() -> None:
     assert len(terms) == len(set(terms))
     assert all(len(row) == 4 and row[1].endswith(".") for row in rows)
     modules = {m for row in rows for m in re.findall(r"`(\w+/[\w/.]*|\w+\.py)`", row[3])}
-    assert not [m for m in sorted(modules) if not (ROOT / "src" / "odefit" / m).exists()]
+    source = ROOT / "src" / "odefit"
+    # A folder that was moved can live on in a checkout, with nothing but compiled files in it.
+    there = {m for m in modules if (source / m).is_file() or any((source / m).glob("*.py"))}
+    assert modules == there
