@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 METHODS = {
+    "automatic": "odefit.Automatic()",
     "multi-start": "odefit.MultiStart()",
     "single-shooting": "odefit.SingleShooting()",
     "multiple-shooting": "odefit.MultipleShooting(starts=2)",

@@ -1,0 +1,127 @@
+"""The English of the package: phrases that a native engineer would not write may only become rarer.
+
+Docstrings, comments and messages of ``src/odefit`` are read. ``MOST`` holds how often each phrase
+still occurs; a phrase that is not listed there must not occur at all. Whoever rewrites sentences
+lowers the numbers (``python tests/test_language.py`` prints the present ones). Nobody raises them.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "odefit"
+
+PHRASES = {
+    "is none": r"\b(?:[Ii]s|are|was|were|be) none\b",
+    "what of": r"\b[Ww]hat of\b",
+    "hang on": r"\b(?:hangs?|hung|hanging) on\b",
+    "dear": r"\b(?:dear|dearer|dearest|dearly)\b",
+    "had of": r"\b(?:had|have|has) of\b",
+    "is told": r"\b(?:is|are|was|were) told\b",
+    "said of": r"\bsaid of\b",
+    "in vain": r"\bin vain\b",
+    "all the same": r"\ball the same\b",
+    "next to no": r"\bnext to (?:no|nothing)\b",
+}
+"""Regular expressions, matched in prose whose lines are joined."""
+
+LAYOUT = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+"""Tokens that may stand between two lines of one comment."""
+
+OPENING = "a question opens"
+"""Docstrings whose first sentence begins with What, Whether, How, Which, Where, When or That."""
+
+QUESTION = re.compile(r"(?:What|Whether|How|Which|Where|When|That|Of|By) ")
+
+MOST = {
+    "is none": 141,
+    "what of": 4,
+    "hang on": 1,
+    "dear": 1,
+    "had of": 2,
+    "is told": 31,
+    "said of": 12,
+    "in vain": 2,
+    "all the same": 12,
+    "next to no": 7,
+    "a question opens": 342,
+}
+"""How many occurrences of each phrase are left of the time before this rule."""
+
+
+def docstrings(tree: ast.Module) -> Iterator[str]:
+    """Yield the docstrings of a module, of its classes, functions and constants."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        for child in body if isinstance(body, list) else []:
+            if (
+                isinstance(child, ast.Expr)
+                and isinstance(child.value, ast.Constant)
+                and isinstance(child.value.value, str)
+            ):
+                yield child.value.value
+
+
+def prose(source: str) -> Iterator[str]:
+    """Yield all texts of a module that people read: strings and comments, joined to lines."""
+    comment: list[str] = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            comment.append(token.string.lstrip("# "))
+        elif comment and token.type not in LAYOUT:
+            yield " ".join(comment)
+            comment = []
+    if comment:
+        yield " ".join(comment)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield " ".join(node.value.split())
+        elif isinstance(node, ast.JoinedStr):
+            parts = (p.value if isinstance(p, ast.Constant) else "X" for p in node.values)
+            yield " ".join("".join(str(part) for part in parts).split())
+
+
+@cache
+def occurrences() -> dict[str, list[str]]:
+    """Return where each phrase occurs."""
+    found: dict[str, list[str]] = {name: [] for name in (*PHRASES, OPENING)}
+    compiled = {name: re.compile(pattern) for name, pattern in PHRASES.items()}
+    for path in sorted(SOURCE.rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        place = path.relative_to(SOURCE).as_posix()
+        for text in set(prose(source)):
+            for name, pattern in compiled.items():
+                for match in pattern.finditer(text):
+                    around = text[max(0, match.start() - 40) : match.end() + 40]
+                    found[name].append(f"{place}: ...{around}...")
+        for text in docstrings(ast.parse(source)):
+            if QUESTION.match(text):
+                found[OPENING].append(f"{place}: {text.splitlines()[0]}")
+    return found
+
+
+@pytest.mark.parametrize("name", [*PHRASES, OPENING])
+def test_phrases_of_another_language_become_rarer(name: str) -> None:
+    places = occurrences()[name]
+    assert len(places) <= MOST.get(name, 0), "\n".join(places)
+
+
+def test_the_phrases_are_seen_in_docstrings_comments_and_messages() -> None:
+    source = '"""The answer\nis none."""\n# It hangs\n# on x.\ng(f"{x}: dear")\n'
+    texts = list(prose(source))
+    for name in ("is none", "hang on", "dear"):
+        assert any(re.search(PHRASES[name], text) for text in texts), name
+
+
+if __name__ == "__main__":
+    present = {phrase: len(places) for phrase, places in occurrences().items()}
+    sys.stdout.write("".join(f'    "{phrase}": {count},\n' for phrase, count in present.items()))
