@@ -87,15 +87,7 @@ def analysed(
     seed: int = 0,
     report: Callable[[StructuralIdentifiability], None] = lambda found: None,
 ) -> StructuralIdentifiability:
-    """Return the analysis of :func:`structural_identifiability`, with any limit.
-
-    Parameters
-    ----------
-    deadline
-        The limit, on time or on work.
-    problem, count, seed, report
-        The arguments of that function.
-    """
+    """Return what :func:`structural_identifiability` does, with a limit on time or work."""
     began = time.monotonic()
     try:
         system = DifferentiatedSystem(

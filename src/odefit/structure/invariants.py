@@ -27,20 +27,9 @@ ZERO_SINGULAR_VALUE = 1e-10
 
 
 def invariants(problem: Problem, hidden: Sequence[str]) -> Array | None:
-    """Return the weights of as many sums of equations as there are hidden states.
+    """Return the weights of as many sums of equations as there are `hidden` states, or None.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    hidden
-        Names of the states on which the sums must not depend.
-
-    Returns
-    -------
-    array or None
-        The weights, shape (hidden, states), with an identity in the columns of the hidden
-        states; None if there are no such sums.
+    The weights have shape (hidden, states), with an identity in the columns of the hidden states.
     """
     states = problem.model.states
     if not hidden:

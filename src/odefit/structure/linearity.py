@@ -1,4 +1,4 @@
-"""Which unknowns the equations are linear in: the separation (3) of integral matching.
+"""Find the unknowns in which the equations are linear: the separation (3) of integral matching.
 
 Whether a second derivative by two unknowns is zero everywhere is decided at random points. The
 derivatives of an analytic right-hand side vanish at random points only if they vanish everywhere,
@@ -40,14 +40,9 @@ MAX_REMEMBERED = 100
 def interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
     """Find which unknowns appear in which equation, and which interact.
 
-    Returns
-    -------
-    acts
-        Whether an unknown appears in a state's equation or in its initial value, shape
-        (conditions, states, n).
-    together
-        Whether two unknowns interact: some second derivative by both is not zero. Symmetric,
-        shape (n, n).
+    The first array, shape (conditions, states, n), tells whether an unknown appears in a state's
+    equation or initial value; the second, symmetric, shape (n, n), whether some second derivative
+    by both is not zero.
     """
     key = identity(problem)
     if key not in _remembered:
@@ -122,18 +117,11 @@ def _interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
 
 
 def linear_unknowns(problem: Problem, together: BoolArray | None = None) -> tuple[int, ...]:
-    """Return a largest set of unknowns in which every equation is linear, given the others.
+    """Return the numbers of a largest set of unknowns in which, given the others, all is linear.
 
-    The unknowns are given by their numbers. Initial values may be among them, since the
-    integrated equations are linear in initial values unless these are expressions in parameters.
-    Unknowns of the noise are never among them.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    together
-        Which unknowns interact, shape (n, n); by default what :func:`interactions` finds.
+    Initial values may be among them, since the integrated equations are linear in initial values
+    unless these are expressions in parameters. Unknowns of the noise never are. `together` is the
+    second result of :func:`interactions`, which is computed by default.
     """
     if together is None:
         _, together = interactions(problem)
@@ -148,13 +136,8 @@ def linear_unknowns(problem: Problem, together: BoolArray | None = None) -> tupl
 def acting_together(jacobian: Callable[[Array], Array], base: Array) -> BoolArray:
     """Find which arguments of a function interact: derivatives by one change with the other.
 
-    Parameters
-    ----------
-    jacobian
-        Returns the derivatives of the function at a vector, shape (rows, n).
-    base
-        The vector at which derivatives are compared with those nearby, shape (n,); it should be
-        generic.
+    `jacobian` returns derivatives, shape (rows, n); they are compared at the generic vector `base`
+    and nearby.
     """
     first = jacobian(base)
     together = np.zeros((len(base), len(base)), dtype=bool)
@@ -211,15 +194,11 @@ def _random_states(
 def _derivatives(
     field: VectorField, problem: Problem, number: int, known: dict[str, Array], vectors: Array
 ) -> Iterator[tuple[int, list[int], Array]]:
-    """Differentiate initial values and right-hand sides by the unknowns, state by state.
+    """Yield each state's number, the unknowns in its expressions, and the derivatives by them.
 
+    The derivatives, of initial values and right-hand sides, have shape (vectors, POINTS, unknowns).
     Algebraic variables that the field eliminates are functions of the unknowns. Right-hand sides
     are differentiated in every segment between events that assign parameters or constants.
-
-    Yields
-    ------
-    The state's number, the unknowns that are in the expression, and the derivatives by them,
-    shape (vectors, POINTS, unknowns).
     """
     condition, count = problem.conditions[number], len(vectors)
     unknowns = [Dual(np.repeat(v, POINTS), {k: 1.0}) for k, v in enumerate(vectors.T)]
@@ -243,15 +222,7 @@ def _derivatives(
 
 @dataclass(frozen=True)
 class _Dependence:
-    """Which unknowns an expression depends on.
-
-    Attributes
-    ----------
-    inside
-        Numbers of the unknowns in the expression.
-    kinked
-        Numbers of those in the argument of a function with a kink.
-    """
+    """The numbers of the unknowns in an expression, and of those in the argument of a kink."""
 
     inside: frozenset[int] = frozenset()
     kinked: frozenset[int] = frozenset()
@@ -286,8 +257,8 @@ def _kinks(
 ) -> list[tuple[frozenset[int], frozenset[int]]]:
     """Return which unknowns each state's equation depends on, and which through a kink.
 
-    The pair of sets is empty for an equation without a kink, and so is the list for a model
-    without any.
+    The pair of sets is empty for an equation without a kink, and so is the list for a model without
+    any.
     """
     condition, algebra = problem.conditions[number], _DependenceAlgebra()
     texts = [*condition.scalars.values(), *(e for a in condition.assignments for e in a.values())]

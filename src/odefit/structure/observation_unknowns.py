@@ -1,9 +1,9 @@
-"""Which unknowns act on the observation alone, and in a way that makes their optimum explicit.
+"""Find unknowns that act on the observation alone, in a way that makes their optimum explicit.
 
-Scales and offsets enter observables linearly, or as factors under a logarithm; a standard
-deviation is a factor of the noise of its measurements. Here that is read off the expressions
-themselves, by an algebra that follows products, quotients and powers: nothing is decided at
-sample points, and what it cannot follow counts as general.
+Scales and offsets enter observables linearly, or as factors under a logarithm; a standard deviation
+is a factor of the noise of its measurements. Here that is read off the expressions themselves, by
+an algebra that follows products, quotients and powers: nothing is decided at sample points, and
+what it cannot follow counts as general.
 """
 
 from __future__ import annotations
@@ -27,17 +27,12 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Form:
-    """How an expression depends on some unknowns.
+    """The dependence of an expression on some unknowns.
 
-    Attributes
-    ----------
-    degrees
-        For each unknown in the expression its degree of homogeneity: multiplied by c > 0, the
-        unknown multiplies the expression by c to that power. NaN where there is none.
-    pairs
-        Pairs of unknowns, sorted, by which the second derivative may not be zero.
-    number
-        The value, if the expression is a number; else NaN.
+    `degrees` maps each unknown to its degree of homogeneity: multiplied by c > 0, the unknown
+    multiplies the expression by c to that power; NaN without one. `pairs` are the sorted pairs by
+    which the second derivative may not be zero. `number` is the value of a constant expression,
+    else NaN.
     """
 
     degrees: Mapping[int, float] = field(default_factory=dict)
@@ -109,21 +104,9 @@ def _pairs(a: Form, b: Form) -> frozenset[Pair]:
 class ObservationUnknowns:
     """Unknowns that no trajectory depends on, with an explicit optimum given the others.
 
-    No two of them stand in each other's way: the residuals are jointly linear in `linear` and in
-    the logarithms of `logarithmic`, and every measurement has one of `deviations` and one of
-    `units` at most; one with a unit has no other.
-
-    Attributes
-    ----------
-    linear
-        Unknowns in which all residuals are linear.
-    logarithmic
-        Positive unknowns that are factors of observables of which the logarithm was taken.
-    deviations
-        Positive unknowns that are factors of standard deviations, and their powers there.
-    units
-        Positive unknowns that are factors of observables and of their standard deviations alike,
-        as the unit of the measurements is, and their powers there.
+    Residuals are jointly linear in `linear`, and in the logarithms of the positive `logarithmic`.
+    `deviations` are factors of standard deviations, and `units` of observables and their standard
+    deviations alike, each with its power. Every measurement has at most one of these two.
     """
 
     linear: tuple[int, ...] = ()

@@ -34,16 +34,10 @@ PER_RIGHT_HAND_SIDE = 1e4
 
 @dataclass(frozen=True, eq=False)
 class SameOutputs:
-    """The values of the unknowns that no measurement of the outputs can tell from given ones.
+    """The values of the unknowns that no measurement can distinguish from given ones.
 
-    Attributes
-    ----------
-    possible
-        Their number, the given and complex ones included.
-    found
-        How many of them were found, the given ones included.
-    real
-        The real ones among those found without the given ones, shape (m, n).
+    `possible` is their number and `found` how many were found, the given and complex ones included;
+    `real` are the other real ones, shape (m, n).
     """
 
     possible: int
@@ -60,30 +54,12 @@ def same_outputs(
     seed: int = 0,
     stop: Callable[[], bool] = lambda: False,
 ) -> SameOutputs | None:
-    """Count and find the values of the unknowns with the same outputs as `vector`.
+    """Count and find the values of the unknowns with the same outputs as `vector`, shape (n,).
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    vector
-        Unknowns, shape (n,).
-    work
-        Operations that the count may take, see :mod:`odefit.structure.series.deadline`.
-    search_work
-        Operations that count and search may take, if there is something to search for; None for
-        `work`.
-    seed
-        Seed of the random points.
-    stop
-        Called now and then; True ends early.
-
-    Returns
-    -------
-    SameOutputs or None
-        None where nothing is known: the work allowed did not suffice, the equations have inputs
-        or no Taylor series, there are infinitely many solutions, or some unknowns do not act
-        before the first event.
+    The count may take `work` operations (see :mod:`odefit.structure.series.deadline`), count and
+    search together `search_work`. None is returned where nothing is known: the work did not
+    suffice, the equations have inputs or no Taylor series, there are infinitely many solutions, or
+    some unknowns do not act before the first event.
     """
     size = len(problem.conditions) * len(problem.model.states) * len(problem.unknowns)
     if problem.model.inputs or size * PER_RIGHT_HAND_SIDE > work:
@@ -102,17 +78,7 @@ def _same_outputs(
     seed: int,
     stop: Callable[[], bool],
 ) -> SameOutputs | None:
-    """Count and find these values, see :func:`same_outputs`.
-
-    The operations in `work` are those of the count, and of count and search together.
-
-    Raises
-    ------
-    NoTaylorSeriesError
-        The equations have no Taylor series.
-    UnfinishedError
-        The limit was reached.
-    """
+    """Count and find these values; `work` is that of the count, and with the search."""
     for_count, for_all = work
     spent = Deadline(work=for_count)
     system = DifferentiatedSystem(problem, free_states=False, deadline=spent)

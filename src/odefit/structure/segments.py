@@ -19,23 +19,8 @@ def scalar_segments(
     """Return when segments begin, and the values of all parameters and constants in them.
 
     A new segment begins at each event that assigns a parameter or constant; the first begins at
-    minus infinity.
-
-    Parameters
-    ----------
-    condition
-        The experiment.
-    unknowns
-        The unknowns of the problem, as elements of the algebra.
-    others
-        What the assignments may depend on beside parameters, constants, inputs and time.
-    algebra
-        The algebra in which assignments are evaluated.
-
-    Raises
-    ------
-    KeyError
-        An assignment depends on a name that is not in `others`.
+    minus infinity. Values are elements of `algebra`; `others` are names that assignments may use
+    beside parameters, constants, inputs and time. Raises KeyError for a name that is not there.
     """
     scalars = {
         name: bound_value(bound, condition.scalars, unknowns, algebra)

@@ -104,12 +104,7 @@ RANGES = RangeAlgebra()
 def nonnegative_names(problem: Problem, condition: Condition) -> frozenset[str]:
     """Return the states and observables that cannot be negative in an experiment.
 
-    Parameters
-    ----------
-    problem
-        The problem; every unknown is anywhere within its bounds.
-    condition
-        The experiment.
+    Every unknown is anywhere within its bounds.
     """
     known = _scalars(problem, condition)
     known[TIME] = Range(condition.t0)

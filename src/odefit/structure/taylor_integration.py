@@ -26,21 +26,9 @@ steps shrink geometrically."""
 def taylor_integrate(
     system: DifferentiatedSystem, k: int, values: ComplexArray, start: float, end: float
 ) -> ComplexArray | None:
-    """Return the unknowns, with the states of expansion `k` moved from `start` to `end`.
+    """Return the unknowns, with the states of expansion `k` moved from `start` to `end`, or None.
 
-    Parameters
-    ----------
-    system, k
-        A system with free states, and the number of the expansion.
-    values
-        All unknowns of the system, shape (unknowns,).
-    start, end
-        The time at which the states are given, and the one at which they are wanted.
-
-    Returns
-    -------
-    array or None
-        The unknowns with the states at `end`; None if the solution does not reach there.
+    The system has free states; None means that the solution does not reach the end.
     """
     back = end < start
     low, high = min(start, end), max(start, end)

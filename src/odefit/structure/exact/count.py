@@ -42,25 +42,15 @@ MAX_POINTS = 5
 
 @dataclass(frozen=True, eq=False)
 class ExactCount:
-    """The number of solutions for generic data.
+    """The number of solutions for generic data, complex ones included.
 
-    The count is exact for the random point and the prime that were drawn. It is that for almost
-    all parameters over the complex numbers unless the point lies on a certain hypersurface or the
-    prime divides a certain number; both are unlikely (the number of points on a hypersurface of
-    degree D is below a D/p-th of all, p being the prime), but neither is proved for the case at
-    hand. Counts with two seeds that agree are hardly wrong.
-
-    Attributes
-    ----------
-    total
-        Number of distinct solutions, complex ones included, in all unknowns that are solved for.
-    values
-        For each unknown that is solved for, its number of distinct values.
-    distinct
-        Number of solutions that differ in the unknowns asked for.
-    dimension
-        Number of solutions counted with their multiplicities. It is `total` if no solution is
-        multiple, as it should be at a generic point.
+    `values` has the number of distinct values of each unknown that is solved for, `distinct` the
+    number of solutions that differ in the unknowns asked for, and `dimension` counts
+    multiplicities: it equals `total` unless a solution is multiple. The count is exact for the
+    random point and prime that were drawn. It holds for almost all parameters unless the point lies
+    on a certain hypersurface (a share below D/p of all points, for degree D and prime p) or the
+    prime divides a certain number; neither is excluded by proof, so counts with two seeds are
+    compared.
     """
 
     total: int
@@ -78,37 +68,16 @@ def exact_count(
     seed: int = 0,
     names: Collection[str] = (),
 ) -> ExactCount | None:
-    """Count the solutions of a square system, or of all equations.
+    """Count the solutions of a square system, or of all equations, at random known numbers.
 
-    Unknowns that are held are given random values; everything that is known (inputs, irrational
-    numbers) is random too.
-
-    Parameters
-    ----------
-    square
-        The square system.
-    structural
-        False counts the solutions of the square system itself, which is what a homotopy has to
-        track. True counts the indistinguishable ones, by one more derivative of every output. No
-        more are needed: the first derivative that is not among the rows is algebraic over those
-        that are, so that by differentiating its minimal polynomial all later ones are rational in
-        those that are used. (Around given initial values that need not hold: there the number is
-        an upper bound.)
-    order
-        The order up to which derivatives are used, where that is higher.
-    limit
-        The limit at which the count is given up; None for that of the system.
-    seed
-        Seed of the random point.
-    names
-        Unknowns: how many solutions differ in them is counted, too. Those that are held are the
-        same in all solutions.
-
-    Returns
-    -------
-    ExactCount or None
-        None if the limit is reached or the memory allowed does not suffice, if the equations
-        divide by zero at all random points, or if there are infinitely many solutions.
+    `structural=False` counts the solutions of the square system itself, which a homotopy has to
+    track. True counts the indistinguishable ones, with one more derivative of every output (or
+    those up to `order`). That suffices: the first derivative that is not among the rows is
+    algebraic over those that are, so that by differentiating its minimal polynomial all later ones
+    are rational in those used. Around given initial values this need not hold, and the number is an
+    upper bound. `names` are unknowns for which the solutions that differ in them are counted too.
+    None is returned if the work or memory allowed does not suffice, if the equations divide by zero
+    at all random points, or if there are infinitely many solutions.
     """
     deadline = square.system.deadline if limit is None else limit
     rows = _rows(square, structural, order)
@@ -146,15 +115,8 @@ def _equations(
 ) -> tuple[list[Polynomial], list[int]]:
     """Return polynomials that are zero, and the depths of their variables.
 
-    The polynomials say that the rows have the values that they have at a random point, and what
-    the new variables are.
-
-    Raises
-    ------
-    ZeroDivisionError
-        The equations divide by zero at the random points that were tried.
-    UnfinishedError
-        The time allowed has passed.
+    The polynomials state that the rows have their values at a random point, and define the new
+    variables. Raises ZeroDivisionError at an unlucky point.
     """
     system = square.system
     order = max((row.order for row in rows), default=0)
@@ -193,10 +155,7 @@ def _random_outputs(
 ) -> tuple[Residues, list[ModularExpansionPoint], list[Residues]]:
     """Return a random point modulo the prime, and each expansion's outputs up to `order` there.
 
-    Raises
-    ------
-    ZeroDivisionError
-        The equations divide by zero at all points that were tried.
+    Raises ZeroDivisionError if the equations divide by zero at all points that were tried.
     """
     for attempt in range(MAX_POINTS):
         values, points = modular_point(system, rng, order)

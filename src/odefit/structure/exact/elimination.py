@@ -20,15 +20,7 @@ from odefit.structure.series.number_fields import PRIME
 
 @dataclass(frozen=True, eq=False)
 class Eliminated:
-    """Equations in fewer variables, with the same solutions.
-
-    Attributes
-    ----------
-    equations
-        The equations that are left.
-    forms
-        The variables that were eliminated, as affine forms of those that are left.
-    """
+    """Equations in fewer variables, with the same solutions; `forms` are those of the others."""
 
     equations: list[Polynomial]
     forms: dict[int, Polynomial]
@@ -41,15 +33,6 @@ def without_linear(
 
     Short equations come first, since they lengthen the others least. Each eliminates its variable
     of the greatest depth, so that the unknowns, whose depth is 0, are left if possible.
-
-    Parameters
-    ----------
-    equations
-        Polynomials that are zero.
-    depth
-        The depth of each variable.
-    deadline
-        The time after which the computation is given up.
     """
     left = [f for f in equations if f]
     forms: dict[int, Polynomial] = {}

@@ -29,16 +29,9 @@ PER_COMPARISON = 5
 
 @dataclass(frozen=True, eq=False)
 class Element:
-    """A polynomial of a basis, with leading coefficient 1.
+    """A polynomial of a basis, with leading coefficient 1 and packed monomials in decreasing order.
 
-    Attributes
-    ----------
-    monomials
-        The packed monomials, the leading one first, all others below it.
-    coefficients
-        The coefficients of the monomials, in their order.
-    exponents
-        The integer of exponents of the leading monomial.
+    `exponents` is the integer of exponents of the leading monomial.
     """
 
     monomials: tuple[int, ...]
@@ -53,15 +46,7 @@ class Element:
 
 @dataclass(frozen=True, order=True)
 class _Pair:
-    """A critical pair of two elements.
-
-    Attributes
-    ----------
-    degree, lcm
-        Total degree and exponents of the least common multiple of the leading monomials.
-    first, second
-        Numbers of the elements.
-    """
+    """A critical pair of elements `first` and `second`, by the lcm of their leading monomials."""
 
     degree: int
     lcm: int
@@ -72,22 +57,7 @@ class _Pair:
 def groebner_basis(
     polynomials: Iterable[Terms], packing: Packing, deadline: Deadline | None = None
 ) -> list[Element]:
-    """Return the reduced Groebner basis of an ideal, by increasing leading monomials.
-
-    Parameters
-    ----------
-    polynomials
-        Generators of the ideal, modulo :data:`~odefit.structure.series.series.PRIME`.
-    packing
-        How monomials are packed, which says how they are ordered.
-    deadline
-        The time after which the computation is given up.
-
-    Raises
-    ------
-    UnfinishedError
-        The time allowed has passed, or a matrix would be too large.
-    """
+    """Return an ideal's reduced Groebner basis, by increasing leading monomials."""
     return _Basis(packing, deadline or Deadline()).of(polynomials)
 
 

@@ -29,28 +29,10 @@ PER_ENTRY = 0.7
 def reduced_by(
     pivots: Sequence[SparseRow], rows: Sequence[SparseRow], width: int, deadline: Deadline
 ) -> tuple[IntArray, Residues]:
-    """Reduce `rows` by `pivots`.
+    """Reduce `rows` by `pivots`, which begin with 1, each in a column of its own, in column order.
 
-    Parameters
-    ----------
-    pivots
-        Rows that begin with 1, each in a column of its own, in the order of these columns.
-    rows
-        The rows that are reduced.
-    width
-        Number of columns.
-    deadline
-        The time after which the computation is given up.
-
-    Returns
-    -------
-    columns, residues
-        The columns in which no pivot begins, and the reduced rows there.
-
-    Raises
-    ------
-    UnfinishedError
-        The time allowed has passed, or the matrix would be too large.
+    The results are the columns in which no pivot begins, and the reduced rows there. Raises
+    UnfinishedError if the deadline passes or the matrix would be too large.
     """
     begins = np.array([at[0] for at, _ in pivots], dtype=np.intp)
     free = np.setdiff1d(np.arange(width), begins)

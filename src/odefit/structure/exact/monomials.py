@@ -18,12 +18,7 @@ class Packing:
     """Monomials in `count` variables.
 
     "Packed" are integers of sums as above; "exponents" are integers with the exponents themselves
-    in the fields, which is what divisibility and least common multiples are read from.
-
-    Parameters
-    ----------
-    count
-        Number of variables.
+    in the fields, from which divisibility and least common multiples are read.
     """
 
     def __init__(self, count: int) -> None:

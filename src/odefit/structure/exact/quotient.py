@@ -32,27 +32,9 @@ class NotZeroDimensionalError(ValueError):
 class Quotient:
     """The ring of polynomials modulo an ideal with finitely many zeros.
 
-    Parameters
-    ----------
-    basis
-        The reduced Groebner basis of the ideal.
-    packing
-        How the monomials are packed.
-    deadline
-        The time after which the computation is given up.
-
-    Attributes
-    ----------
-    monomials
-        A basis of the quotient ring: packed monomials, in increasing order. Their number is that
-        of the zeros, each counted with its multiplicity.
-
-    Raises
-    ------
-    NotZeroDimensionalError
-        There are infinitely many solutions.
-    UnfinishedError
-        The time allowed has passed, or the dimension is too large.
+    `basis` is the reduced Groebner basis. `monomials` is a basis of the ring, in increasing order;
+    their number is that of the zeros, counted with multiplicity. Raises NotZeroDimensionalError for
+    infinitely many zeros, and UnfinishedError if the deadline passes or the dimension is too large.
     """
 
     def __init__(
@@ -137,14 +119,9 @@ class Quotient:
         return _times(form, matrices[v])
 
     def minimal_polynomial(self, form: Mapping[int, int]) -> list[int]:
-        """Return the minimal polynomial of a linear form, lowest coefficient first.
+        """Return the monic minimal polynomial of a linear form, lowest coefficient first.
 
-        The highest coefficient is 1.
-
-        Parameters
-        ----------
-        form
-            The coefficients of the form by the numbers of the variables.
+        `form` maps the numbers of variables to their coefficients.
         """
         size = self.dimension
         if not size:

@@ -31,17 +31,9 @@ Place = tuple[int, int]
 
 
 class Variables:
-    """The variables of the polynomials of all expansions.
+    """The variables of all expansions' polynomials; 0 to ``count - 1`` are the unknowns.
 
-    Parameters
-    ----------
-    count
-        Number of the unknowns, which are variables 0 to ``count - 1``.
-
-    Attributes
-    ----------
-    depth
-        For each variable the order of the Taylor coefficient that it stands for; 0 for unknowns.
+    `depth` holds for each variable the order of the Taylor coefficient that it stands for.
     """
 
     def __init__(self, count: int) -> None:
@@ -54,32 +46,10 @@ class Variables:
 
 
 class SymbolicSeries:
-    """The Taylor coefficients of one expansion, as polynomials.
+    """The Taylor coefficients of one expansion, as polynomials; `relations` define new variables.
 
-    Parameters
-    ----------
-    equations
-        The equations of the expansion.
-    variables
-        The variables of all expansions, to which new ones are added.
-    values
-        The unknowns and known numbers, by their entries: a variable, or a number.
-    functions
-        Taylor coefficients of the known functions, by their entries.
-    deadline
-        The time after which the computation is given up.
-
-    Attributes
-    ----------
-    relations
-        Polynomials that are zero, and so define the new variables.
-
-    Raises
-    ------
-    ZeroDivisionError
-        A divisor is zero at this point; :meth:`coefficients` raises it.
-    UnfinishedError
-        The time allowed has passed; :meth:`coefficients` raises it.
+    `values` maps the entries of unknowns and known numbers to variables or numbers, `functions`
+    those of known functions to Taylor coefficients.
     """
 
     def __init__(

@@ -57,21 +57,9 @@ TRACKER = TrackerOptions(max_steps=300)
 class GenericSolutions:
     """All solutions at one generic vector of parameters.
 
-    Attributes
-    ----------
-    solutions
-        The solutions, shape (d, n); the first is the random point from which `parameters` were
-        made.
-    parameters
-        The vector of parameters, shape (parameters,).
-    arrivals
-        Number of paths that arrived at known solutions since the last new one.
-    paths, failed
-        Numbers of paths that were tracked, and of those that did not arrive.
-    seconds
-        Seconds that the search took.
-    expected
-        The number of solutions, if it was known before.
+    `solutions`, shape (d, n), begins with the random point from which `parameters` were made;
+    `arrivals` counts the paths that arrived at known solutions since the last new one; `expected`
+    is the number of solutions if it was known before.
     """
 
     solutions: ComplexArray
@@ -84,11 +72,10 @@ class GenericSolutions:
 
     @property
     def miss_probability(self) -> float:
-        """Probability that a solution is missed, as the module's text explains.
+        """Probability that a solution is missed; 0 if all `expected` are found, 1 if fewer are.
 
-        It is 0 if as many are found as were expected: then it rests on that number, whose own
-        (small) probability of error :class:`~odefit.structure.exact.count.ExactCount` explains.
-        It is 1 if fewer are found.
+        A zero rests on the expected number, whose own error probability
+        :class:`~odefit.structure.exact.count.ExactCount` explains.
         """
         if self.expected is not None and len(self.solutions) <= self.expected:
             return float(len(self.solutions) < self.expected)
@@ -101,15 +88,7 @@ class GenericSolutions:
 
 
 def miss_probability(count: int, arrivals: int) -> float:
-    """Return ``(1 - 1/(count + 1))^arrivals``, the probability that a solution is missed.
-
-    Parameters
-    ----------
-    count
-        Number of solutions that are known.
-    arrivals
-        Number of random arrivals, all of them at known solutions.
-    """
+    """Return ``(1 - 1/(count + 1))^arrivals``, the probability that a solution is missed."""
     return math.exp(arrivals * math.log1p(-1 / (count + 1)))
 
 
@@ -125,14 +104,8 @@ class _Vertex:
 class _Edge:
     """A parameter homotopy between two vertices.
 
-    Attributes
-    ----------
-    ends
-        Numbers of the two vertices.
-    gamma
-        The gamma of the homotopy from the first to the second.
-    tracked
-        For each end, the numbers of its solutions that need not be tracked from there any more.
+    `gamma` is that from the first to the second; `tracked` holds for each end the numbers of its
+    solutions that need not be tracked from there any more.
     """
 
     ends: tuple[int, int]
@@ -150,18 +123,8 @@ def all_solutions(
 ) -> GenericSolutions:
     """Find all solutions of `square` at random parameters.
 
-    Parameters
-    ----------
-    square
-        The equations.
-    seed
-        Seed of the random parameters and paths.
-    expected
-        The number of solutions, if it is known: the search ends as soon as they are found.
-    stop
-        Called now and then; the search ends early when it returns True.
-    report
-        Called now and then with the number of solutions found so far.
+    The search ends as soon as `expected` solutions are found, or when `stop` returns True; `report`
+    receives the number of solutions found so far.
     """
     began = time.perf_counter()
     rng = np.random.default_rng(seed)

@@ -13,21 +13,12 @@ with t; these differences are used for predictions alone."""
 
 
 class ParameterHomotopy:
-    """The parameter homotopy on an arc, with the gamma trick.
+    """The parameter homotopy on an arc from `start` to `end`, with the gamma trick.
 
-    The parameters are a weighted mean of start and end. The weight of the start is
-    ``t / (gamma - (gamma - 1) t)``, t going from 1 to 0 (A. Sommese and C. Wampler, The Numerical
-    Solution of Systems of Polynomials, section 7.1): another `gamma`, of modulus 1, is another
-    way around the parameters at which solutions are singular.
-
-    Parameters
-    ----------
-    square
-        The equations.
-    start, end
-        Vectors of parameters of each path, shape (paths, parameters).
-    gamma
-        Number gamma of each path, shape (paths,).
+    The parameters, shape (paths, parameters), are a weighted mean of start and end. The weight of
+    the start is ``t / (gamma - (gamma - 1) t)``, t going from 1 to 0 (A. Sommese and C. Wampler,
+    The Numerical Solution of Systems of Polynomials, section 7.1): each path's `gamma`, of modulus
+    1, is another way around the parameters at which solutions are singular.
     """
 
     def __init__(
@@ -62,14 +53,6 @@ class ParameterHomotopy:
     def parameters_at(
         self, paths: IntArray, weight: ComplexArray, weight_by_t: ComplexArray
     ) -> tuple[ComplexArray, ComplexArray]:
-        """Return the parameters where the start has `weight`, and their derivatives by t.
-
-        Parameters
-        ----------
-        paths
-            Numbers of the paths, shape (b,).
-        weight, weight_by_t
-            The weight of the start and its derivative by t, shape (b, 1).
-        """
+        """Return the parameters where the start has `weight`, and their derivatives by t."""
         change = self.start[paths] - self.end[paths]
         return self.end[paths] + weight * change, weight_by_t * change

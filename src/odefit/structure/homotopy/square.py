@@ -40,17 +40,7 @@ GENERIC_CANDIDATES = 6
 
 @dataclass(frozen=True)
 class Row:
-    """One equation: a Taylor coefficient of an output.
-
-    Attributes
-    ----------
-    expansion
-        Number of the expansion.
-    order
-        Order of the Taylor coefficient.
-    output
-        Number of the output: a measured observable, or an algebraic constraint.
-    """
+    """One equation: a Taylor coefficient of an output (a measured observable, or a constraint)."""
 
     expansion: int
     order: int
@@ -60,34 +50,11 @@ class Row:
 class SquareSystem:
     """Equations that determine every algebraic unknown that can be determined.
 
-    Parameters
-    ----------
-    system
-        All equations there are.
-    seed
-        Seed of the random point at which ranks are computed.
-    rank
-        The rank that is known to be the highest, where derivatives need not be followed further;
-        None where it is not known.
-    reached
-        The order of derivative with which it was reached at the latest.
-
-    Raises
-    ------
-    NoTaylorSeriesError
-        The equations cannot be evaluated at the initial values that are given.
-    UnfinishedError
-        The deadline of the system has passed.
-
-    Attributes
-    ----------
-    rows
-        The equations, n of them.
-    solved, held
-        Columns of the system's unknowns that are solved for (n), and of those that no equation
-        determines given the others: these are held at given values.
-    determined
-        For each unknown of the system, whether all equations together determine it.
+    `solved` and `held` are the columns of the system's unknowns that are solved for (n), and of
+    those that no equation determines given the others; `determined` says so for each unknown. Where
+    `rank` is given, it is known to be the highest, and `reached` is the order of derivative that
+    suffices. Raises NoTaylorSeriesError if the equations cannot be evaluated at the given initial
+    values, and UnfinishedError at the deadline.
     """
 
     def __init__(
@@ -204,17 +171,7 @@ class SquareSystem:
         held: ComplexArray,
         points: Sequence[ExpansionPoint[np.complex128]],
     ) -> ComplexArray:
-        """Return the vector of parameters made of its parts.
-
-        Parameters
-        ----------
-        targets
-            What the left-hand sides of the rows are to be, shape (n,).
-        held
-            Values of the unknowns that are held.
-        points
-            What is known around the time of each expansion, up to :attr:`order`.
-        """
+        """Return the vector of parameters: targets of the rows, held unknowns, known numbers."""
         parts = [targets, held]
         for known, functions in points:
             parts += [known, functions.reshape(-1)]
@@ -244,15 +201,9 @@ class SquareSystem:
         self,
         candidates: Sequence[tuple[ComplexArray, Sequence[ExpansionPoint[np.complex128]]]],
     ) -> tuple[ComplexArray, ComplexArray]:
-        """Return that candidate, and its parameters, which changes least with the parameters.
+        """Return the candidate, with its parameters, that changes least with these.
 
-        Relative changes are meant. Paths from and to places where solutions nearly meet, or run
-        away, are long.
-
-        Parameters
-        ----------
-        candidates
-            Pairs of values of all unknowns of the system, and expansion points.
+        Paths from and to places where solutions nearly meet, or run away, are long.
         """
         points = np.array([values[self.solved] for values, _ in candidates])
         nothing = np.zeros(self.size, dtype=complex)
@@ -273,12 +224,8 @@ class SquareSystem:
     def all_unknowns(self, points: ComplexArray, parameters: ComplexArray) -> ComplexArray:
         """Return all unknowns of the system, those held included, shape (b, unknowns).
 
-        Parameters
-        ----------
-        points
-            The unknowns that are solved for, shape (b, n).
-        parameters
-            One vector of parameters for all points, or one for each, shape (b, parameters).
+        `points` has shape (b, n); there is one vector of parameters for all points, or one for
+        each.
         """
         values = np.empty((len(points), len(self.system.names)), dtype=complex)
         values[:, self.solved] = points
@@ -290,12 +237,7 @@ class SquareSystem:
     ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
         """Return left-hand sides, and their Jacobians by what is solved for and what is held.
 
-        Parameters
-        ----------
-        points, parameters
-            Solutions and parameters, shapes (b, n) and (b, parameters).
-        derivatives
-            Whether the Jacobians are wanted; without them, theirs are empty arrays.
+        Without `derivatives` the Jacobians are empty arrays.
         """
         values = self.all_unknowns(points, parameters)
         n, count = self.size, len(self.system.names)

@@ -34,20 +34,7 @@ class Homotopy(Protocol):
     def evaluate(
         self, paths: IntArray, points: ComplexArray, t: Array
     ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
-        """Return values, Jacobians and derivatives by t.
-
-        Parameters
-        ----------
-        paths
-            Numbers of the paths, shape (b,).
-        points, t
-            Where each path is, shapes (b, n) and (b,).
-
-        Returns
-        -------
-        values, jacobians, by_t
-            Arrays of shapes (b, n), (b, n, n) and (b, n).
-        """
+        """Return values (b, n), Jacobians (b, n, n) and derivatives by t (b, n) of the paths."""
 
 
 @dataclass(frozen=True)
@@ -81,19 +68,7 @@ class TrackerOptions:
 
 @dataclass(frozen=True, eq=False)
 class TrackedPaths:
-    """Where and how paths ended.
-
-    Attributes
-    ----------
-    ends
-        Where each path ended, or was left, shape (paths, n).
-    statuses
-        How each path ended.
-    t
-        The t at which each path ended: 0 if it reached its end, shape (paths,).
-    steps
-        Number of steps of each path, shape (paths,).
-    """
+    """The end of each path, shape (paths, n), its status, its t (0 at the end) and its steps."""
 
     ends: ComplexArray
     statuses: tuple[PathStatus, ...]
@@ -123,18 +98,9 @@ def track(
     options: TrackerOptions | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> TrackedPaths:
-    """Track the paths from `starts`.
+    """Track paths from `starts`, the solutions at t = 1, shape (paths, n).
 
-    Parameters
-    ----------
-    homotopy
-        The equations.
-    starts
-        Solutions at t = 1, one for each path, shape (paths, n).
-    options
-        How paths are tracked.
-    stop
-        Called at every step; the paths are left where they are when it returns True.
+    The paths are left where they are when `stop`, called at every step, returns True.
     """
     with np.errstate(all="ignore"):
         return _Paths(homotopy, starts, options or TrackerOptions()).track(stop)
@@ -255,23 +221,10 @@ class _Paths:
 
 
 def refine_ends(homotopy: Homotopy, points: ComplexArray) -> tuple[ComplexArray, BoolArray]:
-    """Refine ends of paths by Newton's method, and tell whether they are regular solutions.
+    """Refine the ends of all paths by Newton's method, and find whether each is a regular solution.
 
-    At a regular solution each step is about the square of the one before, until rounding; the
-    end of a path that ran into a singular solution, or that is none, shows by steps that do not
-    shrink so.
-
-    Parameters
-    ----------
-    homotopy
-        The equations.
-    points
-        Ends of all paths of `homotopy`, in their order, shape (paths, n).
-
-    Returns
-    -------
-    points, regular
-        The refined ends, shape (paths, n), and whether each is regular, shape (paths,).
+    At a regular solution each step is about the square of the one before, until rounding. The steps
+    do not shrink so at the end of a path that ran into a singular solution or into no solution.
     """
     paths, end = np.arange(len(points)), np.zeros(len(points))
     steps = []
@@ -288,13 +241,7 @@ def refine_ends(homotopy: Homotopy, points: ComplexArray) -> tuple[ComplexArray,
 
 
 def solve(matrices: ComplexArray, sides: ComplexArray) -> ComplexArray:
-    """Return the solutions of linear systems; NaN where a system has none.
-
-    Parameters
-    ----------
-    matrices, sides
-        Left-hand and right-hand sides, shapes (b, n, n) and (b, n, k).
-    """
+    """Solve linear systems of shapes (b, n, n) and (b, n, k); singular ones give NaN."""
     result = np.full_like(sides, np.nan)
     fine = np.isfinite(matrices).all(axis=(1, 2)) & np.isfinite(sides).all(axis=(1, 2))
     if fine.all():

@@ -32,15 +32,7 @@ MAX_FOR_TRIPLES = 40
 
 @dataclass(frozen=True)
 class Combination:
-    """A monomial or a linear form of unknowns.
-
-    Attributes
-    ----------
-    powers
-        Pairs of an unknown and its exponent, or its coefficient.
-    linear
-        Whether the combination is a linear form.
-    """
+    """A monomial, or a linear form, of unknowns with their exponents or coefficients."""
 
     powers: tuple[tuple[str, int], ...]
     linear: bool
@@ -66,14 +58,8 @@ def _power(name: str, exponent: int) -> str:
 class IdentifiableCombinations:
     """Identifiable functions of the unknowns that are not identifiable by themselves.
 
-    Attributes
-    ----------
-    found
-        Identifiable functions of these unknowns, independent of each other.
-    missing
-        Number of further independent identifiable functions, which were not found.
-    involved
-        The unknowns that are in some identifiable function.
+    `missing` is the number of further independent ones that were not found; `involved` are the
+    unknowns that are in some identifiable function.
     """
 
     found: tuple[Combination, ...]
@@ -116,15 +102,7 @@ def identifiable_combinations(
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A function that may be identifiable.
-
-    Attributes
-    ----------
-    powers
-        Exponents or coefficients by the places of the non-identifiable unknowns.
-    linear
-        Whether the function is a linear form, and not a monomial.
-    """
+    """A function that may be identifiable, by the places of the non-identifiable unknowns."""
 
     powers: Mapping[int, int]
     linear: bool
@@ -132,16 +110,9 @@ class _Candidate:
 
 @dataclass(frozen=True, eq=False)
 class _Space:
-    """The null space at a point, restricted to the non-identifiable unknowns.
+    """The null space at a point, restricted to the m non-identifiable unknowns.
 
-    Attributes
-    ----------
-    values
-        Values of these unknowns, shape (m,).
-    space
-        The null space.
-    relative
-        The basis of the null space in logarithmic coordinates, shape (dimension, m).
+    `relative` is its basis in logarithmic coordinates, shape (dimension, m).
     """
 
     values: Residues

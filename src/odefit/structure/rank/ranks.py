@@ -44,30 +44,11 @@ MAX_FAILURES = 5
 class PointRank:
     """The findings at one random point of the prime field.
 
-    Attributes
-    ----------
-    values
-        The point, shape (unknowns,).
-    rank
-        Rank of the Jacobian of all equations.
-    determined
-        For each unknown, whether all equations together determine it locally.
-    algebraic
-        For each unknown, whether the equations without those between differentials do.
-    effective
-        For each unknown, whether it changes any output.
-    null_space
-        Directions in which no equation changes, shape (unknowns - rank, unknowns).
-    orders
-        For each expansion and each of its observables, the highest order of derivative that
-        raised the rank; -1 if none did.
-    algebraic_rank
-        Rank of the equations without those between differentials.
-    complete
-        Whether all derivatives were looked at that may matter. If not, time was short: what is
-        determined is so, and what is not may be determined by higher derivatives.
-    reached
-        The highest order of derivative that was looked at.
+    For each unknown, `determined`, `algebraic` and `effective` tell whether all equations determine
+    it locally, whether those without the equations between differentials do, and whether it changes
+    any output. `null_space`, shape (unknowns - rank, unknowns), changes no equation. `orders` holds
+    for each observable of each expansion the highest order that raised the rank, or -1. If not
+    `complete`, time was short, and higher derivatives may determine more.
     """
 
     values: Residues
@@ -84,21 +65,10 @@ class PointRank:
 
 @dataclass(frozen=True, eq=False)
 class LocalRank:
-    """Which unknowns are locally identifiable.
+    """Local identifiability of the algebraic unknowns, from the points of highest rank.
 
-    Attributes
-    ----------
-    names
-        The algebraic unknowns.
-    points
-        The random points of the highest rank.
-    degree
-        Upper bound of the degree of the determinants.
-    final
-        Whether derivatives of higher orders are known to tell nothing more. If not, what is not
-        determined may be so by derivatives beyond :attr:`reached`.
-    reached
-        The highest order of derivative that was looked at.
+    `degree` bounds the degree of the determinants. Unless `final`, derivatives beyond the order
+    `reached` may determine more.
     """
 
     names: tuple[str, ...]
@@ -128,19 +98,8 @@ class LocalRank:
 def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
     """Find which unknowns of a system are locally identifiable.
 
-    Parameters
-    ----------
-    system
-        The equations.
-    seed
-        Seed of the random points.
-
-    Raises
-    ------
-    NoTaylorSeriesError
-        The equations cannot be evaluated at the initial values that are given.
-    UnfinishedError
-        The deadline of the system has passed before any derivative was looked at.
+    Raises NoTaylorSeriesError if the equations cannot be evaluated at the given initial values, and
+    UnfinishedError if the deadline passed before any derivative was examined.
     """
     rng, found = np.random.default_rng([seed, 2]), list[PointRank]()
     _add_points(system, rng, found, most=1)
@@ -169,23 +128,9 @@ def _add_points(
     least: int = 0,
     most: int = MAX_POINTS,
 ) -> None:
-    """Add the findings at random points until they suffice, or there are `most`.
+    """Add findings at random points until they suffice, or there are `most`.
 
-    Parameters
-    ----------
-    system, rng, found
-        The equations, what draws the points, and the findings so far.
-    least
-        The order up to which derivatives are looked at, at least.
-    most
-        The largest number of findings.
-
-    Raises
-    ------
-    NoTaylorSeriesError
-        The equations cannot be evaluated at the initial values that are given.
-    UnfinishedError
-        The deadline of the system has passed before any derivative was looked at.
+    Derivatives are followed up to order `least` at least.
     """
     for _ in range(MAX_POINTS + MAX_FAILURES):
         try:
@@ -211,13 +156,7 @@ def _wanted(found: PointRank) -> int:
 
 
 def _at_point(system: DifferentiatedSystem, rng: np.random.Generator, least: int) -> PointRank:
-    """Return the findings at one random point, with derivatives up to order `least` at least.
-
-    Raises
-    ------
-    UnfinishedError
-        The deadline of the system has passed before any derivative was looked at.
-    """
+    """Return the findings at one random point, with derivatives up to order `least` at least."""
     highest = max(MAX_RISES * system.sufficient_order, least)
     search = _PointSearch(system, rng, highest, least)
     for order in range(highest + 1):
@@ -233,17 +172,7 @@ def _at_point(system: DifferentiatedSystem, rng: np.random.Generator, least: int
 
 
 class _PointSearch:
-    """Row spaces at one random point, which grow with the orders of derivative.
-
-    Parameters
-    ----------
-    system
-        The equations.
-    rng
-        Draws the point.
-    highest, least
-        The highest order that may be asked for, and one that will be.
-    """
+    """Row spaces at one random point, which grow with the orders of derivative."""
 
     def __init__(
         self, system: DifferentiatedSystem, rng: np.random.Generator, highest: int, least: int
@@ -314,10 +243,9 @@ def _acting(row: Residues, relations: Residues, count: int) -> BoolArray:
 
 
 def _degree(system: DifferentiatedSystem, order: int, count: int) -> int:
-    """Return an upper bound of the degree of the minors of the equations' Jacobian.
+    """Return an upper bound of the degree of the minors, of `count` columns, of the Jacobian.
 
-    They are polynomials in all random numbers; `order` is the highest derivative, and `count` the
-    number of columns.
+    They are polynomials in all random numbers; `order` is the highest derivative.
     """
     highest = max((_degree_of_equations(e) for e in system.expansions), default=1)
     # With x' = P/Q, derivative j has the denominator Q^(2j - 1), and its numerator no higher

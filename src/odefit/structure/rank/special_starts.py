@@ -53,18 +53,10 @@ MAX_FAILURES = 8
 
 @dataclass(frozen=True)
 class Reach:
-    """How far derivatives at given initial values have to be followed.
+    """How far derivatives at given initial values have to be followed, with `width` directions.
 
-    Attributes
-    ----------
-    order
-        The order up to which derivatives tell something of the unknowns.
-    final
-        Whether those beyond are known to tell nothing more.
-    reached
-        The highest order that was looked at.
-    width
-        The number of directions.
+    `order` is the last that is informative; `final` tells whether those beyond it are known not to
+    be.
     """
 
     order: int
@@ -87,23 +79,9 @@ def reach_at_start(
 ) -> Reach:
     """Find the order of derivative after which the rank at the given initial values is final.
 
-    Parameters
-    ----------
-    system
-        The equations, around the initial time.
-    seed
-        Seed of the random points.
-    least
-        An order up to which derivatives may be followed at least, whatever that takes.
-    points
-        Number of generic points at which the rank G is computed.
-    operations
-        Operations on Taylor coefficients, about, that may be spent.
-
-    Raises
-    ------
-    UnfinishedError
-        The deadline of the system has passed before any derivative was looked at.
+    The rank G is computed at `points` generic points. About `operations` operations on Taylor
+    coefficients may be spent, except that derivatives up to order `least` are followed in any case.
+    Raises UnfinishedError if the deadline passed before any derivative was examined.
     """
     opened = DifferentiatedSystem(
         system.problem,
@@ -129,12 +107,7 @@ def reach_at_start(
 class _Directions:
     """The directions along which unknowns and given initial values are moved.
 
-    Parameters
-    ----------
-    opened
-        The equations, with a variable added to every given initial value.
-    rng
-        Draws random states.
+    `opened` are the equations with a variable added to every given initial value.
     """
 
     def __init__(self, opened: DifferentiatedSystem, rng: np.random.Generator) -> None:

@@ -27,23 +27,8 @@ class UnfinishedError(RuntimeError):
 class Deadline:
     """A limit at which a computation is given up.
 
-    Parameters
-    ----------
-    seconds
-        Seconds from now after which it is given up; None for no limit of time.
-    stop
-        The computation is given up as well when this returns True.
-    work
-        Operations after which it is given up; None for no limit of work.
-    within
-        A larger computation of which it is a part, whose limit counts too; None for none.
-
-    Attributes
-    ----------
-    work
-        The limit of work.
-    spent
-        Operations that were spent so far.
+    The limit is `seconds` from now, `work` operations, or that `stop` returns True, whichever comes
+    first; `within` is a larger computation whose limit counts too. `spent` counts operations.
     """
 
     def __init__(
@@ -80,14 +65,9 @@ class Deadline:
         )
 
     def part(self, share: float, work: float) -> Deadline:
-        """Return the limit of a part, which may use a share of what is left.
+        """Return the limit of a part, which may use a share of the time and work that are left.
 
-        Parameters
-        ----------
-        share
-            The share of the time and of the work that are left.
-        work
-            Operations that the part may use where there is no limit at all.
+        It may use `work` operations where there is no limit at all.
         """
         seconds = None if self._end is None else share * max(self._end - time.monotonic(), 0.0)
         if self.work is not None:

@@ -34,15 +34,7 @@ NO_SERIES_AT_START = (
 
 
 class NoTaylorSeriesError(InputError):
-    """The outputs of a problem have no Taylor series, so that its structure cannot be examined.
-
-    Parameters
-    ----------
-    problem
-        The problem's name.
-    reason
-        Why there is no Taylor series.
-    """
+    """The outputs of a problem have no Taylor series, so that its structure cannot be examined."""
 
     def __init__(self, problem: str, reason: str) -> None:
         self.problem = problem
@@ -56,46 +48,16 @@ class NoTaylorSeriesError(InputError):
 class DifferentiatedSystem:
     """All expansions of a problem, and the unknowns that they share.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    free_states
-        Whether the states of the expansions are unknowns of their own, around any time, instead
-        of the problem's initial values, around t0.
-    times
-        Number of expansions for each experiment, each around a time of its own, where states are
-        free.
-    replicates
-        Whether an experiment is expanded whose equations, initial values and outputs are those of
-        an earlier one: for perfect data it adds nothing.
-    conditions
-        The experiments that are expanded; None for all.
-    opened
-        Whether a variable is added to every initial value that is given, as
-        :func:`~odefit.structure.series.expansion.expand` explains; these are the last of the
-        unknowns.
-    deadline
-        The limit at which the system is given up, while it is made and whenever it is run; the
-        work that this takes is counted there.
+    With `free_states` the states of the expansions are unknowns of their own, with `times`
+    expansions of each experiment around a time of their own; otherwise the problem's initial values
+    at t0 count. Unless `replicates`, an experiment whose equations, initial values and outputs
+    repeat an earlier one is left out. `opened` adds a variable to every given initial value (see
+    :func:`~odefit.structure.series.expansion.expand`).
 
-    Attributes
-    ----------
-    names
-        The algebraic unknowns: those of the problem by their keys, then states of expansions,
-        then initial values of auxiliary states.
-    expansions
-        The experiments, each expanded around one time or several.
-    columns
-        For each expansion, the places of its unknowns among `names`.
-
-    Raises
-    ------
-    NoTaylorSeriesError
-        The model has no Taylor series, because of abs, min or max, or the problem has something
-        that only integration handles.
-    UnfinishedError
-        The deadline has passed; :meth:`run` and :meth:`run_modular` raise it as well.
+    `names` are the algebraic unknowns: those of the problem by their keys, states of expansions,
+    initial values of auxiliary states, opened ones. `columns` are each expansion's places among
+    them. Raises NoTaylorSeriesError for abs, min, max and what only integration handles;
+    UnfinishedError at the deadline, in :meth:`run` and :meth:`run_modular` too.
     """
 
     def __init__(
@@ -155,15 +117,7 @@ class DifferentiatedSystem:
     def generic_point(
         self, rng: np.random.Generator, order: int
     ) -> tuple[ComplexArray, list[ExpansionPoint[np.complex128]]]:
-        """Return a random point that satisfies all algebraic constraints.
-
-        Returns
-        -------
-        values
-            The algebraic unknowns, shape (unknowns,).
-        points
-            For each expansion, random known numbers and functions up to `order`.
-        """
+        """Return random unknowns that satisfy all constraints, and each expansion's point."""
         values = random_complex(rng, len(self.names))
         points = [e.generic_expansion_point(order, rng) for e in self.expansions]
         for k, expansion in enumerate(self.expansions):
@@ -181,11 +135,7 @@ class DifferentiatedSystem:
         point: ExpansionPoint[np.complex128],
         columns: list[int],
     ) -> None:
-        """Move some unknowns of an expansion until its constraints hold, by Newton's method.
-
-        `columns` are the places of these unknowns among those of the expansion. Each step is the
-        shortest one.
-        """
+        """Move the unknowns in `columns` by Newton's method until the constraints hold."""
         self.deadline.check()
         expansion = self.expansions[k]
         rows = slice(len(expansion.observables), expansion.outputs)
@@ -210,12 +160,8 @@ class DifferentiatedSystem:
     ) -> TaylorCoefficients[np.complex128]:
         """Return the Taylor coefficients of expansion `k` over the complex numbers.
 
-        Parameters
-        ----------
-        values
-            All algebraic unknowns, shape (batch, unknowns).
-        order, known, functions, derivatives
-            The arguments of :meth:`~odefit.structure.series.series.SeriesProgram.run`.
+        `values` are all algebraic unknowns, shape (batch, unknowns); for the others see
+        :meth:`~odefit.structure.series.series.SeriesProgram.run`.
         """
         program = self.expansions[k].program
         own = values[:, self.columns[k]]
@@ -229,19 +175,7 @@ class DifferentiatedSystem:
         point: ExpansionPoint[np.int64],
         derivatives: bool = True,
     ) -> TaylorCoefficients[np.int64]:
-        """Return the Taylor coefficients of expansion `k` modulo the prime.
-
-        Parameters
-        ----------
-        values
-            All algebraic unknowns, shape (batch, unknowns).
-        order
-            The highest Taylor coefficient.
-        point
-            What is known, the same for the whole batch.
-        derivatives
-            Whether the derivatives by the unknowns are wanted.
-        """
+        """Return the Taylor coefficients of expansion `k` modulo the prime."""
         known = np.repeat(point.known[None], len(values), axis=0)
         functions = np.repeat(point.functions[None, :, : order + 1], len(values), axis=0)
         own = values[:, self.columns[k]]

@@ -9,19 +9,9 @@ from odefit.structure.series.number_fields import PRIME, Residues
 
 
 class Echelon:
-    """The span of the rows given so far, in reduced echelon form.
+    """The span of the rows given so far, as `rows` in reduced echelon form, shape (rank, width).
 
-    Parameters
-    ----------
-    width
-        Length of the rows.
-
-    Attributes
-    ----------
-    rows
-        A basis of the span, shape (rank, width).
-    pivots
-        For each row of the basis the column in which it is 1 and all others are 0.
+    Each row is 1 in its column of `pivots`, where all others are 0.
     """
 
     def __init__(self, width: int) -> None:

@@ -31,15 +31,7 @@ AT_START = "(start)"
 
 
 class ExpansionPoint(NamedTuple, Generic[Scalars]):
-    """Everything that is known around the time of an expansion.
-
-    Attributes
-    ----------
-    known
-        The known numbers, shape (known,).
-    functions
-        Taylor coefficients of the known functions of time, shape (functions, order + 1).
-    """
+    """Known numbers, and Taylor coefficients of known functions, shape (functions, order + 1)."""
 
     known: npt.NDArray[Scalars]
     functions: npt.NDArray[Scalars]
@@ -49,34 +41,13 @@ class ExpansionPoint(NamedTuple, Generic[Scalars]):
 class Expansion:
     """One experiment, expanded around one time.
 
-    Attributes
-    ----------
-    condition
-        The experiment.
-    program
-        Its equations, ready to run. Outputs are first the measured observables, then the
-        algebraic constraints, then what the differentials of auxiliary states are made of.
-    unknowns
-        Names of the expansion's unknowns, as
-        :class:`~odefit.structure.series.differentiated_system.DifferentiatedSystem` has them.
-    observables
-        Names of the measured observables.
-    constraints
-        Number of algebraic constraints: terms that are zero at every time.
-    lifting
-        How the model was made rational.
-    differentials
-        For each auxiliary state its place among the outputs, and the pairs of places (factor,
-        argument) of its differential.
-    states
-        For each state whose value is an unknown of its own, the name of that unknown.
-    time
-        The time around which the experiment is expanded; None for any.
-    exact
-        Initial values of auxiliary states, by their variables, that are rational numbers.
-    opened
-        For each state whose value is given, the name of the variable that is added to it, where
-        such were asked for.
+    The outputs of `program` are the measured observables, the algebraic constraints (terms that are
+    zero at every time), then what the differentials of auxiliary states are made of:
+    `differentials` holds for each its place among the outputs, and the places of its (factor,
+    argument) pairs. `unknowns` are named as
+    :class:`~odefit.structure.series.differentiated_system.DifferentiatedSystem` names them.
+    `states` and `opened` map states to the unknown that is their value, or that is added to it.
+    `time` is None for any time; `exact` holds the rational initial values of auxiliary states.
     """
 
     condition: Condition
@@ -93,10 +64,10 @@ class Expansion:
 
     @property
     def repeats(self) -> tuple[object, ...] | None:
-        """A value that two expansions share if all of their equations are the same.
+        """A value that two expansions share if all their equations are the same; or None.
 
-        It is that of the tape as it is now, so that it is to be asked for before the program
-        runs, which records derivatives. None where inputs are interpolated, which differ.
+        It describes the tape as it is now: ask for it before the program runs, which records
+        derivatives. Interpolated inputs give None, as they differ.
         """
         if self.condition.inputs:
             return None
@@ -122,17 +93,9 @@ class Expansion:
     def expansion_point(
         self, time: float, order: int, *, before: bool = False
     ) -> ExpansionPoint[np.complex128]:
-        """Return what the experiment prescribes around `time`.
+        """Return what the experiment prescribes around `time`, up to `order`.
 
-        Parameters
-        ----------
-        time
-            The time around which the experiment is expanded.
-        order
-            The highest Taylor coefficient of the known functions.
-        before
-            Where an input is not smooth at `time`, whether its values before that time count
-            instead of those after it.
+        With `before`, an input that is not smooth there counts with its values before that time.
         """
         e = self.program.equations
         functions = self.function_series(
@@ -171,16 +134,9 @@ class Expansion:
     def modular_expansion_point(
         self, order: int, rng: np.random.Generator, *, any_time: bool = False
     ) -> ExpansionPoint[np.int64]:
-        """Return random residues in place of everything that is known.
+        """Return random residues in place of all known numbers and functions, up to `order`.
 
-        Parameters
-        ----------
-        order
-            The highest Taylor coefficient of the known functions.
-        rng
-            Draws the residues.
-        any_time
-            Whether the time is random as well, although the expansion has its own.
+        With `any_time` the time is random as well, although the expansion has its own.
         """
         fixed = None if self.time is None or any_time else MODULAR.exact(self.time)
 
@@ -208,17 +164,8 @@ class Expansion:
     ) -> npt.NDArray[Scalars]:
         """Return Taylor coefficients of all known functions, shape (functions, order + 1).
 
-        A known function is the time, an input, or a derivative of an input.
-
-        Parameters
-        ----------
-        numbers
-            The field of the coefficients.
-        order
-            The highest Taylor coefficient.
-        series
-            Called once for the time and each input with its name and the number of Taylor
-            coefficients that are needed.
+        A known function is the time, an input, or a derivative of an input. `series` is called once
+        for the time and each input with its name and the number of coefficients that are needed.
         """
         terms = [self.lifting.functions[t.index] for t in self.program.equations.functions]
         longest = order + 1 + max((derivative for _, derivative in terms), default=0)
@@ -298,26 +245,9 @@ def expand(
 ) -> Expansion:
     """Record the equations of one experiment around one time.
 
-    Parameters
-    ----------
-    problem, condition
-        The problem, and which of its experiments is expanded.
-    free_states
-        Whether the states are unknowns of their own, instead of the problem's initial values.
-    label
-        Distinguishes the names of such unknowns from those of other expansions.
-    deadline
-        The time after which the expansion is given up.
-    opened
-        Whether a variable is added to every initial value that is given, which makes an unknown
-        of it.
-
-    Raises
-    ------
-    NotRationalError
-        The equations cannot be made rational, or divide by zero.
-    UnfinishedError
-        The deadline has passed.
+    With `free_states` the states are unknowns of their own, named with `label`, instead of the
+    problem's initial values; with `opened` a variable is added to every given initial value. Raises
+    NotRationalError if the equations cannot be made rational, or divide by zero.
     """
     tape = Tape()
     lifting = Lifting(tape, problem.model, deadline)

@@ -28,15 +28,7 @@ MAX_ROOT = 8
 
 @dataclass(frozen=True, eq=False)
 class Differential:
-    """The differential of an auxiliary state: ``d state = sum of factor * d argument``.
-
-    Attributes
-    ----------
-    state
-        The auxiliary state.
-    terms
-        Pairs (factor, argument).
-    """
+    """The differential of an auxiliary state: ``d state = sum of factor * d argument``."""
 
     state: Term
     terms: tuple[tuple[Term, Term], ...]
@@ -46,18 +38,9 @@ class Differential:
 class Definition:
     """The function that an auxiliary state stands for: ``state = function(arguments)``.
 
-    Attributes
-    ----------
-    state
-        The auxiliary state.
-    arguments
-        The arguments of the function.
-    function
-        The function, of complex numbers.
-    polynomial
-        Whether the relation is among the algebraic constraints, as that of a root is.
-    exact
-        The function, of rational numbers; None where its value is not known to be rational.
+    `polynomial` tells whether the relation is among the algebraic constraints, as that of a root
+    is. `exact` is the function of rational numbers; None where its value is not known to be
+    rational.
     """
 
     state: Term
@@ -70,32 +53,11 @@ class Definition:
 class Lifting:
     """The equations of a model in one experiment, made rational and recorded on a tape.
 
-    Parameters
-    ----------
-    tape
-        The tape.
-    model
-        The equations.
-    deadline
-        The time after which recording is given up.
-
-    Attributes
-    ----------
-    states, rhs
-        States of the model, algebraic variables and auxiliary states, by their names, and the
-        right-hand sides of all of these.
-    functions
-        Known functions of time: for each variable, by its index, the name of the input (or of
-        the time) and how often it is differentiated.
-    constraints
-        Terms that are zero at every time: polynomial relations, then algebraic equations.
-    differentials, definitions
-        The differentials of the auxiliary states, and the functions they stand for.
-    generic
-        Variables that stand for transcendental numbers in `differentials`.
-    constants
-        Variables, by their indices, that stand for numbers that are not rational, and the values
-        of these.
+    `states` and `rhs` hold states, algebraic variables and auxiliary states by name. `functions`
+    maps variables that are known functions of time to an input (or the time) and how often it is
+    differentiated. `constraints` are terms that are zero at every time. `generic` are variables
+    that stand for transcendental numbers in `differentials`, `constants` those for irrational
+    numbers, with their values.
     """
 
     def __init__(self, tape: Tape, model: Model, deadline: Deadline = NEVER) -> None:
@@ -115,24 +77,10 @@ class Lifting:
         self._differential: dict[int, Differential] = {}
 
     def record(self, scalars: Mapping[str, Term]) -> dict[str, Term]:
-        """Record the model.
+        """Record the model with its parameters and constants; return the observables by name.
 
-        Parameters
-        ----------
-        scalars
-            Parameters and constants by name.
-
-        Returns
-        -------
-        dict
-            Observables by name.
-
-        Raises
-        ------
-        NotRationalError
-            The model has abs, min or max, or an equation divides by zero.
-        UnfinishedError
-            The deadline has passed.
+        Raises NotRationalError for abs, min, max and division by zero, UnfinishedError at the
+        deadline.
         """
         values = dict(scalars)
         for name in (*self.model.states, *self.model.algebraic):
@@ -173,10 +121,10 @@ class Lifting:
     def _directional(
         self, term: Term, rates: Mapping[int, Term], functions: Mapping[int, tuple[str, int]]
     ) -> Term:
-        """Return the derivative of `term` in a direction.
+        """Return the derivative of `term` in the direction `rates`, by the indices of variables.
 
-        `rates` are the direction's components by the indices of variables. Known `functions`
-        change with their derivatives, and auxiliary states with their differentials.
+        Known `functions` change with their derivatives, and auxiliary states with their
+        differentials.
         """
         self.deadline.check()
         total = self.tape.number(0)

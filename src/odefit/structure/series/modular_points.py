@@ -28,17 +28,9 @@ FIRST_ORDER = 4
 class GrowingSeries:
     """Gradients of the outputs' Taylor coefficients at a modular point, as high as they are needed.
 
-    Most unknowns show in low derivatives, and the work grows with the square of the order and
-    more: so few orders are computed first, and twice as many whenever they do not suffice.
-
-    Parameters
-    ----------
-    system
-        The equations.
-    values, points
-        The modular point.
-    highest
-        The highest order that is likely to be needed.
+    Most unknowns show in low derivatives, and the work grows with the square of the order and more:
+    so few orders are computed first, and twice as many whenever they do not suffice, up to
+    `highest`.
     """
 
     def __init__(
@@ -61,15 +53,7 @@ class GrowingSeries:
         return int(self._taylor[k].outputs[0, order, place])
 
     def gradient(self, k: int, order: int, place: int) -> Residues:
-        """Return its derivatives by all unknowns of the system, shape (unknowns,).
-
-        Raises
-        ------
-        UnfinishedError
-            The deadline of the system has passed.
-        ZeroDivisionError
-            Something is divided by zero at this point.
-        """
+        """Return its derivatives by all unknowns of the system, shape (unknowns,)."""
         self._reach(order)
         derivatives = self._taylor[k].derivatives
         assert derivatives is not None
@@ -78,7 +62,7 @@ class GrowingSeries:
         return row
 
     def relation_rows(self) -> Iterator[tuple[bool, Residues]]:
-        """Yield what holds between the unknowns alone, whatever is measured, to first order.
+        """Yield the relations between the unknowns alone, whatever is measured, to first order.
 
         These are the gradients of constraints, each with True, and the equations between the
         differentials of auxiliary states, with False.
@@ -112,28 +96,12 @@ def modular_point(
     *,
     any_time: bool = False,
 ) -> tuple[Residues, list[ModularExpansionPoint]]:
-    """Return random unknowns modulo the prime, and random expansion points.
+    """Return random unknowns modulo the prime, shape (unknowns,), and random points up to `order`.
 
-    Each constraint is solved for an unknown in which it is of degree one or two. Where no such
-    unknown is left, the constraint keeps a value that is not zero: the point then satisfies
-    another equation of the same family (what is constrained is constant in time), and is generic
-    all the same.
-
-    Parameters
-    ----------
-    system, rng, order
-        The equations, what draws the point, and the highest order of what is known.
-    held
-        Values of some unknowns, by their places, that are given.
-    any_time
-        Whether the times of the expansions are random as well.
-
-    Returns
-    -------
-    values
-        The algebraic unknowns, shape (unknowns,).
-    points
-        What is known around the time of each expansion, up to `order`.
+    Each constraint is solved for an unknown, not among those `held`, in which it is of degree one
+    or two. Where no such unknown is left, the constraint keeps a value that is not zero. The point
+    then satisfies another equation of the same family, since what is constrained is constant in
+    time, and is still generic.
     """
     expansions = range(len(system.expansions))
     for _ in range(MAX_POINTS):
@@ -189,8 +157,7 @@ def _elimination_order(
 ) -> list[tuple[int, list[int]]] | None:
     """Return in which order constraints are solved, each with the unknowns it can be solved for.
 
-    These are unknowns on which no earlier constraint depends. The result is None if there is no
-    such order.
+    These are unknowns on which no earlier constraint depends. None means there is no such order.
     """
     expansion = system.expansions[k]
     derivatives = system.run_modular(k, values[None], 0, point).derivatives

@@ -52,14 +52,7 @@ class Numbers(Protocol[Scalars]):
     ) -> npt.NDArray[Scalars]:
         """Return coefficient `j` of the product of two series, shape (batch, rows, n).
 
-        Parameters
-        ----------
-        matrix
-            The series of matrices on the left.
-        x
-            The series on the right, shape (batch, orders, columns, n), known up to order `j`.
-        j
-            The order.
+        `x`, shape (batch, orders, columns, n), is known up to order `j`.
         """
 
 
@@ -90,10 +83,7 @@ class ComplexNumbers:
 class PrimeField:
     """The residues modulo :data:`PRIME`.
 
-    Raises
-    ------
-    ZeroDivisionError
-        The random point was unlucky, or the model divides by zero; :meth:`inverse` raises it.
+    :meth:`inverse` raises ZeroDivisionError at unlucky points.
     """
 
     dtype = np.int64
@@ -141,14 +131,8 @@ class PrimeField:
 class MatrixSeries(Generic[Scalars]):
     """A matrix of Taylor series, most of which are zero.
 
-    Attributes
-    ----------
-    shape
-        Numbers of rows and columns.
-    rows, columns
-        Places of the series that are not zero, row by row.
-    values
-        Their coefficients, shape (orders, places, batch).
+    `rows` and `columns` are the places of the others, row by row; `values`, shape (orders, places,
+    batch), their coefficients.
     """
 
     shape: tuple[int, int]

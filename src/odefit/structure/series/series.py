@@ -34,22 +34,8 @@ MAX_BYTES = 2**31
 class RationalODE:
     """An ODE with rational right-hand sides and outputs, recorded on a tape.
 
-    Attributes
-    ----------
-    tape
-        The tape on which all expressions are recorded.
-    unknowns
-        The variables by which derivatives are wanted, n of them.
-    states, rhs
-        State variables and their right-hand sides, m of each.
-    initial
-        Initial values of the states: expressions in `unknowns` and `known`.
-    outputs
-        Expressions in states, unknowns, known numbers and functions, q of them.
-    known
-        Variables whose values are given at run time.
-    functions
-        Variables that are known functions of time, given as Taylor series at run time.
+    Derivatives are by the n `unknowns`; `initial` has expressions in these and `known` numbers;
+    `functions` are known functions of time, given as Taylor series at run time.
     """
 
     tape: Tape
@@ -64,17 +50,10 @@ class RationalODE:
 
 @dataclass(frozen=True, eq=False)
 class _Operations:
-    """Operations of one kind that are done together.
+    """Operations of one kind, done together, with results in slots `first` to `last - 1`.
 
-    Attributes
-    ----------
-    kind
-        ``"+"``, ``"-"``, ``"*"`` or ``"/"``; ``"scaled"`` and ``"divided"`` where the left factor
-        or the divisor is constant in time.
-    first, last
-        The results are in the slots from `first` up to `last`, which is not one of them.
-    left, right
-        The slots of the operands.
+    The kind is ``"+"``, ``"-"``, ``"*"`` or ``"/"``; ``"scaled"`` and ``"divided"`` where the left
+    factor or the divisor is constant in time.
     """
 
     kind: str
@@ -88,19 +67,8 @@ class SeriesProgram:
     """A rational ODE whose Taylor coefficients can be computed.
 
     Every entry of the tape that is needed has a slot, in an order in which operations of one kind
-    lie together.
-
-    Parameters
-    ----------
-    equations
-        The rational ODE.
-    deadline
-        The time after which preparation and computations are given up.
-
-    Raises
-    ------
-    UnfinishedError
-        That time has passed, or the memory would not suffice; :meth:`run` raises it as well.
+    lie together. Raises UnfinishedError, in :meth:`run` as well, at the deadline or if the memory
+    would not suffice.
     """
 
     def __init__(self, equations: RationalODE, deadline: Deadline = NEVER) -> None:
@@ -211,20 +179,8 @@ class SeriesProgram:
     ) -> TaylorCoefficients[Scalars]:
         """Return the Taylor coefficients of all outputs, up to `order`.
 
-        Parameters
-        ----------
-        numbers
-            The field: :data:`COMPLEX` or :data:`MODULAR`.
-        unknowns
-            Values of the unknowns, shape (batch, n).
-        order
-            The highest Taylor coefficient.
-        known
-            Values of the known numbers, shape (batch, known).
-        functions
-            Taylor coefficients of the known functions, shape (batch, functions, order + 1).
-        derivatives
-            Whether the derivatives by the unknowns are wanted.
+        `numbers` is the field, :data:`COMPLEX` or :data:`MODULAR`. Shapes: `unknowns` (batch, n),
+        `known` (batch, known), `functions` (batch, functions, order + 1).
         """
         self.prepare()
         batch = len(unknowns)
@@ -292,14 +248,8 @@ class SeriesProgram:
 class TaylorCoefficients(Generic[Scalars]):
     """Taylor coefficients of a rational ODE.
 
-    Attributes
-    ----------
-    outputs
-        Coefficients of the outputs, shape (batch, order + 1, q).
-    derivatives
-        Derivatives of these by the unknowns, shape (batch, order + 1, q, n), if they were wanted.
-    states
-        Coefficients of the states, shape (batch, order + 1, m).
+    Shapes: `outputs` (batch, order + 1, q), their `derivatives` by the unknowns (batch, order + 1,
+    q, n), `states` (batch, order + 1, m).
     """
 
     outputs: npt.NDArray[Scalars]
@@ -315,16 +265,9 @@ def _step(
     inverse: dict[int, Any] | None = None,
     key: int = 0,
 ) -> None:
-    """Compute Taylor coefficient `j` of the results of a group of operations.
+    """Compute Taylor coefficient `j` of a group's results in `v`, shape (orders, slots, batch).
 
-    Parameters
-    ----------
-    numbers, v
-        The field, and the Taylor coefficients of all slots, shape (orders, slots, batch).
-    group, j
-        The operations, and the order.
-    inverse, key
-        Where the reciprocals of the divisors of this group, number `key`, are remembered.
+    The reciprocals of the divisors of the group are remembered in `inverse` under `key`.
     """
     left, right = group.left, group.right
     out = v[j, group.first : group.last]

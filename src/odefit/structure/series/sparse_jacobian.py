@@ -16,17 +16,7 @@ from odefit.structure.series.tape import Tape, Term
 
 @dataclass(frozen=True, eq=False)
 class SparseJacobian:
-    """A matrix of partial derivatives of which most are zero.
-
-    Attributes
-    ----------
-    shape
-        Numbers of rows and columns.
-    rows, columns
-        Places of the derivatives that are not zero, row by row.
-    terms
-        These derivatives.
-    """
+    """A matrix of partial derivatives, mostly zero; `terms` are the others, row by row."""
 
     shape: tuple[int, int]
     rows: IntArray
@@ -41,13 +31,7 @@ class SparseJacobian:
         variables: Sequence[Term],
         deadline: Deadline = NEVER,
     ) -> SparseJacobian:
-        """Return the derivatives of `terms` by `variables`, which are recorded on the tape.
-
-        Raises
-        ------
-        UnfinishedError
-            The deadline has passed.
-        """
+        """Return the derivatives of `terms` by `variables`, which are recorded on the tape."""
         found = []
         places = {variable.index: k for k, variable in enumerate(variables)}
         for i, term in enumerate(terms):
@@ -61,15 +45,7 @@ class SparseJacobian:
         return cls((len(terms), len(variables)), rows, columns, tuple(f[2] for f in found))
 
     def series(self, v: npt.NDArray[Scalars], slot: Mapping[int, int]) -> MatrixSeries[Scalars]:
-        """Return the matrix as Taylor series.
-
-        Parameters
-        ----------
-        v
-            Taylor coefficients of all entries of the tape, shape (orders, slots, batch).
-        slot
-            The slots of the entries.
-        """
+        """Return the matrix as Taylor series, from `v`, shape (orders, slots, batch), by `slot`."""
         slots = np.array([slot[t.index] for t in self.terms], dtype=np.intp)
         return MatrixSeries(self.shape, self.rows, self.columns, v[:, slots])
 

@@ -37,15 +37,7 @@ class NotRationalError(ValueError):
 
 
 class Entry(NamedTuple):
-    """One operation on two earlier entries, or a number, or a variable.
-
-    Attributes
-    ----------
-    operation
-        The kind of the entry.
-    left, right
-        The numbers of the operands' entries; 0 for numbers and variables.
-    """
+    """One operation on two earlier entries (by number), or a number, or a variable."""
 
     operation: Operation
     left: int
@@ -55,14 +47,7 @@ class Entry(NamedTuple):
 class Tape:
     """A straight-line program without two equal operations, to which operations are added.
 
-    Attributes
-    ----------
-    entries
-        All operations, in an order in which they can be computed.
-    numbers
-        Exact values of the entries that are numbers.
-    names
-        Names of the entries that are variables.
+    `numbers` and `names` hold the exact values and the names of the entries that are such.
     """
 
     def __init__(self) -> None:
@@ -273,15 +258,10 @@ class Term:
 
 
 class Recording:
-    """The algebra of terms: evaluating an expression over it records the expression.
+    """The algebra of terms: evaluating an expression over it records the expression on `tape`.
 
-    Parameters
-    ----------
-    tape
-        The tape on which operations are recorded.
-    lift
-        Called for what is not rational, with the name of the function (or ``"^"``) and its
-        arguments; without it, a NotRationalError is raised.
+    `lift` is called for functions that are not rational, with the name (or ``"^"``) and arguments;
+    without it, NotRationalError is raised.
     """
 
     def __init__(

@@ -30,19 +30,10 @@ MAX_TRIES = 30
 def fill_dependent_states(
     system: DifferentiatedSystem, k: int, values: ComplexArray, time: float, *, before: bool = False
 ) -> ComplexArray:
-    """Return all unknowns, with those of expansion `k` that others define filled in.
+    """Return all unknowns, with those of expansion `k` that others define filled in, at `time`.
 
-    Parameters
-    ----------
-    system, k
-        The system, and the number of the expansion.
-    values
-        All unknowns of the system, shape (unknowns,); algebraic variables start from what they
-        are there.
-    time
-        The time of the expansion.
-    before
-        Where an input is not smooth at `time`, whether its values before that time count.
+    Algebraic variables start from their `values`, shape (unknowns,). With `before`, an input that
+    is not smooth at `time` counts with its values before that time.
     """
     expansion = system.expansions[k]
     if not expansion.lifting.definitions and not expansion.lifting.model.algebraic:
@@ -105,17 +96,8 @@ def on_principal_branch(
 ) -> BoolArray:
     """Return at which solutions the auxiliary states have the principal values of their functions.
 
-    Only those states are looked at that are determined, and depend on `determined` unknowns
-    alone.
-
-    Parameters
-    ----------
-    square
-        The equations.
-    solutions, parameters
-        Solutions, shape (m, n), at one vector of parameters.
-    determined
-        Names of the unknowns that are determined.
+    Only those states are examined that are `determined` and depend on determined unknowns alone.
+    `solutions`, shape (m, n), are those at one vector of parameters.
     """
     unknowns = square.all_unknowns(solutions, parameters)
     good = np.ones(len(solutions), dtype=bool)
@@ -157,12 +139,7 @@ def _variables(
 ) -> dict[int, complex]:
     """Return the values of the tape's variables by their indices, states included.
 
-    Parameters
-    ----------
-    own
-        The unknowns of the expansion. Auxiliary states that are not among them count as one.
-    point
-        What is known around the time of the expansion.
+    Auxiliary states that are not among the expansion's unknowns `own` count as one.
     """
     e = expansion.program.equations
     at = {d.state.index: 1.0 + 0.0j for d in expansion.lifting.definitions}

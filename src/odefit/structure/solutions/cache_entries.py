@@ -73,15 +73,7 @@ def _pairs(values: ComplexArray) -> Any:
 
 
 def complex_array(value: object, dimensions: int) -> ComplexArray | None:
-    """Return an array of complex numbers given as pairs; None if it is none, or not finite.
-
-    Parameters
-    ----------
-    value
-        Lists, the innermost of which are pairs.
-    dimensions
-        How many dimensions the array is to have.
-    """
+    """Return complex numbers given as nested lists of pairs; None if not finite."""
     try:
         pairs = np.array(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -106,15 +98,7 @@ def seconds_of(value: object) -> float | None:
 
 
 def are_solutions(square: SquareSystem, solutions: ComplexArray, parameters: ComplexArray) -> bool:
-    """Whether distinct points solve the equations at a vector of parameters.
-
-    Parameters
-    ----------
-    square
-        The equations.
-    solutions, parameters
-        The points, shape (d, n), and the vector, shape (parameters,).
-    """
+    """Return whether distinct points, shape (d, n), solve the equations."""
     known = square.size + len(square.held)
     for expansion in square.system.expansions:
         e = expansion.program.equations

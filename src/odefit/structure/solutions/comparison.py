@@ -33,17 +33,8 @@ MIN_SCALE = 1e-5
 class OutputComparison:
     """Compares solutions by the Taylor coefficients of all outputs, at one vector of parameters.
 
-    Parameters
-    ----------
-    square
-        The equations.
-    parameters
-        The vector of parameters, shape (parameters,).
-    seed
-        Seed of the coefficients of known functions that the parameters do not give.
-    order
-        The order of derivative beyond which no solutions are known to differ, if that is higher
-        than the orders of the square system.
+    Coefficients of known functions that the parameters do not give are random. No solutions are
+    known to differ beyond `order`, if that is higher than the orders of the square system.
     """
 
     def __init__(
@@ -82,18 +73,9 @@ class OutputComparison:
         return np.concatenate(parts, axis=1)
 
     def parts(self, values: ComplexArray) -> list[ComplexArray]:
-        """Return the Taylor coefficients of each order, then the constraints.
+        """Return each expansion's coefficients by order, (m, outputs) each, and the constraints.
 
-        Parameters
-        ----------
-        values
-            All unknowns of the system at each of m points, shape (m, unknowns).
-
-        Returns
-        -------
-        list
-            For each expansion the coefficients by their orders, shape (m, outputs) each, and the
-            constraints.
+        `values` are all unknowns of the system at each of m points, shape (m, unknowns).
         """
         square = self.square
         parts: list[ComplexArray] = []
@@ -135,8 +117,7 @@ def _continued(
 ) -> ComplexArray:
     """Return more Taylor coefficients of the known functions, shape (functions, order + 1).
 
-    `functions` are their first coefficients, shape (functions, given). What is not known of a
-    function is random, the same in the function and in its derivatives.
+    Beyond the given first coefficients a function is random, consistently with its derivatives.
     """
     terms = [expansion.lifting.functions[t.index] for t in expansion.program.equations.functions]
     given = functions.shape[1]

@@ -46,20 +46,10 @@ TRACKER = TrackerOptions(max_steps=600)
 
 @dataclass(frozen=True, eq=False)
 class IndistinguishableSolutions:
-    """The solutions that are indistinguishable from one of them.
+    """The solutions, shape (k, n), that are indistinguishable from the first of them.
 
-    Attributes
-    ----------
-    solutions
-        The solutions, shape (k, n), the reference point first.
-    parameters
-        The parameters of the square system there, shape (parameters,).
-    collisions
-        Number of collisions since the last new solution.
-    drawn, failed
-        Numbers of random solutions, and of paths that did not arrive.
-    expected
-        The number of solutions, if it was known before.
+    `collisions` counts those since the last new solution, `drawn` the random solutions, `failed`
+    the paths that did not arrive; `expected` is the number of solutions if it was known before.
     """
 
     solutions: ComplexArray
@@ -74,7 +64,7 @@ class IndistinguishableSolutions:
         """Probability that a solution is missed, as the module's text explains.
 
         It is 0 if as many are found as were expected, and 1 if there are fewer, or more: then
-        rounding has made solutions out of what is none.
+        rounding has produced points that are not solutions.
         """
         if self.expected is not None:
             return float(len(self.solutions) != self.expected)
@@ -94,20 +84,9 @@ def find_indistinguishable(
     stop: Callable[[], bool] = lambda: False,
     expected: int | None = None,
 ) -> IndistinguishableSolutions:
-    """Find all solutions that are indistinguishable from a given one.
+    """Find all solutions that are indistinguishable from `point`, shape (n,), at `parameters`.
 
-    Parameters
-    ----------
-    square
-        The equations.
-    point, parameters
-        The solution, shape (n,), and the parameters at which it is one.
-    seed
-        Seed of the random solutions.
-    stop
-        Called now and then; the search ends early when it returns True.
-    expected
-        The number of solutions, if it is known: the search ends as soon as they are found.
+    The search ends as soon as `expected` are found, or when `stop` returns True.
     """
     search = _CollisionSearch(square, point, parameters, seed, stop)
     least = MIN_BATCH if expected is None else BATCH_IF_COUNTED
@@ -131,18 +110,9 @@ def find_indistinguishable(
 class MovingPointHomotopy:
     """The homotopy on which indistinguishable solutions stay so.
 
-    The targets of the square system are the outputs at a moving point.
-
-    Parameters
-    ----------
-    square
-        The equations.
-    parameters
-        The parameters, shape (parameters,); all but the targets stay what they are here.
-    start, end
-        Where the moving point of each path starts and ends, shape (paths, n).
-    bend
-        How far from straight the way of the moving point is, shape (paths, n).
+    Its targets are the outputs at a moving point. Each path's point moves from `start` to `end`,
+    shape (paths, n), on a way that `bend` keeps from being straight; all parameters but the targets
+    stay.
     """
 
     def __init__(
@@ -175,17 +145,7 @@ class MovingPointHomotopy:
 
 
 class MovingProblemHomotopy:
-    """The same, where the known numbers and functions move as well.
-
-    Parameters
-    ----------
-    square
-        The equations.
-    start, end
-        The point and the parameters from which and to which the moving ones go.
-    bends
-        How far from straight the way of the moving point is, shape (paths, n).
-    """
+    """The same, where the known numbers and functions move as well."""
 
     def __init__(
         self,
@@ -229,25 +189,9 @@ def carried(
     rng: np.random.Generator,
     stop: Callable[[], bool] = lambda: False,
 ) -> ComplexArray:
-    """Return the solutions that are indistinguishable from `point`, without itself.
+    """Return the solutions that are indistinguishable from `point`, without itself, shape (m, n).
 
-    Parameters
-    ----------
-    square
-        The equations.
-    known
-        All indistinguishable solutions at another point.
-    point, parameters
-        A solution, shape (n,), and the parameters at which it is one.
-    rng
-        Draws the ways.
-    stop
-        Called now and then; the search ends early when it returns True.
-
-    Returns
-    -------
-    array
-        Those whose paths arrived, shape (m, n).
+    They are those at the end of paths from the `known` ones at another point.
     """
     compare = OutputComparison(square, parameters)
     outputs = compare.coefficients(point[None])[0]
@@ -276,17 +220,7 @@ def carried(
 
 @dataclass(eq=False)
 class _Class:
-    """A class of indistinguishable solutions, as far as it was met.
-
-    Attributes
-    ----------
-    coefficients
-        The Taylor coefficients of the outputs, which all of its solutions share.
-    solution
-        The first of its solutions that was drawn.
-    others
-        Its solutions that were drawn later.
-    """
+    """A class of indistinguishable solutions, as far as it was met."""
 
     coefficients: ComplexArray
     solution: ComplexArray

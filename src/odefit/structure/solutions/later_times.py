@@ -1,4 +1,4 @@
-"""Whether solutions that agree in some derivatives at given initial values agree later too.
+"""Decide whether solutions that agree in some derivatives at given initial values agree later too.
 
 Around generic states one derivative beyond those that determine all unknowns tells whether two
 solutions have the same outputs. Around given ones, such as zeros, outputs may agree in any number
@@ -47,16 +47,9 @@ MAX_ORDER = 150
 def same_later(
     square: SquareSystem, solutions: ComplexArray, parameters: ComplexArray, order: int
 ) -> BoolArray:
-    """Return which solutions have the outputs of the first, as far as that can be seen.
+    """Return which solutions, shape (m, n), appear to have the outputs of the first.
 
-    Parameters
-    ----------
-    square
-        The equations, around the initial time.
-    solutions, parameters
-        Solutions, shape (m, n), at one vector of parameters.
-    order
-        The order of derivative up to which they are compared at the start.
+    At the start they are compared up to derivatives of `order`.
     """
     compare = OutputComparison(square, parameters, order=min(order, MAX_ORDER))
     unknowns = square.all_unknowns(compare.refined(solutions), parameters)
@@ -122,17 +115,7 @@ def _same_trajectories(
 
 
 class _Trajectory:
-    """Steps of an expansion's states by their Taylor series.
-
-    Parameters
-    ----------
-    free, k
-        The equations around any time, and the number of the expansion.
-    unknowns, names
-        The unknowns of several solutions, shape (m, unknowns), and their names.
-    given
-        Known numbers by the names of their variables.
-    """
+    """Steps of expansion `k`'s states by their Taylor series, for several solutions."""
 
     def __init__(
         self,
@@ -167,17 +150,7 @@ class _Trajectory:
                 self.known[:, i] = given.get(name, 1.0)
 
     def step(self, states: ComplexArray, time: float) -> tuple[ComplexArray, ComplexArray, float]:
-        """Take a step as long as the accuracy allows.
-
-        Returns
-        -------
-        outputs
-            The outputs at the end of the step, shape (m, outputs).
-        states
-            The states at the end of the step, shape (m, states).
-        step
-            Its length.
-        """
+        """Take a step as long as the accuracy allows; return outputs, states, and its length."""
         for column, state in self.columns:
             self.values[:, column] = states[:, state]
         for i, state in self.known_states:

@@ -1,6 +1,6 @@
-"""How many solutions give the same outputs, and how many values each unknown has in them.
+"""Count the solutions that give the same outputs, and the values of each unknown in them.
 
-Around generic states the exact count says so, with one derivative more than those that determine
+Around generic states the exact count gives both, with one derivative more than those that determine
 all unknowns. Around given initial values, such as zeros, solutions that agree in these derivatives
 may differ in later ones: there the exact count is an upper bound. If it is 1, there is no other
 solution. If not, the solutions are found and compared, in many derivatives and along their
@@ -37,30 +37,13 @@ FURTHER_SHARE = 0.3
 
 @dataclass(frozen=True)
 class SolutionNumbers:
-    """How many solutions there are.
+    """The numbers of solutions that differ in the problem's unknowns, and of their values.
 
-    Attributes
-    ----------
-    solutions
-        Number of solutions that differ in the unknowns of the problem.
-    values
-        For each algebraic unknown, its number of values.
-    complete
-        Whether the count came to its end.
-    miss_probability
-        Probability that there are more.
-    given
-        Unknowns of the problem that were held at given values.
-    branches
-        Whether solutions in which auxiliary states are not the principal values of their
-        functions were left out; None where there are no auxiliary states.
-    exact
-        Whether they were counted exactly, by a Groebner basis modulo a prime.
-    unique
-        Algebraic unknowns with one value for certain, even where solutions were not counted.
-    compared
-        The order of derivative up to which several solutions were compared at given initial
-        values, and on from there along their trajectories; None where that was not needed.
+    `given` unknowns were held. `branches` tells whether solutions were left out in which auxiliary
+    states are not the principal values of their functions; None without such states. `exact` counts
+    are those of a Groebner basis modulo a prime. `unique` unknowns have one value for certain, even
+    where solutions were not counted. `compared` is the order of derivative up to which solutions
+    were compared at given initial values, and from there along trajectories; None if not needed.
     """
 
     solutions: int = 0
@@ -77,21 +60,9 @@ class SolutionNumbers:
 def count_solutions(
     system: DifferentiatedSystem, local: LocalRank, involved: frozenset[str], seed: int
 ) -> SolutionNumbers:
-    """Count the solutions and the values of unknowns.
+    """Count the solutions and the values of unknowns, given which are locally determined.
 
-    Parameters
-    ----------
-    system, local
-        The equations, and which unknowns they determine locally.
-    involved
-        Unknowns that are identifiable in combination with others.
-    seed
-        Seed of the random points.
-
-    Raises
-    ------
-    UnfinishedError
-        The limit was reached.
+    `involved` are unknowns that are identifiable in combination with others.
     """
     square = SquareSystem(system, seed, local.best.algebraic_rank, local.reached)
     keys = [k for k in system.problem.keys if k in system.names]

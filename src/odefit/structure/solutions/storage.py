@@ -67,14 +67,9 @@ def stored_solutions(
 ) -> GenericSolutions:
     """Return what :func:`all_solutions` finds, from the disk if it was found before.
 
-    The number of solutions is computed first, if that takes no more work than
-    :data:`COUNT_WORK`. A search that was stopped early, or found fewer, is not kept. A
-    folder that cannot be written to, or an entry that cannot be read, is no reason to fail.
-
-    Parameters
-    ----------
-    square, seed, stop, report
-        The arguments of :func:`all_solutions`.
+    The number of solutions is computed first, if that takes no more than :data:`COUNT_WORK`. A
+    search that was stopped early, or found fewer, is not kept. A folder that cannot be written to,
+    or an entry that cannot be read, is no reason to fail.
     """
     path = cache_folder() / f"{key(square, seed)}.json"
     kept = read_entry(path)
@@ -103,17 +98,9 @@ def stored_solutions(
 def stored_indistinguishable(
     square: SquareSystem, expected: int, seed: int, stop: Callable[[], bool]
 ) -> IndistinguishableSolutions | None:
-    """Return the indistinguishable solutions at a random point, from the disk if it knows them.
+    """Return the indistinguishable solutions at a random point, from the disk if they are there.
 
-    Parameters
-    ----------
-    square, seed, stop, expected
-        The arguments of :func:`find_indistinguishable`.
-
-    Returns
-    -------
-    IndistinguishableSolutions or None
-        None if not all were found before `stop` said to end.
+    None is returned if not all were found before `stop` returned True.
     """
     path = cache_folder() / f"{key(square, seed)}-{expected}.json"
     kept = read_entry(path)
