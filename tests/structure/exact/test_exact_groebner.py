@@ -11,8 +11,7 @@ import pytest
 
 from odefit.structure.exact.f4 import Element, groebner_basis
 from odefit.structure.exact.monomials import Packing
-from odefit.structure.exact.quotient import NotZeroDimensionalError, Quotient
-from odefit.structure.exact.univariate import distinct_roots
+from odefit.structure.exact.quotient import NotZeroDimensionalError, Quotient, distinct_roots
 from odefit.structure.series.deadline import Deadline, UnfinishedError
 from odefit.structure.series.number_fields import PRIME
 

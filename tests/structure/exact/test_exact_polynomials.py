@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-from odefit.structure.exact.elimination import without_linear
 from odefit.structure.exact.polynomials import (
     Polynomial,
     add,
@@ -16,6 +15,7 @@ from odefit.structure.exact.polynomials import (
     substitute,
     variable,
     variables,
+    without_linear,
 )
 from odefit.structure.series.number_fields import PRIME
 

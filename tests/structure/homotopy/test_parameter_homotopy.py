@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from odefit import library
-from odefit.structure.homotopy.parameter_homotopy import ParameterHomotopy
-from odefit.structure.homotopy.square import SquareSystem
+from odefit.structure.homotopy.square import ParameterHomotopy, SquareSystem
 from odefit.structure.series.differentiated_system import DifferentiatedSystem
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odefit.structure.homotopy.distinct import distinct_rows, distinct_values
-from odefit.structure.homotopy.square import SquareSystem
-from odefit.structure.homotopy.tracker import track
+from odefit.structure.homotopy.square import SquareSystem, distinct_values
+from odefit.structure.homotopy.tracker import distinct_rows, track
 from odefit.structure.series.differentiated_system import DifferentiatedSystem
 from odefit.structure.solutions.auxiliary_states import consistent_point, on_principal_branch
 from odefit.structure.solutions.comparison import OutputComparison

@@ -11,8 +11,7 @@ import numpy as np
 from odefit.common.arrays import Array, ComplexArray, IntArray
 from odefit.methods.algebraic.preparation import Preparation
 from odefit.simulation.engines.cut_off import cut_off
-from odefit.structure.homotopy.parameter_homotopy import ParameterHomotopy
-from odefit.structure.homotopy.square import SquareSystem
+from odefit.structure.homotopy.square import ParameterHomotopy, SquareSystem
 from odefit.structure.homotopy.tracker import PathStatus, TrackerOptions, refine_ends, track
 
 MAX_ATTEMPTS = 4

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.structure.exact.elimination import without_linear
 from odefit.structure.exact.f4 import groebner_basis
 from odefit.structure.exact.monomials import Packing
 from odefit.structure.exact.polynomials import (
@@ -26,10 +25,10 @@ from odefit.structure.exact.polynomials import (
     is_constant,
     variable,
     variables,
+    without_linear,
 )
-from odefit.structure.exact.quotient import NotZeroDimensionalError, Quotient
+from odefit.structure.exact.quotient import NotZeroDimensionalError, Quotient, distinct_roots
 from odefit.structure.exact.symbolic_series import SymbolicSeries, Variables
-from odefit.structure.exact.univariate import distinct_roots
 from odefit.structure.homotopy.square import Row, SquareSystem
 from odefit.structure.series.deadline import Deadline, UnfinishedError
 from odefit.structure.series.differentiated_system import DifferentiatedSystem

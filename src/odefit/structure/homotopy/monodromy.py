@@ -24,10 +24,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from odefit.common.arrays import ComplexArray
-from odefit.structure.homotopy.distinct import index_of
-from odefit.structure.homotopy.parameter_homotopy import ParameterHomotopy
-from odefit.structure.homotopy.square import SquareSystem
-from odefit.structure.homotopy.tracker import TrackerOptions, track
+from odefit.structure.homotopy.square import ParameterHomotopy, SquareSystem
+from odefit.structure.homotopy.tracker import TrackerOptions, index_of, track
 
 MISS_PROBABILITY = 1e-6
 """Probability of a missed solution, as explained above, at which the search ends."""

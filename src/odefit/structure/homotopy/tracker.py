@@ -1,4 +1,4 @@
-"""Path tracking: predictor, corrector, adaptive steps; many paths at once.
+"""Path tracking, of many paths at once: predictor, corrector, adaptive steps.
 
 The predictor is the Hermite polynomial through the last three points and their tangents, the
 corrector two Newton steps. A step counts if Newton's method contracts quadratically from the
@@ -8,7 +8,7 @@ from jumping to another.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -281,3 +281,27 @@ def _hermite(
     for level in range(count - 2, -1, -1):
         result = coefficients[level] + result * (target - nodes[:, level])[:, None]
     return result
+
+
+SAME_SOLUTION = 1e-6
+"""Relative difference up to which two solutions, or two values of an unknown, are one."""
+
+
+def index_of(point: ComplexArray, known: Sequence[ComplexArray]) -> int | None:
+    """Return the number of the known solution that `point` is, or None if it is a new one."""
+    if not len(known):
+        return None
+    every = np.array(known)
+    scale = np.maximum(np.abs(every), np.abs(point)) + 1e-10
+    difference = (np.abs(every - point) / scale).max(axis=1)
+    nearest = int(difference.argmin())
+    return nearest if difference[nearest] < SAME_SOLUTION else None
+
+
+def distinct_rows(points: ComplexArray) -> int:
+    """Return the number of distinct rows."""
+    seen: list[ComplexArray] = []
+    for point in points:
+        if index_of(point, seen) is None:
+            seen.append(point)
+    return len(seen)

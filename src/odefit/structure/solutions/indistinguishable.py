@@ -22,11 +22,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from odefit.common.arrays import Array, ComplexArray, IntArray
-from odefit.structure.homotopy.distinct import index_of
 from odefit.structure.homotopy.monodromy import MISS_PROBABILITY, miss_probability
-from odefit.structure.homotopy.parameter_homotopy import DIFFERENCE_STEP, ParameterHomotopy
-from odefit.structure.homotopy.square import SquareSystem
-from odefit.structure.homotopy.tracker import TrackerOptions, track
+from odefit.structure.homotopy.square import DIFFERENCE_STEP, ParameterHomotopy, SquareSystem
+from odefit.structure.homotopy.tracker import TrackerOptions, index_of, track
 from odefit.structure.series.deadline import UnfinishedError
 from odefit.structure.series.expansion import random_complex
 from odefit.structure.solutions.comparison import OutputComparison

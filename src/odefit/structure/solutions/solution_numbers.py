@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from odefit.structure.exact.count import ExactCount, exact_count
-from odefit.structure.homotopy.distinct import distinct_rows, distinct_values
 from odefit.structure.homotopy.monodromy import MISS_PROBABILITY, miss_probability
-from odefit.structure.homotopy.square import SquareSystem
+from odefit.structure.homotopy.square import SquareSystem, distinct_values
+from odefit.structure.homotopy.tracker import distinct_rows
 from odefit.structure.rank.ranks import LocalRank
 from odefit.structure.rank.special_starts import Reach, reach_at_start
 from odefit.structure.series.differentiated_system import DifferentiatedSystem

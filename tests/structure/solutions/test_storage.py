@@ -14,14 +14,14 @@ from odefit.problem import Experiment, Model, Problem
 from odefit.structure.homotopy.monodromy import GenericSolutions
 from odefit.structure.homotopy.square import SquareSystem
 from odefit.structure.series.differentiated_system import DifferentiatedSystem
-from odefit.structure.solutions import cache_entries, storage
-from odefit.structure.solutions.cache_entries import (
+from odefit.structure.solutions import storage
+from odefit.structure.solutions.storage import (
     are_solutions,
     complex_array,
     read_entry,
+    stored_solutions,
     write_entry,
 )
-from odefit.structure.solutions.storage import stored_solutions
 
 
 def two_solutions() -> SquareSystem:
@@ -132,7 +132,7 @@ def test_an_entry_under_another_name_is_none(entry: Path) -> None:
 
 def test_a_large_file_or_a_folder_is_none(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_entry(entry.parent) is None
-    monkeypatch.setattr(cache_entries, "MAX_SIZE", 10)
+    monkeypatch.setattr(storage, "MAX_SIZE", 10)
     assert read_entry(entry) is None
 
 
