@@ -21,15 +21,8 @@ Bound = int | float | Expression
 class Binding:
     """Some quantities of a condition, with derivatives, as functions of the unknowns.
 
-    Parameters
-    ----------
-    quantities
-        The quantities, each as the index of an unknown, a number or an expression.
-    scalars
-        What each name in these expressions stands for.
-    known
-        Expressions that other bindings have, which are evaluated once for all of them; those of
-        this one are added.
+    A quantity is the index of an unknown, a number or an expression in `scalars`. `known` has the
+    expressions of other bindings, which are evaluated once for all; those of this one are added.
     """
 
     def __init__(
@@ -73,9 +66,7 @@ class Binding:
         return self(vector), derivative
 
     def derivative(self, vector: Array, columns: npt.NDArray[np.intp]) -> Array:
-        """Return derivatives with respect to the unknowns `columns`, shape (quantities, columns).
-
-        The array must not be written to.
+        """Return derivatives by the unknowns `columns`, shape (quantities, columns), read-only.
 
         `columns` is the same in every call.
         """
@@ -101,8 +92,7 @@ class Binding:
 class Computed:
     """An expression in parameters and constants as a function of the unknowns.
 
-    It remembers its values for the last vector, of which both value and derivatives are wanted, in
-    all conditions that have it.
+    It remembers value and derivatives at the last vector, as several conditions ask for both.
     """
 
     def __init__(self, expression: Expression, scalars: Mapping[str, Bound]) -> None:

@@ -14,25 +14,15 @@ from odefit.problem.experiment import Input
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Measurements of one observable.
+    """Measurements of one observable."""
 
-    Attributes
-    ----------
-    rows
-        Indices into the condition's times, shape (n,).
-    values
-        Measured values, shape (n,); of censored ones the limit.
-    sds
-        Their standard deviations where the data give them, shape (n,), else None; not-a-number for
-        values whose standard deviation the noise model says.
-    censored
-        Which values are censored, shape (n,): 1 where the true one is below the limit, -1 where it
-        is above, 0 where it was measured; None if none is.
-    """
-
-    rows: IntArray
-    values: Array
+    rows: IntArray  # indices into the condition's times, shape (n,)
+    values: Array  # measured values, shape (n,); of censored ones the limit
+    # their standard deviations where the data give them, shape (n,), else None; not-a-number for
+    # values whose standard deviation the noise model says
     sds: Array | None
+    # which values are censored, shape (n,): 1 where the true one is below the limit, -1 where it is
+    # above, 0 where it was measured; None if none is
     censored: IntArray | None = None
 
     @property
@@ -41,10 +31,7 @@ class Series:
         return self.sds is not None and not np.isnan(self.sds).any()
 
     def by_source_of_sds(self) -> list[Series]:
-        """Return the values with standard deviations of their own, and those without, apart.
-
-        The series itself is the only element if there is one kind alone.
-        """
+        """Return the values with standard deviations of their own apart from those without."""
         if self.sds is None or self.sds_given:
             return [self]
         own = ~np.isnan(self.sds)
@@ -59,99 +46,61 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class LocatedEvent:
-    """An event whose time depends on the unknowns.
+    """An event whose time depends on the unknowns."""
 
-    Attributes
-    ----------
-    time
-        Its time, as a function of the unknowns; None if `when` tells it.
-    when
-        A comparison: the event happens each time that it becomes true; None if there is a time.
-    assign
-        The new value of each state, constant or parameter that it changes.
-    measured_after
-        Whether measurements at its very time see the values after it.
-    initially
-        Whether `when` counts as true before t0 if it is true there: then it has to become false
-        before the event happens. Otherwise the event happens at t0.
-    """
-
+    # its time, as a function of the unknowns; None if `when` tells it
     time: int | float | Expression | None
+    # a comparison: the event happens each time that it becomes true; None if there is a time
     when: Expression | None
+    # the new value of each state, constant or parameter that it changes
     assign: Mapping[str, Expression]
-    measured_after: bool
+    measured_after: bool  # whether measurements at its very time see the values after it
+    # Whether `when` counts as true before t0 if it is true there: then it has to become false
+    # before the event happens. Otherwise the event happens at t0.
     initially: bool = True
 
 
 @dataclass(frozen=True, eq=False)
 class Repetition:
-    """Events that have been repeated until nothing changes from one time to the next.
+    """Events that have been repeated until nothing changes from one time to the next."""
 
-    Attributes
-    ----------
-    period
-        The time from one repetition to the next.
-    events, located
-        Events as those of a :class:`Condition`, within the last period before `t0`.
-    """
-
-    period: float
+    period: float  # the time from one repetition to the next
+    # events as those of a :class:`Condition`, within the last period before `t0`
     events: tuple[tuple[float, Mapping[str, Expression]], ...]
     located: tuple[LocatedEvent, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Condition:
-    """An experiment with every name resolved.
+    """An experiment with every name resolved."""
 
-    Attributes
-    ----------
-    name
-        Name of the experiment.
-    t0
-        Time of the initial values.
-    times
-        All data times, shape (n,), increasing, none twice, none before `t0`. The last one may be
-        infinite: there the steady state is measured that is approached after everything else.
-    series
-        Measurements by observable; observables never measured here are absent.
-    inputs
-        Known inputs by name.
-    scalars
-        For each parameter and constant: the index of an unknown (an int), a number (a float), or an
-        expression in those parameters and constants that are one or the other.
-    initial
-        Initial value of each state, in the same form; its expressions may contain any parameters
-        and constants.
-    algebraic_guess
-        For each algebraic variable, the value from which its solution is searched.
-    events
-        (time, {state, constant or parameter: new value}) in the order of time, all after or at
-        `t0`; those at the same time in the order in which they were given.
-    measured_after
-        Times of events at which measurements see the values after all events of that time.
-    located
-        Events at times that depend on the unknowns, in the order in which they were given.
-    steady_start
-        Whether it begins at the steady state that is approached from the initial values, with the
-        scalars as they are before any event.
-    repeated
-        If that is the periodic state of repeated events: these.
-    """
-
-    name: str
-    t0: float
+    name: str  # name of the experiment
+    t0: float  # time of the initial values
+    # All data times, shape (n,), increasing, none twice, none before `t0`. The last one may be
+    # infinite: there the steady state is measured that is approached after everything else.
     times: Array
+    # measurements by observable; observables never measured here are absent
     series: Mapping[str, Series]
-    inputs: Mapping[str, Input]
+    inputs: Mapping[str, Input]  # known inputs by name
+    # for each parameter and constant: the index of an unknown (an int), a number (a float), or an
+    # expression in those parameters and constants that are one or the other
     scalars: Mapping[str, int | float | Expression]
+    # initial value of each state, in the same form; its expressions may contain any parameters and
+    # constants
     initial: Mapping[str, int | float | Expression]
+    # for each algebraic variable, the value from which its solution is searched
     algebraic_guess: Mapping[str, float]
+    # (time, {state, constant or parameter: new value}) in the order of time, all after or at `t0`;
+    # those at the same time in the order in which they were given
     events: tuple[tuple[float, Mapping[str, Expression]], ...]
+    # times of events at which measurements see the values after all events of that time
     measured_after: frozenset[float] = frozenset()
+    # events at times that depend on the unknowns, in the order in which they were given
     located: tuple[LocatedEvent, ...] = ()
+    # whether it begins at the steady state that is approached from the initial values, with the
+    # scalars as they are before any event
     steady_start: bool = False
-    repeated: Repetition | None = None
+    repeated: Repetition | None = None  # if that is the periodic state of repeated events: these
 
     def sees_events(self, time: float) -> bool:
         """Return whether measurements at `time` see the values after events of that time."""

@@ -53,15 +53,7 @@ DOSE_FIELDS = tuple(field.name for field in fields(Doses))
 def as_doses(
     value: Doses | Mapping[str, Any] | None, states: list[str], place: str, issues: Issues
 ) -> Doses:
-    """Return `value` with every expression parsed; mistakes go to `issues`.
-
-    Parameters
-    ----------
-    states
-        The states that doses can go into.
-    place
-        The place of the value in messages.
-    """
+    """Return `value` with every expression parsed; doses can go into `states`."""
     if value is None:
         return Doses()
     if isinstance(value, Doses):

@@ -149,19 +149,13 @@ def data_place(experiment: Experiment) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Input:
-    """A measured input: its knots in time, and the interpolation between them.
+    """A measured input: its knots in time, and the interpolation between them."""
 
-    Attributes
-    ----------
-    times, values
-        Shape (n,), times increasing.
-    interpolation
-        ``"linear"``, ``"constant"`` (held from the left) or ``"cubic"`` (SciPy's not-a-knot
-        spline: a parabola through three knots, a line through two). Constant beyond the ends.
-    """
-
+    # shape (n,), times increasing
     times: Array
     values: Array
+    # ``"linear"``, ``"constant"`` (held from the left) or ``"cubic"`` (SciPy's not-a-knot spline: a
+    # parabola through three knots, a line through two). Constant beyond the ends.
     interpolation: str
 
     def polynomials(self) -> Array:

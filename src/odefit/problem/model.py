@@ -401,13 +401,7 @@ class Model:
 
 
 def _distinct(*lists: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return lists of names as tuples.
-
-    Raises
-    ------
-    InputError
-        One is no list of names, or a name comes twice.
-    """
+    """Return lists of names as tuples; a name that is unusable or comes twice is an InputError."""
     found = [(names,) if isinstance(names, str) else tuple(names) for names in lists]
     every = [name for names in found for name in names]
     issues = Issues()

@@ -92,10 +92,7 @@ def as_parameter(
     place: str,
     issues: Issues,
 ) -> Parameter:
-    """Return `value` as a :class:`Parameter`; mistakes go to `issues`.
-
-    A number is a fixed one, a pair its bounds.
-    """
+    """Return `value` as a :class:`Parameter`; a number is a fixed one, a pair its bounds."""
     if isinstance(value, Parameter):
         given: dict[str, Any] = {name: getattr(value, name) for name in PARAMETER_FIELDS}
     elif isinstance(value, Mapping):

@@ -32,24 +32,16 @@ ROOT_TWO_PI = math.sqrt(2 * math.pi)
 
 @dataclass(frozen=True)
 class Deviance:
-    """The deviance residual of a prior at one value.
+    """The deviance residual of a prior at one value."""
 
-    Attributes
-    ----------
-    residual, slope
-        The residual r and dr/dz.
-    information
-        The information on z: what 1/sd^2 is for a normal prior, the Fisher information of the
-        location for other families that have one, else the second derivative of -log p where that
-        is positive. Standard errors come from it.
-    excess
-        What r^2/2 is larger by than log p(mode) - log p(z).
-    """
-
+    # the residual r and dr/dz
     residual: float
     slope: float
+    # The information on z: what 1/sd^2 is for a normal prior, the Fisher information of the
+    # location for other families that have one, else the second derivative of -log p where that is
+    # positive. Standard errors come from it.
     information: float
-    excess: float = 0.0
+    excess: float = 0.0  # what r^2/2 is larger by than log p(mode) - log p(z)
 
     @property
     def half(self) -> float:

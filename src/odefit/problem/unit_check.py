@@ -67,10 +67,7 @@ def _some(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class _Measured:
-    """A part of an expression with its unit; None if that is not known.
-
-    Zero has every unit, so that it is not known either.
-    """
+    """A part of an expression with its unit; None if that is not known, as for zero."""
 
     part: Part
     unit: Unit | None
@@ -287,7 +284,7 @@ def check_units(problem: Problem) -> UnitReport:
 
 
 class _Place(NamedTuple):
-    """An expression with its place, and what its value is: its text, its name, and its unit.
+    """An expression with its place, and its value's text, name and unit.
 
     The name is empty where an expression is zero or a condition, so that nothing is compared.
     """

@@ -43,13 +43,7 @@ Key = tuple[str, str]
 
 @cache
 def registry() -> Any:
-    """Return Pint's registry of units.
-
-    Raises
-    ------
-    InputError
-        Pint cannot be imported.
-    """
+    """Return Pint's registry of units."""
     require("pint")
     import pint
 
@@ -66,15 +60,9 @@ def _base(name: str) -> tuple[float, dict[str, float]]:
 
 @dataclass(frozen=True)
 class Unit:
-    """A product of powers of units. Exponents may be multiples of a parameter, as in Hill's law.
+    """A product of powers of units. Exponents may be multiples of a parameter, as in Hill's law."""
 
-    Attributes
-    ----------
-    powers
-        The exponents.
-    """
-
-    powers: Mapping[Key, Fraction] = field(default_factory=dict)
+    powers: Mapping[Key, Fraction] = field(default_factory=dict)  # the exponents
 
     def __mul__(self, other: Unit) -> Unit:
         found = dict(self.powers)
@@ -173,17 +161,7 @@ def unit_of(label: str) -> Unit | None:
 def read_units(
     table: Mapping[str, Any], arrays: Arrays, names: Iterable[str], issues: Issues
 ) -> dict[str, str]:
-    """Return the labels of a table by name, keys of arrays written out; mistakes go to `issues`.
-
-    Parameters
-    ----------
-    table
-        Labels by name.
-    arrays
-        The arrays of the model.
-    names
-        Every name that can have a unit.
-    """
+    """Return the labels of a table by name, keys of arrays written out; `names` can have a unit."""
     found: dict[str, str] = {}
     known = set(names)
     for key, label in issues.items("[units]", table):

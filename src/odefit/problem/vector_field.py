@@ -18,24 +18,14 @@ from odefit.problem.model import Model
 
 @dataclass(frozen=True, eq=False)
 class VectorField:
-    """The system x' = f(t, x, z, u, scalars), 0 = g(t, x, z, u, scalars), over any algebra.
-
-    Attributes
-    ----------
-    model
-        The equations.
-    scalars
-        Names of parameters and constants that are only known at run time.
-    folded
-        Values of the other parameters and constants: the same in every experiment, known.
-    elimination
-        Where g is linear in z with constant coefficients, their inverse matrix, negated;
-        z is then a function of the rest, and the system an ODE. None otherwise.
-    """
+    """The system x' = f(t, x, z, u, scalars), 0 = g(t, x, z, u, scalars), over any algebra."""
 
     model: Model
-    scalars: tuple[str, ...]
+    scalars: tuple[str, ...]  # names of parameters and constants that are only known at run time
+    # values of the other parameters and constants: the same in every experiment, known
     folded: Mapping[str, float]
+    # Where g is linear in z with constant coefficients, their inverse matrix, negated; z is then a
+    # function of the rest, and the system an ODE. None otherwise.
     elimination: Array | None
 
     def __eq__(self, other: object) -> bool:
@@ -157,15 +147,9 @@ class VectorField:
 
 @dataclass(frozen=True, eq=False)
 class StoppedField(VectorField):
-    """A vector field in which the time stands still.
+    """A vector field in which the time stands still."""
 
-    Attributes
-    ----------
-    time
-        The value of the time in the equations.
-    """
-
-    time: float = 0.0
+    time: float = 0.0  # the value of the time in the equations
 
     @classmethod
     def at(cls, field: VectorField, time: float) -> StoppedField:
@@ -179,15 +163,8 @@ class StoppedField(VectorField):
 
 @dataclass(frozen=True)
 class SensitivityPattern:
-    """The sparsity pattern of the sensitivities that are wanted of a vector field.
+    """The sparsity pattern of the sensitivities that are wanted of a vector field."""
 
-    Attributes
-    ----------
-    directions
-        Number of directions m.
-    entries
-        Pairs (scalar, direction) for which the scalar may change along the direction.
-    """
-
-    directions: int
+    directions: int  # number of directions m
+    # pairs (scalar, direction) for which the scalar may change along the direction
     entries: frozenset[tuple[int, int]]

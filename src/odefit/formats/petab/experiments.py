@@ -14,18 +14,9 @@ from odefit.problem.sbml import substituted
 
 
 class Experiments:
-    """The translation of experiments.
+    """The translation of experiments into format 1.
 
-    Parameters
-    ----------
-    names
-        The names of the problem.
-    version
-        The version of PEtab.
-    issues
-        The list to which mistakes are added.
-    comments
-        What conditions seem to assign and do not, see :func:`comment_columns`.
+    `comments` are the columns that assign nothing, see :func:`comment_columns`.
     """
 
     def __init__(
@@ -138,9 +129,8 @@ class Experiments:
 def comment_columns(experiments: Sequence[ExperimentRows], names: PetabNames) -> list[str]:
     """Return columns of the condition table of version 1 that are comments, such as dates.
 
-    The standard has no further columns in this table, since every column but two is a quantity of
-    the model. A column of another name is a comment if nothing in it could be assigned, neither
-    numbers nor names, and if its name is no mistyped one of the model.
+    Every column of this table but two is a quantity of the model. A column of another name is a
+    comment if none of its cells can be a value and its name is no misspelt one of the model.
     """
     cells: dict[str, list[str]] = {}
     for period in {p.place: p for e in experiments for p in e.periods}.values():

@@ -33,26 +33,7 @@ EXPERIMENT = "experiment_number"
 
 
 class Export:
-    """The translation of a problem.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-
-    Attributes
-    ----------
-    issues
-        What PEtab has no words for.
-    unknowns
-        The ids of the unknowns, in their order.
-    nominal
-        Their nominal values by id: guesses, or else some value between the bounds.
-    equations
-        The model.
-    observables, conditions, experiments, measurements
-        Rows of the tables.
-    """
+    """The translation of a problem; `issues` lists everything that PEtab cannot express."""
 
     def __init__(self, problem: Problem) -> None:
         self.issues = Issues()

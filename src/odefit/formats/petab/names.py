@@ -14,27 +14,9 @@ from odefit.problem.sbml import SbmlModel, formula_text, substituted
 class PetabNames:
     """Names of a PEtab problem as names of format 1, and its formulas as expressions.
 
-    Parameters
-    ----------
-    description
-        The tables.
-    model
-        The model.
-    issues
-        The list to which mistakes are added.
-
-    Attributes
-    ----------
-    model
-        The model.
-    parameters
-        Names of the parameter table, as format 1 has them.
-    constants
-        Names of all constants of the model, computed ones included, that are no parameters.
-    defined
-        States and constants of the model: what a condition can assign.
-    variables
-        States and algebraic variables.
+    `parameters` are those of the parameter table, `constants` the other constants of the model,
+    `defined` the states and constants that a condition can assign, `variables` the states and
+    algebraic variables.
     """
 
     def __init__(self, description: Description, model: SbmlModel, issues: Issues) -> None:
@@ -61,18 +43,10 @@ class PetabNames:
     def expression(
         self, text: str, place: str, further: Collection[str] = (), *, assigned: bool = True
     ) -> str:
-        """Return a formula of PEtab as text of an expression; ``"0"`` with the reason noted.
+        """Return a formula of PEtab as the text of an expression; ``"0"`` with the reason noted.
 
-        Parameters
-        ----------
-        text
-            The formula.
-        place
-            Its file and line, for messages.
-        further
-            Names that it may contain beside those of the model and the parameter table.
-        assigned
-            Whether variables of assignment rules are written out.
+        It may contain `further` names. With `assigned`, variables of assignment rules are written
+        out.
         """
         try:
             found = formula_text(text)

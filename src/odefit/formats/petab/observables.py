@@ -29,59 +29,30 @@ Override = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class ObservedRow(NamedTuple):
-    """A measurement.
+    """A measurement."""
 
-    Attributes
-    ----------
-    experiment, observable
-        The names of its experiment and of its observable in format 1.
-    measurement
-        Its row.
-    sd
-        Its standard deviation, where the data give it.
-    """
-
+    # the names of its experiment and of its observable in format 1
     experiment: str
     observable: str
     measurement: Measurement
-    sd: float | None
+    sd: float | None  # its standard deviation, where the data give it
 
 
 @dataclass
 class Observed:
-    """Observables, noise and data of format 1.
+    """Observables, noise and data of format 1."""
 
-    Attributes
-    ----------
-    observables, noise
-        The sections.
-    constants
-        Constants that an observable needs, by experiment.
-    rows
-        The measurements.
-    notes
-        Sentences: what was translated how.
-    """
-
+    # the sections
     observables: dict[str, str] = field(default_factory=dict)
     noise: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # constants that an observable needs, by experiment
     constants: dict[str, dict[str, Any]] = field(default_factory=dict)
-    rows: list[ObservedRow] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    rows: list[ObservedRow] = field(default_factory=list)  # the measurements
+    notes: list[str] = field(default_factory=list)  # sentences: what was translated how
 
 
 class Observables:
-    """The translation of observables and measurements.
-
-    Parameters
-    ----------
-    description
-        The tables.
-    names
-        The names of the problem.
-    issues
-        The list to which mistakes are added.
-    """
+    """The translation of observables and measurements."""
 
     def __init__(self, description: Description, names: PetabNames, issues: Issues) -> None:
         self._description = description

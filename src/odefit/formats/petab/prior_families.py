@@ -26,17 +26,7 @@ VERSION_1_NAMES = {
 
 
 def prior_of_version_1(row: Row, scale: str, issues: Issues) -> dict[str, Any] | None:
-    """Return the prior of the objective; None if there is none.
-
-    Parameters
-    ----------
-    row
-        The row of the parameter table.
-    scale
-        The scale of the parameter: ``"lin"``, ``"log"`` or ``"log10"``.
-    issues
-        The list to which mistakes are added.
-    """
+    """Return the prior of the objective, or None; scales are ``"lin"``, ``"log"``, ``"log10"``."""
     kind = _kind(row, "objectivePriorType", "objectivePriorParameters", VERSION_1_NAMES, issues)
     if kind is None:
         return None

@@ -23,28 +23,16 @@ from odefit.problem.toml.files import problem_from_mapping
 
 @dataclass(frozen=True)
 class PetabImport:
-    """A PEtab problem as one of odefit's.
-
-    Attributes
-    ----------
-    problem
-        The problem.
-    mapping
-        The same in the structure of format 1.
-    nominal
-        Nominal values by name, of parameters that are estimated and have one.
-    rows
-        For each measurement in the order of the file, the names of its experiment and observable
-        in the problem, and its row.
-    version
-        The version of PEtab.
-    """
+    """A PEtab problem as one of odefit's."""
 
     problem: Problem
-    mapping: Mapping[str, Any]
+    mapping: Mapping[str, Any]  # the same in the structure of format 1
+    # nominal values by name, of parameters that are estimated and have one
     nominal: Mapping[str, float]
+    # for each measurement in the order of the file, the names of its experiment and observable in
+    # the problem, and its row
     rows: Sequence[tuple[str, str, Measurement]]
-    version: int
+    version: int  # the version of PEtab
 
 
 def read_petab(
@@ -52,21 +40,8 @@ def read_petab(
 ) -> PetabImport:
     """Read a PEtab problem of version 1 or 2, whose model is in SBML.
 
-    Parameters
-    ----------
-    path
-        The YAML file; names of the other files are relative to its folder.
-    nominal
-        Whether nominal values become guesses. One outside its bounds does not, with a warning.
-    within
-        The folder in which the other files have to be; by default that of the YAML file, and the
-        one above.
-
-    Raises
-    ------
-    InputError
-        The problem cannot be used, or needs what odefit does not have; there is a message for
-        everything that is wrong, with file and row.
+    With `nominal`, nominal values within the bounds become guesses. Other files have to be in the
+    folder `within`: by default the folder of the YAML file or the one above.
     """
     source = Path(os.fspath(path))
     issues = Issues(source.name)

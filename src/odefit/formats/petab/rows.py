@@ -24,15 +24,7 @@ def column_notes(
     """Return a sentence for each column that is not read; misspelt ones are mistakes.
 
     The standard allows further columns in all tables but the condition table of version 1.
-
-    Parameters
-    ----------
-    files
-        The tables.
-    columns
-        The columns that are read, by the kind of table.
-    issues
-        The list to which mistakes are added.
+    `columns` are those that are read, by kind of table.
     """
     notes = []
     for kind, known in columns.items():

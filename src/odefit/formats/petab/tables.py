@@ -27,16 +27,9 @@ standard allows further columns of any name, and ``realDate``, at 0.63, is no ``
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a table.
+    """One row of a table."""
 
-    Attributes
-    ----------
-    cells
-        Texts by column, without blanks around them; cells that say nothing are absent.
-    place
-        File and line, for messages.
-    """
-
+    # texts by column, without blanks around them; cells that say nothing are absent
     cells: Mapping[str, str]
     place: str
 
@@ -54,18 +47,9 @@ class Row:
     def number(
         self, column: str, issues: Issues, *, infinite: bool = False, missing: float | None = None
     ) -> float | None:
-        """Return a cell as a number; None with the reason noted if it is none.
+        """Return a cell as a number, or None with the reason noted.
 
-        Parameters
-        ----------
-        column
-            The column.
-        issues
-            The list to which mistakes are added.
-        infinite
-            Whether ``inf`` and ``-inf`` are numbers.
-        missing
-            The value of an empty cell; None if it is a mistake.
+        `missing` is the value of an empty cell; None makes it a mistake.
         """
         text = self.get(column)
         if not text and missing is not None:
@@ -80,21 +64,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table.
+    """A table."""
 
-    Attributes
-    ----------
-    label
-        The name of its file in messages.
-    columns
-        Names of the columns, in order.
-    rows
-        Its rows that are not empty.
-    """
-
-    label: str
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    label: str  # the name of its file in messages
+    columns: tuple[str, ...]  # names of the columns, in order
+    rows: tuple[Row, ...]  # its rows that are not empty
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -122,17 +96,7 @@ class Table:
 
 
 def read_tsv(path: Path, label: str, issues: Issues) -> Table | None:
-    """Return a table, or None with the reason noted.
-
-    Parameters
-    ----------
-    path
-        The path of the file.
-    label
-        Its name in messages.
-    issues
-        The list to which mistakes are added.
-    """
+    """Return a table, or None with the reason noted."""
     text = read_text(path, label, issues)
     if text is None:
         return None

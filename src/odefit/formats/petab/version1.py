@@ -53,15 +53,7 @@ _PLACEHOLDER = r"\b{}Parameter([0-9]+)_{}\b"
 
 
 def describe(files: PetabFiles, issues: Issues) -> Description:
-    """Return what the tables say; mistakes go to `issues`.
-
-    Parameters
-    ----------
-    files
-        The tables.
-    issues
-        The list to which mistakes are added.
-    """
+    """Return what the tables say; mistakes go to `issues`."""
     notes = [*files.notes, *column_notes(files, COLUMNS, issues)]
     parameters = _parameters(files.tables["parameter"], notes, issues)
     observables = _observables(files.tables["observable"], issues)

@@ -56,15 +56,7 @@ DISTRIBUTIONS = ("normal", "laplace", "log-normal", "log-laplace")
 
 
 def describe(files: PetabFiles, issues: Issues) -> Description:
-    """Return what the tables say; mistakes go to `issues`.
-
-    Parameters
-    ----------
-    files
-        The tables.
-    issues
-        The list to which mistakes are added.
-    """
+    """Return what the tables say; mistakes go to `issues`."""
     notes = [*files.notes, *column_notes(files, COLUMNS, issues)]
     observables = _observables(files.tables["observable"], issues)
     conditions = _conditions(files.tables["condition"], issues)

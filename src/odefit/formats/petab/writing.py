@@ -30,26 +30,10 @@ FILES = {
 
 
 def write_petab(problem: Problem, path: str | os.PathLike[str]) -> Path:
-    """Write a problem as PEtab, version 2, with its model in SBML.
+    """Write a problem as PEtab, version 2, with a model in SBML; return the path of the YAML file.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    path
-        The YAML file, whose folder gets the other files as well; or, without the ending ``.yaml``,
-        the folder, in which the YAML file is then ``problem.yaml``. Folders are made, and files of
-        the same names replaced.
-
-    Returns
-    -------
-    The path of the YAML file.
-
-    Raises
-    ------
-    InputError
-        The problem has what PEtab has no words for; everything of that kind is named. Or
-        python-libsbml is missing.
+    Without the ending ``.yaml`` the path is that of a folder, whose YAML file is ``problem.yaml``.
+    Raises InputError with everything that PEtab cannot express.
     """
     target = Path(os.fspath(path))
     if target.suffix.lower() not in (".yaml", ".yml"):
@@ -66,13 +50,7 @@ def write_petab(problem: Problem, path: str | os.PathLike[str]) -> Path:
 
 
 def petab_texts(problem: Problem) -> dict[str, str]:
-    """Return the files of a PEtab problem by name; the YAML file is ``problem.yaml``.
-
-    Raises
-    ------
-    InputError
-        As :func:`write_petab` raises it.
-    """
+    """Return the files of a PEtab problem by name; the YAML file is ``problem.yaml``."""
     export = Export(problem)
     export.issues.raise_errors()
     tables = {

@@ -21,46 +21,19 @@ KINDS = ("parameter", "observable", "condition", "experiment", "measurement", "m
 
 @dataclass(frozen=True)
 class PetabFiles:
-    """The files of a PEtab problem, with their tables read.
+    """The files of a PEtab problem, with their tables read."""
 
-    Attributes
-    ----------
-    version
-        The version of PEtab.
-    name
-        The name of the problem.
-    tables
-        Tables by kind.
-    model
-        The path of the SBML file, and its name in messages.
-    notes
-        Sentences: what was not read.
-    """
-
-    version: Literal[1, 2]
-    name: str
-    tables: Mapping[str, tuple[Table, ...]]
-    model: tuple[Path, str]
-    notes: tuple[str, ...]
+    version: Literal[1, 2]  # the version of PEtab
+    name: str  # the name of the problem
+    tables: Mapping[str, tuple[Table, ...]]  # tables by kind
+    model: tuple[Path, str]  # the path of the SBML file, and its name in messages
+    notes: tuple[str, ...]  # sentences: what was not read
 
 
 def read_files(path: Path, issues: Issues, within: Path | None = None) -> PetabFiles:
-    """Return the tables that a YAML file names.
+    """Return the tables that a YAML file names, all of them in the folder `within` or its own.
 
-    Parameters
-    ----------
-    path
-        The YAML file; names of tables are relative to its folder.
-    issues
-        The list to which mistakes in the tables are added.
-    within
-        The folder in which the files have to be; by default that of the YAML file, and the one
-        above.
-
-    Raises
-    ------
-    InputError
-        The YAML file cannot be used, or names what odefit does not read.
+    Mistakes in tables go to `issues`; those of the YAML file itself are raised.
     """
     raw = _parsed(path)
     notes: list[str] = []

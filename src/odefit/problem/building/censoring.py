@@ -15,20 +15,9 @@ from odefit.problem.noise import Noise
 def with_limits(
     name: str, series: Series, times: Array, noise: Noise, place: str, issues: Issues
 ) -> Series:
-    """Return a series with those values censored that are beyond a limit.
+    """Return a series in which values beyond a limit are censored and replaced by the limit.
 
-    A censored value is replaced by the limit. Values that their data mark as censored stay so.
-
-    Parameters
-    ----------
-    name
-        The name of its observable.
-    times
-        The times that the rows of the series are numbers of, shape (k,).
-    noise
-        The noise of the observable.
-    place
-        Name of the data in messages.
+    Values that the data mark as censored stay so. Rows of the series index `times`, shape (k,).
     """
     low, high = noise.lower_limit, noise.upper_limit
     if low is None and high is None:

@@ -20,21 +20,12 @@ from odefit.problem.model import Model
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The data of one experiment.
+    """The data of one experiment."""
 
-    Attributes
-    ----------
-    times
-        Shape (n,), increasing, none twice; infinite for the steady state.
-    series
-        Measurements by observable, their rows being indices into `times`.
-    inputs
-        Known inputs by name.
-    """
-
-    times: Array
+    times: Array  # shape (n,), increasing, none twice; infinite for the steady state
+    # measurements by observable, their rows being indices into `times`
     series: Mapping[str, Series]
-    inputs: Mapping[str, Input]
+    inputs: Mapping[str, Input]  # known inputs by name
 
     def from_time(self, t0: float) -> Columns:
         """Return the data without the times before `t0`, at which nothing may be measured."""
@@ -206,10 +197,7 @@ def _usable(
 
 
 def numeric_column(values: Any, place: str, issues: Issues) -> Array | None:
-    """Return `values` as floats, None and pandas' NA as NaN.
-
-    If they are not all numbers, the reason goes to `issues`, and None is returned.
-    """
+    """Return `values` as floats, None and pandas' NA as NaN; or None with the reason noted."""
     try:
         raw = np.asarray(values)
         if raw.dtype.kind == "O":

@@ -22,20 +22,13 @@ KnownEvent = tuple[float, Mapping[str, Expression]]
 
 @dataclass(eq=False)
 class Happening:
-    """What happens in an experiment.
+    """What happens in an experiment."""
 
-    Attributes
-    ----------
-    at
-        Events at known times, in the order in which they were given.
-    measured_after
-        Times of these at which measurements see the values after all events.
-    located
-        Events at times that depend on the unknowns or on the trajectory.
-    """
-
+    # events at known times, in the order in which they were given
     at: list[KnownEvent] = field(default_factory=list)
+    # times of these at which measurements see the values after all events
     measured_after: set[float] = field(default_factory=set)
+    # events at times that depend on the unknowns or on the trajectory
     located: list[LocatedEvent] = field(default_factory=list)
 
     def known(self) -> tuple[KnownEvent, ...]:
@@ -51,21 +44,7 @@ def resolved_events(
     scalars: Mapping[str, Bound],
     issues: Issues,
 ) -> Happening:
-    """Return the events of an experiment; what is wrong with them goes to `issues`.
-
-    Parameters
-    ----------
-    experiment
-        The experiment, with texts parsed.
-    t0
-        Time of its initial values, if it is known.
-    model, names
-        The equations, and the names of the problem.
-    scalars
-        What each parameter and constant stands for in the experiment.
-    issues
-        The list to which mistakes are added.
-    """
+    """Return the events of an experiment whose initial values hold at `t0`, if that is known."""
     place = experiment_place(experiment.name)
     assigned = {n for event in experiment.events for n in event.assign}
     found = Happening()
@@ -166,8 +145,8 @@ def _decided(
 ) -> list[Bound] | None:
     """Return the times at which a condition becomes true; None if the trajectory decides.
 
-    That is so for a single comparison that is linear in time, with parameters and constants that
-    no event changes.
+    The times are known for a single comparison that is linear in time, with parameters and
+    constants that no event changes.
     """
     assert isinstance(event.when, Expression)
     free = {n for n in scalars if n not in assigned}

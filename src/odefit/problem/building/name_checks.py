@@ -31,21 +31,8 @@ KNOWN_NUMBERS = {
 class Names:
     """The names of a problem, and the check that each is declared and used where it may be.
 
-    Parameters
-    ----------
-    definition
-        The problem as the user defined it.
-    issues
-        The list to which mistakes are added.
-
-    Attributes
-    ----------
-    constants
-        Names of all constants, those that only experiments give included.
-    scalars
-        Parameters and constants.
-    everything
-        All that a right-hand side can refer to.
+    `constants` includes those that only experiments give, `scalars` has parameters and constants,
+    `everything` all that a right-hand side can refer to.
     """
 
     def __init__(self, definition: Definition, issues: Issues) -> None:
@@ -93,16 +80,9 @@ class Names:
     def refers(
         self, expression: Expression, allowed: set[str], place: str, kinds: str = ""
     ) -> None:
-        """Report names in `expression` that are not `allowed` at `place`.
+        """Report names in `expression` that are not `allowed`, of which `kinds` says what they are.
 
         A name that is declared nowhere is reported once, however often it occurs.
-
-        Parameters
-        ----------
-        expression, allowed, place
-            The expression, the names that it may contain, and its place in messages.
-        kinds
-            The kinds of names that can be used at `place`, for the message.
         """
         for name in sorted(expression.names - allowed):
             if name in self.everything:

@@ -23,13 +23,7 @@ def check_noise(
     experiments: Sequence[Experiment],
     issues: Issues,
 ) -> tuple[str, ...]:
-    """Report noise that is missing, misplaced or impossible.
-
-    Returns
-    -------
-    tuple of str
-        Observables with a standard deviation, or a dispersion, to be estimated.
-    """
+    """Report noise that is missing, misplaced or impossible; return whose size is estimated."""
     for name in noise:
         if name not in model.observables:
             hint = did_you_mean(str(name), model.observables)
@@ -53,10 +47,7 @@ def check_noise(
 def with_missing_sds(
     name: str, series: Series, times: Array, noise: Noise, place: str, issues: Issues
 ) -> Series:
-    """Return a series with the standard deviations that its column leaves to ``[noise]``.
-
-    The arguments are those of :func:`odefit.problem.building.censoring.with_limits`.
-    """
+    """Return a series with the standard deviations that its column leaves to ``[noise]``."""
     if series.sds is None or noise.counts:
         return series
     missing = np.isnan(series.sds)

@@ -21,27 +21,14 @@ from odefit.problem.parameters import Parameter, as_parameter, is_pair
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """A problem as the user defined it, with every text parsed and no name resolved yet.
-
-    Attributes
-    ----------
-    model
-        The equations.
-    parameters
-        Parameters by name.
-    initial
-        Initial value of each state: an expression, or an unknown.
-    noise
-        Noise by observable.
-    experiments
-        The experiments, as :func:`prepared` returns them.
-    """
+    """A problem as the user defined it, with every text parsed and no name resolved yet."""
 
     model: Model
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, Parameter]  # parameters by name
+    # initial value of each state: an expression, or an unknown
     initial: Mapping[str, Expression | Parameter]
-    noise: Mapping[str, Noise]
-    experiments: Sequence[Experiment]
+    noise: Mapping[str, Noise]  # noise by observable
+    experiments: Sequence[Experiment]  # the experiments, as :func:`prepared` returns them
 
 
 def as_initial(value: Any, place: str, issues: Issues) -> Expression | Parameter:
@@ -54,8 +41,8 @@ def as_initial(value: Any, place: str, issues: Issues) -> Expression | Parameter
 def prepared(experiment: Experiment, issues: Issues) -> Experiment:
     """Return `experiment` with a copy of its data and with every value parsed.
 
-    Its initial values are expressions or parameters, its constants and assignments expressions,
-    the times of its events floats.
+    Initial values become expressions or parameters, constants and assignments expressions, times of
+    events floats.
     """
     place = experiment_place(experiment.name)
     name = experiment.name
@@ -170,9 +157,9 @@ def _flag(value: object, place: str, issues: Issues) -> bool:
 
 
 def _with_times(data: Any, time: str, place: str, issues: Issues) -> tuple[Any, str]:
-    """Return `data` with its times in the column ``t``, and that name; as they are without times.
+    """Return `data` with its times in the column ``t``, and that name.
 
-    In the second case the mistake is reported when the columns are read.
+    Data without times stay as they are; the mistake is reported when the columns are read.
     """
     names = column_names(data)
     if names is None:

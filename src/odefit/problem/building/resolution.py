@@ -29,7 +29,7 @@ def resolve(
 ) -> tuple[tuple[Unknown, ...], tuple[Condition, ...]]:
     """Return the unknowns in their order, and a condition for each experiment.
 
-    What is wrong goes to `issues`; the result is only to be used when there are no errors.
+    The result can be used if there are no errors in `issues`.
     """
     if not definition.model.ode:
         return (), ()  # reported by the model; without states nothing else has a meaning
@@ -206,10 +206,7 @@ class _Resolution:
                 )
 
     def _scalars(self, experiment: Experiment) -> dict[str, Bound]:
-        """Return the parameters and constants in `experiment`.
-
-        The expressions among them refer to the others alone, so that none waits for another.
-        """
+        """Return parameters and constants in `experiment`; no expression refers to another one."""
         scalars: dict[str, Bound] = dict.fromkeys(self.names.extra_constants, 0.0)
         scalars.update(self.model.constants)
         given = {k: v for k, v in experiment.constants.items() if isinstance(v, Expression)}

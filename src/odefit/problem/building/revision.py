@@ -20,24 +20,13 @@ Change = Callable[[Parameter], Parameter]
 
 @dataclass(frozen=True)
 class Target:
-    """What a key of a revision means.
+    """What a key of a revision means."""
 
-    Attributes
-    ----------
-    key
-        The key as it was given.
-    name
-        The name of a parameter, of a state (for its initial value), or of a noise parameter.
-    experiment
-        The experiment alone of which it is meant; None for all.
-    observable
-        The observable of a noise parameter; None for others.
-    """
-
-    key: str
+    key: str  # the key as it was given
+    # the name of a parameter, of a state (for its initial value), or of a noise parameter
     name: str
-    experiment: str | None
-    observable: str | None = None
+    experiment: str | None  # the experiment alone of which it is meant; None for all
+    observable: str | None = None  # the observable of a noise parameter; None for others
 
 
 def revised(
@@ -48,10 +37,7 @@ def revised(
     guess: Mapping[str, float] | None,
     issues: Issues,
 ) -> dict[str, Any]:
-    """Return the parts of a problem that change, as arguments of ``Problem``.
-
-    What is wrong goes to `issues`. See :meth:`Problem.with_unknowns` for the meaning.
-    """
+    """Return the arguments of ``Problem`` that change, see :meth:`Problem.with_unknowns`."""
     revision = _Revision(definition, issues)
     revision.run(fix, free, bounds, guess)
     return {

@@ -47,20 +47,12 @@ ON, OFF = number(1.0), number(0.0)
 
 @dataclass(frozen=True)
 class _Switch:
-    """A constant that is 0 or 1.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    test
-        A condition of parameters and constants that decides it; None if the time does.
-    time
-        The time at which it becomes 1, a part without the time; None if `test` decides.
-    """
+    """A constant that is 0 or 1."""
 
     name: str
+    # a condition of parameters and constants that decides it; None if the time does
     test: Part | None
+    # the time at which it becomes 1, a part without the time; None if `test` decides
     time: Part | None
 
     @property
@@ -180,19 +172,8 @@ def with_switches(
 ) -> tuple[Model, tuple[Condition, ...]]:
     """Return a model and its conditions with switches in place of comparisons that time decides.
 
-    Parameters
-    ----------
-    model
-        The equations as the user wrote them.
-    conditions
-        The experiments with every name resolved.
-
-    Returns
-    -------
-    model
-        The same equations with switches among the constants; the model itself if there are none.
-    conditions
-        The conditions with a value for each switch, and with the events that set it.
+    Switches are constants of the model. Conditions have a value for each, and events that set it. A
+    model without such comparisons is returned itself.
     """
     equations = {**model.ode, **model.algebraic}
     if not any(PIECEWISE in e.functions for e in equations.values()):
@@ -265,13 +246,9 @@ def _switched(condition: Condition, switches: Sequence[_Switch]) -> Condition:
 def _course(
     switch: _Switch, condition: Condition
 ) -> tuple[float, list[tuple[float, Mapping[str, Expression]]]] | None:
-    """Return the course of a switch whose time events at known times move to known times.
+    """Return the value of a switch before any event, and the events that set it.
 
-    Returns
-    -------
-    tuple or None
-        Its value before any event, and the events that set it; None if unknowns, states or located
-        events have a part in it.
+    None if unknowns, states or located events act on it: the times of the others are known.
     """
     located = {n for event in condition.located for n in event.assign}
     if switch.time is None or switch.names & located:
@@ -322,23 +299,10 @@ def _with_moved(
 
 
 def crossing(when: Expression, scalars: set[str]) -> tuple[Part, bool, bool] | None:
-    """Return when a condition changes that is one comparison, linear in time.
+    """Return when a condition changes, if it is one comparison that is linear in time.
 
-    Parameters
-    ----------
-    when
-        The condition.
-    scalars
-        Parameters and constants that do not change.
-
-    Returns
-    -------
-    time
-        The time at which it changes, a part without the time.
-    rising
-        Whether it becomes true there; else it becomes false.
-    strict
-        Whether the comparison is false where both sides are equal.
+    The time is a part without the time. The flags say whether the condition becomes true then (else
+    false), and whether it is false where both sides are equal. `scalars` do not change.
     """
     sign = when.program[-1].text
     if sign not in ("<", "<=", ">", ">=") or not when.names <= {*scalars, TIME}:

@@ -29,75 +29,34 @@ Quantity = float | Expression
 
 @dataclass(frozen=True)
 class Arrival:
-    """One dose as it arrives.
-
-    Attributes
-    ----------
-    record
-        The record that gives it.
-    time
-        When it arrives.
-    target
-        The state that it goes into.
-    amount
-        How much arrives at once; None for an infusion.
-    rate, end
-        The rate of an infusion, and when it ends.
-    implied
-        Whether it is an additional dose.
-    """
+    """One dose as it arrives."""
 
     record: Record
-    time: Quantity
-    target: str
-    amount: Quantity | None
+    time: Quantity  # when it arrives
+    target: str  # the state that it goes into
+    amount: Quantity | None  # how much arrives at once; None for an infusion
+    # the rate of an infusion, and when it ends
     rate: Quantity = 0.0
     end: Quantity = 0.0
-    implied: bool = False
+    implied: bool = False  # whether it is an additional dose
 
 
 @dataclass(eq=False)
 class Course:
-    """What happens to one subject.
+    """What happens to one subject."""
 
-    Attributes
-    ----------
-    events
-        Its events in the order of time.
-    steady_state
-        Whether and how it begins in a steady state.
-    constants
-        Constants with values of their own.
-    running
-        The infusions that have begun before its first time, as end and rate, by their constant.
-    """
-
-    events: list[Event] = field(default_factory=list)
-    steady_state: bool | Cycle = False
-    constants: dict[str, Any] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)  # its events in the order of time
+    steady_state: bool | Cycle = False  # whether and how it begins in a steady state
+    constants: dict[str, Any] = field(default_factory=dict)  # constants with values of their own
+    # the infusions that have begun before its first time, as end and rate, by their constant
     running: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
 
 class DoseEvents:
     """Makes events of records.
 
-    Parameters
-    ----------
-    model
-        The equations.
-    doses
-        What is said of doses.
-    initial
-        Initial value of each state, which resets bring back.
-    columns
-        Whether the table has columns RATE or DUR.
-    issues
-        The list to which mistakes are added.
-
-    Attributes
-    ----------
-    infusions
-        The name of the rate for each state into which something is infused.
+    `initial` values are what resets bring back, `columns` says whether the table has RATE or DUR.
+    `infusions` names the rate for each state into which something is infused.
     """
 
     def __init__(

@@ -42,43 +42,24 @@ EVIDS = "0 (a measurement), 1 (a dose), 2 (another change), 3 (a reset) or 4 (a 
 
 @dataclass(frozen=True)
 class Record:
-    """One row of a long table.
-
-    Attributes
-    ----------
-    time
-        Its time.
-    place
-        The row in messages.
-    order
-        Its number in the table.
-    kind
-        The number that EVID gives or implies.
-    amount, rate, duration, interval
-        AMT, RATE, DUR and II; None where there is nothing.
-    additional, steady
-        ADDL and SS.
-    target
-        The text of CMT; None where there is nothing.
-    values
-        Measured values by data column: observables, their ``_sd`` and ``_cens``.
-    others
-        Values of inputs and covariates, as far as the row has them.
-    """
+    """One row of a long table."""
 
     time: float
-    place: str
-    order: int
-    kind: int
+    place: str  # the row in messages
+    order: int  # its number in the table
+    kind: int  # the number that EVID gives or implies
+    # AMT, RATE, DUR and II; None where there is nothing
     amount: float | None
     rate: float | None
     duration: float | None
     interval: float | None
+    # ADDL and SS
     additional: int
     steady: int
-    target: str | None
+    target: str | None  # the text of CMT; None where there is nothing
+    # measured values by data column: observables, their ``_sd`` and ``_cens``
     values: Mapping[str, float]
-    others: Mapping[str, float]
+    others: Mapping[str, float]  # values of inputs and covariates, as far as the row has them
 
     @property
     def doses(self) -> bool:
@@ -94,25 +75,8 @@ class Record:
 class LongTable:
     """The data of an experiment as records.
 
-    Parameters
-    ----------
-    experiment
-        The experiment, with its data as they were given.
-    model
-        The equations.
-    wanted
-        Names that expressions refer to, for which a column may stand as a covariate.
-    issues
-        The list to which mistakes are added.
-
-    Attributes
-    ----------
-    place
-        The name of the data in messages.
-    usable
-        Whether the columns can be read.
-    covariates
-        Columns that stand for constants.
+    Expressions refer to the names in `wanted`: columns of these names are `covariates`, which stand
+    for constants. `usable` says whether the columns can be read.
     """
 
     def __init__(

@@ -37,16 +37,7 @@ def with_subjects(
 ) -> tuple[list[Experiment], Model]:
     """Return the experiments with long tables written out, and the equations with infusions.
 
-    Parameters
-    ----------
-    experiments
-        The experiments as they were given.
-    model
-        The equations; the rates of infusions are added to the right-hand sides of their states.
-    tables
-        The other parts of the problem as they were given: ``parameters``, ``initial``, ``noise``.
-    issues
-        The list to which mistakes are added.
+    `tables` holds ``parameters``, ``initial`` and ``noise`` as they were given.
     """
     found: list[Experiment] = []
     infusions: dict[str, str] = {}
@@ -118,13 +109,7 @@ def _wanted(
 
 
 def with_infusions(model: Model, infusions: Mapping[str, str]) -> Model:
-    """Return the equations with a constant, zero by default, added to some right-hand sides.
-
-    Parameters
-    ----------
-    infusions
-        The name of the constant for each of these states.
-    """
+    """Return the equations with a constant, zero by default, added for each of these states."""
     ode = {
         state: f"{expression.text} + {infusions[state]}" if state in infusions else expression
         for state, expression in model.ode.items()

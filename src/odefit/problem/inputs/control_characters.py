@@ -22,15 +22,7 @@ def has_controls(text: str) -> bool:
 
 
 def refuse_controls(tree: Any, issues: Issues) -> None:
-    """Note every text, among keys and values of tables and lists, that has control characters.
-
-    Parameters
-    ----------
-    tree
-        The values, as a reader of TOML or JSON gives them.
-    issues
-        The list to which the refusals are added.
-    """
+    """Report every text with control characters among keys and values of a TOML or JSON tree."""
     pending: list[tuple[str, Any]] = [("", tree)]
     while pending:
         place, value = pending.pop()

@@ -26,36 +26,19 @@ ADDRESS = "://"
 
 @dataclass(frozen=True)
 class NamedFiles:
-    """The files that another file may name.
+    """The files that another file may name."""
 
-    Parameters
-    ----------
-    folder
-        The folder of that file, to which names are relative.
-    within
-        The folder in which the user allows files to be; by default `folder`.
-    above
-        Whether files directly in the folder above are allowed as well, for formats of which
-        published collections have files that are shared there.
-    """
-
-    folder: Path
+    folder: Path  # the folder of that file, to which names are relative
+    # the folder in which the user allows files to be; by default `folder`
     within: Path | None = None
+    # whether files directly in the folder above are allowed as well, for formats of which published
+    # collections have files that are shared there
     above: bool = False
 
     def path(self, name: str, place: str, issues: Issues) -> Path | None:
-        """Return the path of a file that is named, or None with the reason noted.
+        """Return the path of a file that is named at `place`, or None with the reason noted.
 
         Symbolic links count as what they lead to. Nothing is opened.
-
-        Parameters
-        ----------
-        name
-            The name, as it is written.
-        place
-            Where it is written, for messages.
-        issues
-            The list to which a refusal is added.
         """
         if ADDRESS in name:
             issues.error(
@@ -83,13 +66,7 @@ class NamedFiles:
 
 
 def checked_within(within: str | os.PathLike[str] | None) -> Path | None:
-    """Return the folder in which the user allows files to be.
-
-    Raises
-    ------
-    InputError
-        There is no such folder.
-    """
+    """Return the folder in which the user allows files to be, if there is such a folder."""
     if within is None:
         return None
     folder = Path(os.fspath(within))
@@ -99,19 +76,7 @@ def checked_within(within: str | os.PathLike[str] | None) -> Path | None:
 
 
 def read_text(path: Path, label: str, issues: Issues, most: int = MAX_TABLE_SIZE) -> str | None:
-    """Return the text of a file in UTF-8, or None with the reason noted.
-
-    Parameters
-    ----------
-    path
-        The path of the file.
-    label
-        Its name in messages.
-    issues
-        The list to which the reason is added.
-    most
-        The largest number of bytes; no more are read.
-    """
+    """Return the text of a file in UTF-8, `most` bytes at most, or None with the reason noted."""
     content = read_content(path, label, issues, most)
     if content is None:
         return None
@@ -131,10 +96,7 @@ def read_text(path: Path, label: str, issues: Issues, most: int = MAX_TABLE_SIZE
 
 
 def read_content(path: Path, label: str, issues: Issues, most: int) -> bytes | None:
-    """Return the bytes of a file, or None with the reason noted.
-
-    The arguments are those of :func:`read_text`.
-    """
+    """Return the bytes of a file, or None with the reason noted, as :func:`read_text` does."""
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):

@@ -28,13 +28,7 @@ MAX_ERRORS = 200
 
 
 class Issues:
-    """Mistakes and remarks found so far, each with its place.
-
-    Parameters
-    ----------
-    source
-        The file all of them are in; every message starts with it.
-    """
+    """Mistakes and remarks found so far, each with its place; `source` is the file they are in."""
 
     def __init__(self, source: str | None = None) -> None:
         self.errors: list[str] = []

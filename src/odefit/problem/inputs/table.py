@@ -44,30 +44,14 @@ _NUMBER_AND_MORE = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*[A-Za-z%/µ°]+
 def read_table(
     path: Path, label: str, used: Collection[str], issues: Issues, time: str = TIME
 ) -> dict[str, Array] | None:
-    """Return the columns of a CSV file, empty cells as NaN.
+    """Return the columns of a CSV file, empty and mistaken cells as NaN; None if there is no table.
 
     UTF-8 with or without a byte order mark; columns separated by comma, semicolon or tab; decimal
     points, or commas where no other comma stands; a first row with the names of the columns; empty
     rows, and lines above the names that begin with ``#``, are skipped.
 
-    Parameters
-    ----------
-    path
-        The path of the file.
-    label
-        Its name in messages.
-    used
-        Columns that mean something: a text among their numbers is a mistake. A column with
-        another name comes back empty if it is not all numbers.
-    issues
-        The list to which mistakes are added.
-    time
-        The name of the column with the times, of which every row needs one.
-
-    Returns
-    -------
-    dict or None
-        Arrays of shape (rows,) by name, mistaken cells as NaN; None if there is no table.
+    A text in one of the `used` columns is a mistake; any other column comes back empty if it is not
+    all numbers. Every row needs a value in the column `time`.
     """
     text = read_text(path, label, issues)
     if text is None:
@@ -100,22 +84,13 @@ def read_table(
 
 
 class Cells(dict[str, list[str]]):
-    """The cells of a table by the name of their column.
+    """The cells of a table by the name of their column."""
 
-    Attributes
-    ----------
-    lines
-        The line of the file on which each row ends.
-    """
-
-    lines: Sequence[int] = ()
+    lines: Sequence[int] = ()  # the line of the file on which each row ends
 
 
 def read_cells(path: Path, label: str, issues: Issues) -> Cells | None:
-    """Return the texts in the cells of a CSV file; None if there is no table.
-
-    The arguments are those of :func:`read_table`.
-    """
+    """Return the texts in the cells of a CSV file, in the form of :func:`read_table`."""
     text = read_text(path, label, issues)
     rows = None if text is None else _rows(text, label, issues)
     if rows is None:
@@ -268,10 +243,7 @@ def _numbers(
     issues: Issues,
     infinite: bool = False,
 ) -> Array:
-    """Return the numbers of a column, nan for what is missing.
-
-    Positive infinity is a number where `infinite` says so.
-    """
+    """Return the numbers of a column, NaN for missing ones; `infinite` allows infinity."""
     try:
         values = np.array([float(c) if c else math.nan for c in cells])
     except ValueError:

@@ -50,13 +50,7 @@ class Element(NamedTuple):
 
 
 class Arrays:
-    """What is known of the arrays of a model.
-
-    Parameters
-    ----------
-    numbers
-        Known whole numbers, which indices may contain: constants of the model.
-    """
+    """The arrays of a model; indices may contain `numbers`, whole constants of the model."""
 
     def __init__(self, numbers: Mapping[str, float]) -> None:
         self._numbers = dict(numbers)
@@ -78,13 +72,7 @@ class Arrays:
         return frozenset(self._elements)
 
     def elements(self, key: object) -> list[Element]:
-        """Return the elements that a key such as ``x[1:8]`` stands for; itself if it is a name.
-
-        Raises
-        ------
-        ExpressionError
-            An index is no whole number, or there are too many.
-        """
+        """Return the elements that a key such as ``x[1:8]`` stands for; itself if it is a name."""
         name, found = self._key(key)
         return [
             Element(element_name(name, index), dict(zip(INDICES, index, strict=False)))
@@ -92,13 +80,7 @@ class Arrays:
         ]
 
     def member(self, name: str, inside: str, indices: Mapping[str, int]) -> str:
-        """Return the key of one element, as ``x[3]`` for ``x[i + 1]``, which need not exist.
-
-        Raises
-        ------
-        ExpressionError
-            It is no single element.
-        """
+        """Return the key of one element, as ``x[3]`` for ``x[i + 1]``, which need not exist."""
         whole = f"{name}[{inside}]"
         parts = [self._slice(part, indices, name, whole) for part in inside.split(",")]
         found = _products(parts, whole)
@@ -110,22 +92,11 @@ class Arrays:
         return f"{name}[{', '.join(map(str, found[0]))}]"
 
     def written_out(self, text: str, indices: Mapping[str, int], taken: frozenset[str]) -> str:
-        """Return an expression without arrays.
+        """Return an expression without arrays, at values of ``i`` and ``j``.
 
-        Parameters
-        ----------
-        text
-            The expression.
-        indices
-            The values of ``i`` and ``j``.
-        taken
-            Names that mean something else in the model, such as a state ``i``.
-
-        Raises
-        ------
-        ExpressionError
-            Something of it cannot be: an index that does not exist, a slice where one value is
-            expected, arrays of different lengths in a sum.
+        `taken` are names that mean something else in the model, such as a state ``i``. Raises
+        ExpressionError for an index that does not exist, a slice where one value is expected, and
+        arrays of different lengths in a sum.
         """
         if HOLE in text or len(text) > MAX_LENGTH:
             return text  # the parser says why it cannot be

@@ -34,19 +34,11 @@ def own_functions(
     written_out: Callable[[str, frozenset[str]], str],
     issues: Issues,
 ) -> tuple[dict[str, DerivedFunction], frozenset[str]]:
-    """Return functions and named expressions by name; mistakes go to `issues`.
+    """Return functions and named expressions by name, and the names of those with a mistake.
 
-    They may refer to each other in any order, but not in a circle. The names of those that have a
-    mistake come as well, so that what refers to them is not reported, too.
-
-    Parameters
-    ----------
-    functions
-        Bodies by heads, as in ``{"mm(s, vmax, km)": "vmax*s/(km + s)"}``.
-    definitions
-        Expressions by name.
-    written_out
-        Writes the arrays of an expression out, where some names are taken.
+    `functions` has bodies by heads, as in ``{"mm(s, vmax, km)": "vmax*s/(km + s)"}``. They may
+    refer to each other in any order, but not in a circle. `written_out` writes the arrays of an
+    expression out, where some names are taken.
     """
     texts: dict[str, _Text] = {}
     broken: set[str] = set()

@@ -39,18 +39,10 @@ class Compartment(NamedTuple):
 
 @dataclass(frozen=True)
 class Network:
-    """What reactions say.
+    """What reactions say."""
 
-    Attributes
-    ----------
-    terms
-        The right-hand sides of the species that they change.
-    conserved
-        Weighted sums of species that they leave as they are.
-    """
-
-    terms: Mapping[str, Part]
-    conserved: tuple[Part, ...]
+    terms: Mapping[str, Part]  # the right-hand sides of the species that they change
+    conserved: tuple[Part, ...]  # weighted sums of species that they leave as they are
 
 
 def read_compartments(
@@ -104,22 +96,9 @@ def network_of(
 ) -> Network:
     """Return what reactions say of the right-hand sides.
 
-    Parameters
-    ----------
-    reactions
-        The reactions.
-    compartments
-        The compartments by name.
-    held
-        Names of species that reactions leave as they are: constants, inputs and so on.
-    start
-        Right-hand sides to which reactions add; sums of their states are not conserved.
-    write_out
-        Writes expressions without the user's own notation.
-    own
-        Functions and definitions of the user.
-    issues
-        The list to which mistakes are added.
+    Reactions leave the `held` species as they are: constants, inputs and so on. They add to the
+    right-hand sides `start`; sums of these states are not conserved. `own` has functions and
+    definitions of the user, which `write_out` writes out.
     """
     home = {s: c for c in compartments.values() for s in c.species}
     terms: dict[str, Part] = {}
@@ -331,7 +310,7 @@ def _rays(rows: Sequence[Sequence[Fraction]], width: int) -> list[list[Fraction]
     """Return the vectors without negative entries that span all such, by Farkas' algorithm.
 
     Source: S. Schuster and T. Höfer, J. Chem. Soc. Faraday Trans. 87 (1991) 2561, on conserved
-    moieties. Where there are too many, none.
+    moieties. The list is empty if there are too many.
     """
     found = [
         ([row[k] for row in rows], [Fraction(k == j) for j in range(width)]) for k in range(width)

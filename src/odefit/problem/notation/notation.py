@@ -24,38 +24,24 @@ NO_INDICES: Mapping[str, int] = {}
 
 @dataclass(frozen=True)
 class Notation:
-    """The functions, named expressions and arrays of a model.
+    """The functions, named expressions and arrays of a model."""
 
-    Attributes
-    ----------
-    arrays
-        The arrays, with the elements that are known.
-    own
-        Functions and named expressions of the user.
-    broken
-        Names of those that have a mistake.
-    taken
-        Names of the model, which ``i`` and ``j`` may be among.
-    written
-        What was given that is written out, as it was given: texts by section and key.
-    species
-        States that reactions change.
-    conserved
-        Sums of states that stay what they are, as far as reactions alone tell.
-    """
-
+    # the arrays, with the elements that are known
     arrays: Arrays = field(default_factory=lambda: Arrays({}))
+    # functions and named expressions of the user
     own: Mapping[str, DerivedFunction] = field(default_factory=dict)
-    broken: frozenset[str] = frozenset()
-    taken: frozenset[str] = frozenset()
+    broken: frozenset[str] = frozenset()  # names of those that have a mistake
+    taken: frozenset[str] = frozenset()  # names of the model, which ``i`` and ``j`` may be among
+    # what was given that is written out, as it was given: texts by section and key
     written: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    species: frozenset[str] = frozenset()
+    species: frozenset[str] = frozenset()  # states that reactions change
+    # sums of states that stay what they are, as far as reactions alone tell
     conserved: tuple[Expression, ...] = ()
 
     def text(
         self, value: Any, place: str, issues: Issues, indices: Mapping[str, int] = NO_INDICES
     ) -> Any:
-        """Return an expression written out; what is no text, and what has a mistake, as it is.
+        """Return a text written out; other values are returned as they are.
 
         A mistake is added to `issues`, and becomes the number zero, so that it is reported once.
         """
@@ -70,10 +56,7 @@ class Notation:
     def written_out(self, text: str, indices: Mapping[str, int] = NO_INDICES) -> str:
         """Return the text of an expression without functions, definitions and arrays.
 
-        Raises
-        ------
-        ExpressionError
-            It cannot be written out; other mistakes in it are left to the parser.
+        The parser reports mistakes other than those of these notations.
         """
         found = self.arrays.written_out(text, indices, self.taken)
         used = self._own_names(found)
@@ -98,14 +81,7 @@ class Notation:
         """Return a table with the keys of arrays and the values of all written out.
 
         The value of an array is one for all elements, an expression in ``i`` and ``j``, or a list
-        of as many values.
-
-        Parameters
-        ----------
-        table
-            Values by name; what is no mapping is returned as it is.
-        place
-            Its place in messages.
+        of as many values. A value that is no mapping is returned as it is.
         """
         if not isinstance(table, Mapping):
             return table
@@ -201,19 +177,10 @@ def notation_of(
     arrays: Iterable[str],
     issues: Issues,
 ) -> Notation:
-    """Return the notation of a model; mistakes go to `issues`.
+    """Return the notation of a model.
 
-    Parameters
-    ----------
-    functions, definitions
-        Functions and named expressions of the user, see
-        :func:`odefit.problem.notation.functions.own_functions`.
-    sections
-        The tables whose keys declare arrays.
-    constants
-        The constants of the model: whole numbers among them can be used in indices.
-    arrays
-        Keys of further arrays, of parameters.
+    Keys of `sections` and `arrays` declare the arrays. Whole numbers among the `constants` can be
+    used in indices.
     """
     known = Arrays(whole_numbers(constants))
     taken = frozenset(str(key) for table in (*sections, arrays) for key in table)

@@ -13,21 +13,12 @@ from odefit.problem.notation.reactions import FORM, Reaction
 
 
 class Law(NamedTuple):
-    """A rate law.
+    """A rate law."""
 
-    Attributes
-    ----------
-    arguments
-        What is given behind its name.
-    rate
-        The rate, in the arguments, the substrate ``S`` and, in laws both ways, the product ``P``.
-    reversible
-        Whether it is one of both ways.
-    """
-
-    arguments: tuple[str, ...]
+    arguments: tuple[str, ...]  # what is given behind its name
+    # the rate, in the arguments, the substrate ``S`` and, in laws both ways, the product ``P``
     rate: str
-    reversible: bool = False
+    reversible: bool = False  # whether it is one of both ways
 
 
 LAWS: Mapping[str, Law] = {
@@ -61,20 +52,7 @@ class Rates(NamedTuple):
 
 
 def rates_of(reaction: Reaction, own: Mapping[str, object]) -> Rates:
-    """Return the rates of a reaction.
-
-    Parameters
-    ----------
-    reaction
-        The reaction.
-    own
-        Functions of the user, which come before laws of the same name.
-
-    Raises
-    ------
-    ExpressionError
-        The law does not fit the reaction.
-    """
+    """Return the rates of a reaction; functions of the user come before laws of the same name."""
     if reaction.rate is not None:
         return Rates(f"({reaction.rate})")
     call = _CALL.match(reaction.law[0]) if len(reaction.law) == 1 else None

@@ -35,34 +35,17 @@ REVERSIBLE = frozenset(("<->", "<=>", "<-->", "\u21cc", "\u21c4"))
 
 @dataclass(frozen=True)
 class Reaction:
-    """A reaction.
+    """A reaction."""
 
-    Attributes
-    ----------
-    name
-        Its name, with the index if it is one of an array.
-    place
-        Its place in messages.
-    reactants, products
-        Stoichiometric numbers by the plain names of the species.
-    reversible
-        Whether it goes both ways.
-    law
-        What stands behind the comma: constants of mass action, or a named law.
-    rate
-        The rate, where it is given as a whole.
-    indices
-        Values of ``i`` and ``j`` in `law` and `rate`.
-    """
-
-    name: str
+    name: str  # its name, with the index if it is one of an array
     place: str
+    # stoichiometric numbers by the plain names of the species
     reactants: Mapping[str, Fraction]
     products: Mapping[str, Fraction]
-    reversible: bool
-    law: tuple[str, ...]
-    rate: str | None
-    indices: Mapping[str, int]
+    reversible: bool  # whether it goes both ways
+    law: tuple[str, ...]  # what stands behind the comma: constants of mass action, or a named law
+    rate: str | None  # the rate, where it is given as a whole
+    indices: Mapping[str, int]  # values of ``i`` and ``j`` in `law` and `rate`
 
     @property
     def species(self) -> tuple[str, ...]:
@@ -83,14 +66,7 @@ def read_reactions(
 ) -> tuple[list[Reaction], list[str]]:
     """Return the reactions of a table, and the elements of arrays among their species.
 
-    Parameters
-    ----------
-    table
-        Texts, or tables with :data:`KEYS`, by name; a name may be the key of an array.
-    arrays
-        Known numbers, for indices.
-    issues
-        The list to which mistakes are added.
+    Reactions are texts or tables with :data:`KEYS`, by name or by the key of an array.
     """
     found: list[Reaction] = []
     members: dict[str, None] = {}

@@ -21,32 +21,18 @@ PLAIN = ("ode", "algebraic", "observables", "constants", "inputs")
 
 @dataclass(frozen=True)
 class WrittenOut:
-    """A model without its own notation.
+    """A model without its own notation."""
 
-    Attributes
-    ----------
-    tables
-        The tables of :data:`PLAIN`; a table that was none is as it was given.
-    notation
-        What the notation means, for the expressions of a problem.
-    """
-
+    # the tables of :data:`PLAIN`; a table that was none is as it was given
     tables: Mapping[str, Any]
-    notation: Notation
+    notation: Notation  # what the notation means, for the expressions of a problem
 
 
 def written_out(tables: Mapping[str, Any], arrays: Iterable[str], issues: Issues) -> WrittenOut:
     """Return a model without functions, definitions, arrays and reactions.
 
-    Parameters
-    ----------
-    tables
-        The tables of :data:`PLAIN`, and ``functions``, ``definitions``, ``reactions`` and
-        ``compartments``; None for those that are not given.
-    arrays
-        Keys of arrays of parameters.
-    issues
-        The list to which mistakes are added.
+    `tables` has the tables of :data:`PLAIN`, and ``functions``, ``definitions``, ``reactions`` and
+    ``compartments``, or None for each; `arrays` are keys of arrays of parameters.
     """
     given = {name: {} if table is None else table for name, table in tables.items()}
     known = {name: t if isinstance(t, Mapping) else {} for name, t in given.items()}

@@ -35,18 +35,7 @@ _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 
 
 def open_model(path_or_text: str | os.PathLike[str]) -> tuple[Any, Any, str]:
-    """Return libsbml's document, its model, and the name of the file for messages.
-
-    Parameters
-    ----------
-    path_or_text
-        The path of an SBML file, or SBML itself: a text whose first character is ``<``.
-
-    Raises
-    ------
-    InputError
-        There is no such file, or it is no SBML that can be used, or libsbml is missing.
-    """
+    """Return libsbml's document, its model, and the name of the file for messages."""
     require("libsbml")
     import libsbml
 
@@ -177,10 +166,10 @@ class _Scan:
 
 
 def _matters(error: Any) -> bool:
-    """Whether a model cannot be read for what libsbml found wrong.
+    """Return whether libsbml found an error because of which a model cannot be read.
 
-    Rules of packages do not matter, since what is part of the model in these was refused before.
-    An empty list is none in later versions of SBML.
+    Rules of packages do not matter, since elements of packages that are part of the model were
+    refused before. Later versions of SBML allow empty lists.
     """
     import libsbml
 

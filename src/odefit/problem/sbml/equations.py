@@ -27,25 +27,16 @@ from odefit.problem.sbml.terms import (
 
 @dataclass
 class Equations:
-    """The equations of a model while it is read.
+    """The equations of a model while it is read."""
 
-    Attributes
-    ----------
-    definitions
-        What stands for a name wherever it occurs: assignment rules, rates of reactions,
-        concentrations of species that are kept as amounts.
-    rates
-        Right-hand sides of rate rules.
-    conditions
-        Left-hand sides of algebraic rules, by the name that each is to determine.
-    amounts
-        States that are the amount of a species, by the name of the species: those of compartments
-        whose size follows from a rule.
-    """
-
+    # what stands for a name wherever it occurs: assignment rules, rates of reactions,
+    # concentrations of species that are kept as amounts
     definitions: dict[str, Term] = field(default_factory=dict)
-    rates: dict[str, Term] = field(default_factory=dict)
+    rates: dict[str, Term] = field(default_factory=dict)  # right-hand sides of rate rules
+    # left-hand sides of algebraic rules, by the name that each is to determine
     conditions: dict[str, Term] = field(default_factory=dict)
+    # states that are the amount of a species, by the name of the species: those of compartments
+    # whose size follows from a rule
     amounts: dict[str, str] = field(default_factory=dict)
 
 
@@ -247,17 +238,7 @@ def _net(parts: list[float | Term]) -> Term:
 def right_hand_side(
     species: Symbol, symbols: Symbols, equations: Equations, written: dict[str, Term], model: Any
 ) -> Term:
-    """Return the rate of change of a species that has no rule.
-
-    Parameters
-    ----------
-    species, symbols, equations
-        The species, and what is known of the model.
-    written
-        Rates of reactions that are written out, by name; others stay as names.
-    model
-        The libsbml model.
-    """
+    """Return the rate of change of a species without a rule; rates not `written` stay names."""
     amount = species.amount or species.name in equations.amounts
     volume = Term("" if amount else symbols.by_id[species.compartment].name)
     undivided, divided = [], []

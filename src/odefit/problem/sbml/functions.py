@@ -60,14 +60,8 @@ UNWRITTEN = {
 def applied(function: str, arguments: Sequence[Term]) -> Term:
     """Return the value of a function of MathML or PEtab, by its name there, as an expression.
 
-    ``log`` is the natural logarithm, of two arguments the logarithm of the first to the base of
-    the second, as in PEtab.
-
-    Raises
-    ------
-    ExpressionError
-        The function is unknown, cannot be written as an expression, or has too few or too many
-        arguments.
+    ``log`` is the natural logarithm, of two arguments the logarithm of the first to the base of the
+    second, as in PEtab. Raises ExpressionError if no expression can stand for it.
     """
     found = _BUILDERS.get(function)
     if found is None:

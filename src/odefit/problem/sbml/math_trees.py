@@ -27,33 +27,19 @@ class FunctionDefinition:
 
 @dataclass(frozen=True)
 class Translator:
-    """What a tree is translated with.
+    """What a tree is translated with."""
 
-    Attributes
-    ----------
-    name
-        The term that stands for an identifier; it raises :class:`ExpressionError` for unknown ones.
-    functions
-        The functions that the model defines, by identifier.
-    active
-        The functions that are being written out, to find those that call themselves.
-    rates
-        The names whose rate of change was asked for; more are added.
-    """
-
+    # the term that stands for an identifier; it raises :class:`ExpressionError` for unknown ones
     name: Callable[[str], Term]
+    # the functions that the model defines, by identifier
     functions: Mapping[str, FunctionDefinition] = field(default_factory=dict)
+    # the functions that are being written out, to find those that call themselves
     active: tuple[str, ...] = ()
+    # the names whose rate of change was asked for; more are added
     rates: set[str] = field(default_factory=set)
 
     def term(self, tree: Any) -> Term:
-        """Return a tree as a term.
-
-        Raises
-        ------
-        ExpressionError
-            No expression can stand for it.
-        """
+        """Return a tree as a term; raise ExpressionError if no expression can stand for it."""
         if tree is None:
             raise ExpressionError("its formula is missing")
         kinds = _kinds()

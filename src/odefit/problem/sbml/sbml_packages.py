@@ -33,9 +33,9 @@ NO = {"isType": "false", "isLocal": "false", "isSpatial": "false", "isBasis": "f
 
 
 class PackageUse:
-    """Which elements of packages a document has, as its parser comes to them.
+    """The use of packages in a document, as its parser comes to their elements.
 
-    A package that is declared is no obstacle: many programs declare those that they could write.
+    A declared package is no obstacle: many programs declare those that they could write.
     """
 
     def __init__(self) -> None:
@@ -52,12 +52,7 @@ class PackageUse:
     def start(self, name: str, attributes: Mapping[str, str]) -> str:
         """Return why a document with this element cannot be read, empty if it can.
 
-        Parameters
-        ----------
-        name
-            Namespace and name of the element, with a blank between.
-        attributes
-            Its attributes, with names of the same kind.
+        Names of element and attributes have their namespace before them, with a blank between.
         """
         namespace, _, local = name.rpartition(" ")
         package = _package(namespace)
@@ -86,10 +81,7 @@ class PackageUse:
 
 
 def declared_packages(model: Any) -> list[str]:
-    """Return the names of the packages that the document of libsbml's `model` declares.
-
-    That of further functions is left out: these are read.
-    """
+    """Return the packages that the document of a model declares, further functions apart."""
     spaces = model.getSBMLDocument().getNamespaces()
     names = [_package(spaces.getURI(i)) for i in range(spaces.getNumNamespaces())]
     return [name for name in dict.fromkeys(names) if name not in {"", "l3v2extendedmath"}]

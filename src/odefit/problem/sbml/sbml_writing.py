@@ -15,72 +15,34 @@ from odefit.common.packages import require
 
 @dataclass(frozen=True)
 class WrittenEvent:
-    """An event of a model.
+    """An event of a model."""
 
-    Attributes
-    ----------
-    trigger
-        The condition whose becoming true makes it happen.
-    assign
-        The new values by name, of what was before the event.
-    initially
-        Whether the condition counts as true before the start, so that nothing happens there.
-    """
-
-    trigger: str
-    assign: Mapping[str, str]
+    trigger: str  # the condition whose becoming true makes it happen
+    assign: Mapping[str, str]  # the new values by name, of what was before the event
+    # whether the condition counts as true before the start, so that nothing happens there
     initially: bool = True
 
 
 @dataclass(frozen=True)
 class SbmlEquations:
-    """What an SBML file says; formulas are texts with ``ln`` for the natural logarithm.
+    """What an SBML file says; formulas are texts with ``ln`` for the natural logarithm."""
 
-    Attributes
-    ----------
-    constants
-        Parameters that do not change, with their values; None where another file gives it.
-    variables
-        Parameters that conditions assign, in the same form.
-    rates
-        The right-hand side of each state.
-    initial
-        The initial value of each state.
-    assigned
-        Variables that follow from assignment rules.
-    algebraic
-        Expressions that are zero.
-    unknown_variables
-        Variables that the algebraic rules determine, with the values from which they are searched.
-    events
-        Events.
-    """
-
+    # parameters that do not change, with their values; None where another file gives it
     constants: Mapping[str, float | None] = field(default_factory=dict)
+    # parameters that conditions assign, in the same form
     variables: Mapping[str, float | None] = field(default_factory=dict)
-    rates: Mapping[str, str] = field(default_factory=dict)
-    initial: Mapping[str, str] = field(default_factory=dict)
+    rates: Mapping[str, str] = field(default_factory=dict)  # the right-hand side of each state
+    initial: Mapping[str, str] = field(default_factory=dict)  # the initial value of each state
+    # variables that follow from assignment rules
     assigned: Mapping[str, str] = field(default_factory=dict)
-    algebraic: Sequence[str] = ()
+    algebraic: Sequence[str] = ()  # expressions that are zero
+    # variables that the algebraic rules determine, with the values from which they are searched
     unknown_variables: Mapping[str, float] = field(default_factory=dict)
     events: Sequence[WrittenEvent] = ()
 
 
 def sbml_text(name: str, equations: SbmlEquations) -> str:
-    """Return an SBML document.
-
-    Parameters
-    ----------
-    name
-        The id of the model.
-    equations
-        What it says.
-
-    Raises
-    ------
-    InputError
-        python-libsbml is missing, or a formula cannot be written.
-    """
+    """Return an SBML document whose model has the id `name`."""
     require("libsbml")
     import libsbml
 

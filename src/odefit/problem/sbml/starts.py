@@ -35,8 +35,8 @@ def read_starts(
 ) -> dict[str, Term | None]:
     """Return the value of each symbol at the start, None where the file has none.
 
-    Values are numbers, or terms in values of other symbols at the start. Symbols that an
-    assignment rule determines, and rates of reactions, are defined at all times instead.
+    Values are numbers, or terms in values of other symbols at the start. Assignment rules and rates
+    of reactions hold at all times instead.
     """
     starts: dict[str, Term | None] = {}
     for symbol in symbols.by_id.values():

@@ -66,13 +66,7 @@ def names_in(text: str) -> list[str]:
 
 
 def replaced_in(term: Term, replacements: Mapping[str, Term]) -> Term:
-    """Return a term with names replaced by terms.
-
-    Raises
-    ------
-    ExpressionError
-        The result is longer than an expression may be.
-    """
+    """Return a term with names replaced by terms; raise ExpressionError if it becomes too long."""
     whole = replacements.get(term.text)
     if whole is not None:
         return whole
@@ -108,10 +102,7 @@ def _stands_loose(match: re.Match[str], value: Term) -> bool:
 def expanded(definitions: Mapping[str, Term]) -> dict[str, Term]:
     """Return definitions with all names that are defined among them written out.
 
-    Raises
-    ------
-    ExpressionError
-        They define each other in a circle, or one becomes too long.
+    Raises ExpressionError if they define each other in a circle, or one becomes too long.
     """
     done: dict[str, Term] = {}
     for first in definitions:

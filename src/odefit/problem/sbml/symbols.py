@@ -22,48 +22,23 @@ WORDS = RESERVED | {TIME}
 
 @dataclass
 class Symbol:
-    """An identifier of a model.
+    """An identifier of a model."""
 
-    Attributes
-    ----------
-    id, name
-        In SBML, and here.
-    kind
-        What it stands for.
-    constant
-        Whether the model says that it never changes.
-    value
-        Its value in the file, None without; of species as the file gives it.
-    element
-        libsbml's object.
-    compartment
-        Of a species the identifier of its compartment.
-    amount
-        Whether its symbol stands for an amount of a species, not for a concentration.
-    boundary
-        Whether reactions leave a species as it is.
-    rule
-        ``"assignment"``, ``"rate"`` or ``"algebraic"`` if a rule determines it.
-    assigned_at_start
-        Whether an initial assignment gives its first value.
-    event
-        Whether an event changes it.
-    reactions
-        How often each reaction that changes it makes it, net: numbers, or terms.
-    """
-
+    # in SBML, and here
     id: str
     name: str
-    kind: Kind
-    constant: bool
-    value: float | None
-    element: Any
-    compartment: str = ""
+    kind: Kind  # what it stands for
+    constant: bool  # whether the model says that it never changes
+    value: float | None  # its value in the file, None without; of species as the file gives it
+    element: Any  # libsbml's object
+    compartment: str = ""  # of a species the identifier of its compartment
+    # whether its symbol stands for an amount of a species, not for a concentration
     amount: bool = False
-    boundary: bool = False
-    rule: str = ""
-    assigned_at_start: bool = False
-    event: bool = False
+    boundary: bool = False  # whether reactions leave a species as it is
+    rule: str = ""  # ``"assignment"``, ``"rate"`` or ``"algebraic"`` if a rule determines it
+    assigned_at_start: bool = False  # whether an initial assignment gives its first value
+    event: bool = False  # whether an event changes it
+    # how often each reaction that changes it makes it, net: numbers, or terms
     reactions: dict[str, list[float | Term]] = field(default_factory=dict)
 
     @property
@@ -81,29 +56,16 @@ def place_of(element: Any, kind: str, name: str) -> str:
 
 @dataclass
 class Symbols:
-    """All identifiers of a model.
-
-    Attributes
-    ----------
-    by_id
-        The symbols.
-    issues
-        The list to which mistakes are added.
-    functions
-        The functions that the model defines.
-    taken
-        Names that are used here.
-    renamed
-        Names here of identifiers that have another one.
-    rates
-        Names whose rate of change occurs in formulas (rateOf).
-    """
+    """All identifiers of a model."""
 
     issues: Issues
     by_id: dict[str, Symbol] = field(default_factory=dict)
+    # the functions that the model defines
     functions: dict[str, FunctionDefinition] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)  # names that are used here
+    # names here of identifiers that have another one
     renamed: dict[str, str] = field(default_factory=dict)
+    # names whose rate of change occurs in formulas (rateOf)
     rates: set[str] = field(default_factory=set)
 
     def of(self, kind: Kind) -> Iterator[Symbol]:
@@ -132,15 +94,7 @@ class Symbols:
         self.by_id[symbol.id] = symbol
 
     def term(self, tree: Any, place: str) -> Term | None:
-        """Return mathematics of the file as a term, None with the reason noted.
-
-        Parameters
-        ----------
-        tree
-            libsbml's tree.
-        place
-            The element in messages.
-        """
+        """Return libsbml's tree as a term, None with the reason noted."""
 
         def name(identifier: str) -> Term:
             symbol = self.by_id.get(identifier)

@@ -20,21 +20,11 @@ OPPOSITES = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 
 
 class Term(NamedTuple):
-    """A part of an expression.
+    """A part of an expression."""
 
-    Attributes
-    ----------
-    text
-        The part as an expression.
-    level
-        How tightly its outermost operator binds.
-    logical
-        Whether it is a condition, true or false.
-    """
-
-    text: str
-    level: int = ATOM
-    logical: bool = False
+    text: str  # the part as an expression
+    level: int = ATOM  # how tightly its outermost operator binds
+    logical: bool = False  # whether it is a condition, true or false
 
 
 TRUE = Term("1 > 0", COMPARISON, logical=True)
@@ -43,13 +33,7 @@ ZERO, ONE, TWO = Term("0"), Term("1"), Term("2")
 
 
 def number(value: float) -> Term:
-    """Return a number.
-
-    Raises
-    ------
-    ExpressionError
-        It is infinite or not a number.
-    """
+    """Return a finite number as a term."""
     if not math.isfinite(value):
         raise ExpressionError(f"the number {value} is not finite, and expressions have no such")
     whole = float(value).is_integer() and abs(value) < 1e15
@@ -205,13 +189,8 @@ def opposite(term: Term) -> Term:
 def piecewise(terms: Sequence[Term]) -> Term:
     """Return value, condition, value, condition, ..., otherwise as an expression.
 
-    Conditions that are known are resolved. Without a last value the last condition must be the
-    opposite of the only other one.
-
-    Raises
-    ------
-    ExpressionError
-        No value is given for where none of the conditions holds.
+    Conditions that are known are resolved. Without a last value, the second of two conditions must
+    be the opposite of the first.
     """
     values, conditions = list(terms[::2]), [condition(term) for term in terms[1::2]]
     logical = bool(values) and all(value.logical for value in values)

@@ -122,8 +122,8 @@ def read_events(
 def _together(events: list[SbmlEvent], remarks: list[str]) -> tuple[SbmlEvent, ...]:
     """Return events with those that always happen together as one, if their values do not wait.
 
-    odefit's events at the same time each see what the one before has left; SBML's see the values
-    before all of them, unless they say otherwise.
+    odefit's events at the same time each see the values that the one before has left; SBML's see
+    the values before all of them, unless they say otherwise.
     """
     found: list[SbmlEvent] = []
     for event in events:

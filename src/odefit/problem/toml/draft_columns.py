@@ -40,20 +40,11 @@ SHORTEST_ALONE = 4
 
 
 def with_usable_names(cells: Cells) -> tuple[Cells, dict[str, str]]:
-    """Return the cells of a table by names that expressions can have, and the other names.
+    """Return a table by names that expressions can have, and the old name of each new one.
 
-    What stands in brackets, mostly a unit, is left out unless it alone tells columns apart, and
-    other signs become underscores. A column such as ``Biomass_g/L`` beside ``Biomass_sd`` is named
-    ``Biomass``. The names of a long table stay as they are, since its covariates go by these.
-
-    Parameters
-    ----------
-    cells
-        The table.
-
-    Returns
-    -------
-    The table by its new names, and the old name of each that has changed.
+    Brackets, mostly around a unit, are left out unless they alone tell columns apart, and other
+    signs become underscores. A column such as ``Biomass_g/L`` beside ``Biomass_sd`` is named
+    ``Biomass``. The names of a long table stay, since its covariates go by these.
     """
     long = {name for names in ROLES.values() for name in names} | IDENTIFIERS
     if any(name.upper() in long for name in cells):
@@ -97,21 +88,10 @@ def unit_of_time(name: str) -> str | None:
 
 
 def column_of_runs(times: Sequence[float], columns: Mapping[str, Sequence[str]]) -> str | None:
-    """Return the column that tells apart runs written one below the other.
+    """Return the column that tells apart runs written one below the other, or None.
 
-    The times begin anew with each run, and the column has one value in each run, and another one
-    in every other run.
-
-    Parameters
-    ----------
-    times
-        The times by row, NaN where they are missing.
-    columns
-        The cells of the other columns by row.
-
-    Returns
-    -------
-    The name of the first such column; None if there is none, or one run alone.
+    The times begin anew with each run; NaN are missing. The column has one value in each run, and
+    another one in every other run.
     """
     rows = [i for i, t in enumerate(times) if not math.isnan(t)]
     run = dict.fromkeys(rows[:1], 0)
@@ -126,14 +106,9 @@ def column_of_runs(times: Sequence[float], columns: Mapping[str, Sequence[str]])
 
 
 def are_counts(values: Sequence[float]) -> bool:
-    """Return whether numbers seem to be counts: whole, none negative, of several sizes.
+    """Return whether numbers seem to be counts: whole, not negative, of several sizes.
 
-    Readings that were rounded to tens or hundreds are none.
-
-    Parameters
-    ----------
-    values
-        The numbers, without gaps.
+    Readings that were rounded to tens or hundreds are not.
     """
     if not values or not all(v >= 0 and float(v).is_integer() for v in values):
         return False

@@ -46,36 +46,18 @@ FEWEST = 5
 
 @dataclass(eq=False)
 class Draft:
-    """A problem file as a text, and remarks on how it was guessed.
-
-    Attributes
-    ----------
-    text
-        The problem file.
-    remarks
-        A sentence for each column that is not used, with what to do.
-    """
+    """A problem file as a text, and remarks on how it was guessed."""
 
     text: str
+    # a sentence for each column that is not used, with what to do
     remarks: list[str] = field(default_factory=list)
 
 
 def draft(data: Path, folder: Path, name: str) -> Draft:
     """Return a problem file for a CSV table, with a placeholder for the model.
 
-    Parameters
-    ----------
-    data
-        The table.
-    folder
-        The folder of the problem file, to which the name of the table is relative.
-    name
-        The name of the problem.
-
-    Raises
-    ------
-    InputError
-        The table cannot be read, has no times, or nothing in it can be a measurement.
+    The name of the table is written relative to `folder`, that of the problem file. Raises
+    InputError if the table has no times or no column that can be a measurement.
     """
     issues = Issues()
     cells = read_cells(data, str(data), issues)

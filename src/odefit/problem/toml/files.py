@@ -20,20 +20,8 @@ __all__ = ["load", "problem_from_mapping", "problem_to_mapping"]
 def load(path: str | os.PathLike[str], *, within: str | os.PathLike[str] | None = None) -> Problem:
     """Read the problem in a file of format 1, which ``docs/problem-file.md`` describes.
 
-    Paths of data files are relative to the file. Nothing of it is ever executed.
-
-    Parameters
-    ----------
-    path
-        The file.
-    within
-        The folder in which data files have to be; by default that of the file.
-
-    Raises
-    ------
-    InputError
-        The file cannot be used; there is a message for everything that is wrong, with its place,
-        the offending text and a remedy.
+    Paths of data files are relative to the file, and within its folder or that of `within`. Nothing
+    in the file is ever executed.
     """
     source = os.fspath(path)
     issues = Issues()
@@ -44,20 +32,7 @@ def load(path: str | os.PathLike[str], *, within: str | os.PathLike[str] | None 
 
 
 def parsed_toml(text: str, source: str) -> dict[str, Any]:
-    """Return the tables of a text in TOML.
-
-    Parameters
-    ----------
-    text
-        The text.
-    source
-        The name of its file, for messages.
-
-    Raises
-    ------
-    InputError
-        The text is empty or no TOML.
-    """
+    """Return the tables of a text in TOML; messages name the file `source`."""
     import tomllib
 
     if not text.strip():

@@ -146,8 +146,8 @@ def _known_keys(
 ) -> dict[str, Any]:
     """Return `raw` without unknown keys, which are reported.
 
-    A key that was clearly meant to be another is taken for it, so that what is missing because
-    of it is not reported as well.
+    A key that was clearly meant to be another is taken for it, so that the missing one is not
+    reported as well.
     """
     found = {key: value for key, value in raw.items() if key in known}
     for key, value in raw.items():

@@ -20,24 +20,9 @@ from odefit.problem.toml.writing import problem_to_mapping
 
 
 def write_toml(problem: Problem, path: str | os.PathLike[str]) -> list[Path]:
-    """Write a problem as a problem file, and the data of each experiment as a CSV table beside it.
+    """Write ``NAME.toml`` and for each experiment ``NAME_EXPERIMENT.csv``; return all paths.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    path
-        The problem file, ``NAME.toml``; the tables are ``NAME_EXPERIMENT.csv``. Files of the same
-        names are replaced.
-
-    Returns
-    -------
-    The paths of all files, the problem file first.
-
-    Raises
-    ------
-    InputError
-        A file cannot be written.
+    Files of the same names are replaced.
     """
     target = Path(os.fspath(path))
     mapping = problem_to_mapping(problem)

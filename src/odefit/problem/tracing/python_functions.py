@@ -191,21 +191,8 @@ def traced_equations(
 ) -> dict[str, Expression]:
     """Return the right-hand sides that a Python function computes, as expressions.
 
-    Parameters
-    ----------
-    function
-        ``f(t, x, p)``, ``f(t, x, k1, k2)`` or ``f(t, x, *p)``, as SciPy's ``solve_ivp`` takes it,
-        or with the states first, as its ``odeint`` does. It is called once with expressions, and
-        then with numbers.
-    states, parameters
-        Names of the states and parameters in the order in which the function takes them.
-    time_first
-        Whether the time is the first argument; by default its name ``t`` tells.
-
-    Raises
-    ------
-    InputError
-        The function cannot be read; the message has its file and line.
+    The function is as :meth:`odefit.Model.from_function` takes it. It is called once with
+    expressions, and then with numbers.
     """
     call = _Call(function, states, parameters, time_first)
     symbols = {n: Traced(part_of_name(n)) for n in (*states, *parameters, TIME)}
@@ -234,13 +221,7 @@ def traced_equations(
 
 
 def _compare(call: _Call, equations: Mapping[str, Expression]) -> None:
-    """Compare the equations with what the function computes from numbers.
-
-    Raises
-    ------
-    InputError
-        They differ: the function does something that expressions do not show.
-    """
+    """Raise an error if the function computes other values from numbers than the equations do."""
     random = np.random.default_rng(20)
     for _ in range(POINTS):
         time = np.float64(random.uniform(0.1, 2.0))

@@ -26,16 +26,8 @@ _RELATIONS = {
 def sympy_equations(given: Any) -> dict[str, Expression]:
     """Return equations of SymPy as expressions by name.
 
-    Parameters
-    ----------
-    given
-        A mapping from symbols, functions ``x(t)`` or derivatives ``x(t).diff(t)`` to right-hand
-        sides, or a list of ``Eq(x(t).diff(t), ...)``.
-
-    Raises
-    ------
-    InputError
-        Something of it has no counterpart here.
+    They are a mapping from symbols, functions ``x(t)`` or derivatives ``x(t).diff(t)`` to
+    right-hand sides, or a list of ``Eq(x(t).diff(t), ...)``.
     """
     pairs: Iterable[tuple[Any, Any]]
     if isinstance(given, Mapping):

@@ -42,13 +42,7 @@ def refusal(reason: str) -> TracingError:
 
 
 def as_part(value: object) -> Part | None:
-    """Return a number or an expression as a part; None for anything else.
-
-    Raises
-    ------
-    TracingError
-        A number is not finite.
-    """
+    """Return a finite number or an expression as a part; None for anything else."""
     if isinstance(value, Traced):
         return value.part
     if isinstance(value, np.ndarray) and value.ndim == 0:
@@ -395,13 +389,7 @@ def _wrapped(value: Any) -> Any:
 
 
 def apply(ufunc: Any, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    """Return the value of a universal function of NumPy, or of a method of it.
-
-    Raises
-    ------
-    TracingError
-        Expressions have no such function.
-    """
+    """Return the value of a universal function of NumPy, or of a method of it."""
     plain = [_plain(value) for value in inputs]
     out = options.pop("out", None)
     options = {k: v for k, v in options.items() if k in ("axis", "keepdims", "axes")}

@@ -18,24 +18,12 @@ NAMED = 2
 def integrated_features(
     problem: Problem, *, on_nodes: bool = False, noise: bool = True
 ) -> tuple[str, ...]:
-    """Return what only methods that integrate from the initial values know, a clause each.
+    """Return clauses on what only methods that integrate from the initial values can handle.
 
-    Steady states, events whose times depend on the unknowns, and measurements that see the values
-    after an event of their time have a meaning on trajectories alone.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    on_nodes
-        Whether to leave out what trajectories that begin anew at shooting nodes know, too.
-    noise
-        Whether the noise counts: values with standard deviations of their own beside others of the
-        same observable, whose standard deviation depends on unknowns.
-
-    Returns
-    -------
-    Clauses such as ``'experiment "a" begins at a steady state'``; none for most problems.
+    Steady states, events at times that depend on the unknowns, and measurements that see the values
+    after an event of their time have a meaning on trajectories alone. With `on_nodes`, features
+    that trajectories on shooting nodes can handle are left out. With `noise`, values with standard
+    deviations of their own beside others of the same observable count.
     """
     tests: list[tuple[str, str, Test]] = [
         ("begins at a steady state", "begin at a steady state", lambda c: c.steady_start),
@@ -79,20 +67,7 @@ def integrated_features(
 
 
 def refuse_integrated_features(problem: Problem, who: str, *, on_nodes: bool = False) -> None:
-    """Refuse a problem that has any of :func:`integrated_features`.
-
-    Parameters
-    ----------
-    problem, on_nodes
-        The arguments are those of :func:`integrated_features`.
-    who
-        What refuses, as the subject of the sentence: ``"direct transcription"``.
-
-    Raises
-    ------
-    InputError
-        The problem has such a feature.
-    """
+    """Refuse a problem with :func:`integrated_features`; `who` is the subject of the sentence."""
     found = integrated_features(problem, on_nodes=on_nodes)
     if found:
         raise InputError(

@@ -14,20 +14,9 @@ from odefit.problem.problem import Problem
 def with_horizon(problem: Problem, fraction: float) -> Problem:
     """Return the problem with those measurements that lie in the first part of each time span.
 
-    Unknowns, bounds, inputs and events stay as they are, so that a vector of unknowns of one
-    problem is one of the other.
-
-    Parameters
-    ----------
-    problem
-        The problem with all its measurements.
-    fraction
-        Length of that part over the time from the initial time to the last measurement, above 0.
-
-    Returns
-    -------
-    Problem
-        The problem with fewer measurements, for searches only: its ``experiments`` still hold all.
+    `fraction` is the length of that part over the time from the initial time to the last
+    measurement. Unknowns, bounds, inputs and events stay, so that vectors of unknowns serve both
+    problems. The problem is for searches only: its ``experiments`` still hold all measurements.
     """
     shorter = copy(problem)
     shorter.conditions = tuple(_with_horizon(c, fraction) for c in problem.conditions)

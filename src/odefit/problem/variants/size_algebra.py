@@ -31,18 +31,10 @@ PURE = frozenset({"exp", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "c
 
 @dataclass(frozen=True)
 class Monomial:
-    """The logarithm of a size: a number plus multiples of the logarithms of other sizes.
+    """The logarithm of a size: a number plus multiples of the logarithms of other sizes."""
 
-    Attributes
-    ----------
-    constant
-        The number; minus infinity for what is zero.
-    exponents
-        The multiple of each name's logarithm.
-    """
-
-    constant: float
-    exponents: Mapping[str, float]
+    constant: float  # the number; minus infinity for what is zero
+    exponents: Mapping[str, float]  # the multiple of each name's logarithm
 
     def plus(self, other: Monomial, factor: float) -> Monomial:
         """Return the logarithm of this times a power of the other."""
@@ -65,14 +57,9 @@ class Row:
 
 
 class Size:
-    """The size of an expression: the sum of some monomials.
+    """The size of an expression: the sum of `terms`, without terms for zero.
 
-    Attributes
-    ----------
-    terms
-        The monomials that are added; none of what is zero.
-    number
-        The value, of what depends on no name.
+    `number` is the value of an expression that depends on no name.
     """
 
     __slots__ = ("algebra", "number", "terms")
@@ -115,10 +102,7 @@ class Size:
 class SizeAlgebra:
     """The algebra of sizes, which collects what should be alike.
 
-    Parameters
-    ----------
-    exponents
-        Values at which exponents are taken that are no numbers, by name.
+    `exponents` has values, by name, for exponents that are not numbers.
     """
 
     def __init__(self, exponents: Mapping[str, float]) -> None:

@@ -47,50 +47,29 @@ TimeScale = tuple[float, float]
 
 @dataclass(frozen=True)
 class TypicalSize:
-    """The size that an unknown is expected to have.
+    """The size that an unknown is expected to have."""
 
-    Attributes
-    ----------
-    size
-        The size, in the unknown's unit.
-    time_exponent
-        The power of the time in the unknown's unit, -1 for a rate.
-    exponent
-        Whether the unknown is an exponent in an equation.
-    measured
-        Whether it is by itself a part of an observable, or the initial value of a state that is.
-    """
-
-    size: float
-    time_exponent: float
-    exponent: bool
+    size: float  # the size, in the unknown's unit
+    time_exponent: float  # the power of the time in the unknown's unit, -1 for a rate
+    exponent: bool  # whether the unknown is an exponent in an equation
+    # whether it is by itself a part of an observable, or the initial value of a state that is
     measured: bool
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Typical sizes of unknowns and of states.
+    """Typical sizes of unknowns and of states."""
 
-    Attributes
-    ----------
-    unknowns
-        By kind and name. Of standard deviations it is the size of the data, of dispersions 1.
-    states
-        The size of each state and algebraic variable.
-    """
-
+    # By kind and name. Of standard deviations it is the size of the data, of dispersions 1.
     unknowns: Mapping[tuple[str, str], TypicalSize]
-    states: Mapping[str, float]
+    states: Mapping[str, float]  # the size of each state and algebraic variable
 
 
 _known: WeakKeyDictionary[Condition, tuple[object, Sizes]] = WeakKeyDictionary()
 
 
 def typical_sizes(problem: Problem) -> Sizes:
-    """Return the typical sizes of the unknowns and states of a problem.
-
-    They do not depend on guesses.
-    """
+    """Return the typical sizes of the unknowns and states of a problem, whatever their guesses."""
     key = tuple(
         (u.key, u.kind, u.parameter.lower, u.parameter.upper, u.parameter.prior)
         for u in problem.unknowns
@@ -103,15 +82,9 @@ def typical_sizes(problem: Problem) -> Sizes:
 
 
 def sizes_at(problem: Problem, vector: Array, part: float = 1.0) -> Array:
-    """Return the magnitudes of unknowns, of small ones a part of their typical size, shape (n,).
+    """Return the magnitudes of unknowns, at least a `part` of their typical size, shape (n,).
 
-    Parameters
-    ----------
-    vector
-        Values of the unknowns, shape (n,).
-    part
-        The part of its typical size that an unknown counts with at least; with 0, typical sizes
-        take the place of zeros alone.
+    With `part` 0, typical sizes take the place of zeros alone.
     """
     typical = expected_sizes(problem)
     sizes = np.maximum(np.abs(vector), part * typical)
@@ -363,19 +336,8 @@ class _Analysis:
 def solved(matrices: Sequence[Array], rights: Sequence[Array]) -> Array:
     """Return the solution of linear equations by least squares, those of each level first.
 
-    What the equations of one level leave open is settled by those of the next. The last level
-    leaves nothing open.
-
-    Parameters
-    ----------
-    matrices
-        The matrix of each level, shape (rows, n).
-    rights
-        The right-hand sides of each level, shape (rows, k).
-
-    Returns
-    -------
-    Shape (n, k).
+    Each level settles what the level before leaves open; the last level leaves nothing open.
+    Matrices have the shape (rows, n), right-hand sides (rows, k), the solution (n, k).
     """
     n, k = matrices[0].shape[1], rights[0].shape[1]
     if n > MOST_NAMES:

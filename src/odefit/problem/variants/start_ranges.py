@@ -29,10 +29,7 @@ SPREAD = 8.0
 
 @dataclass(frozen=True)
 class Range:
-    """The range of the start values of one unknown, in natural units.
-
-    They are uniformly distributed in it, or their logarithms are.
-    """
+    """The range of one unknown's start values, over which they or their logarithms are uniform."""
 
     low: float
     high: float
@@ -132,7 +129,7 @@ class _Ranges:
     def _from_zero(self, unknown: Unknown, high: float) -> Range:
         """Return the range of an unknown between zero and an upper bound.
 
-        Where it may be a rate, by its size, it is taken for one whatever its unit.
+        An unknown that may be a rate, by its size, is taken for one whatever its unit.
         """
         sized = not _is_rate(unknown, self.problem)
         plain = _below((1e-3 * self.size, 2 * self.size) if sized else self.rates, high)

@@ -17,23 +17,10 @@ from odefit.problem.variants.sizes import typical_sizes
 def states_from_data(
     problem: Problem, condition: Condition, names: Sequence[str], unknowns: Array, times: Array
 ) -> Array:
-    """Return guesses of the states, interpolated linearly between measurements.
+    """Return guesses of the states at `times`, interpolated between measurements, (k, names).
 
-    States that are not measured have their initial value throughout, or their typical size
-    where that is not known.
-
-    Parameters
-    ----------
-    names
-        Names of states, algebraic variables, and constants that events assign.
-    unknowns
-        Vector of unknowns, shape (n,): initial values may depend on them.
-    times
-        Shape (k,).
-
-    Returns
-    -------
-    Shape (k, names).
+    States that are not measured have their initial value throughout, or their typical size where
+    that is not known. `names` are states, algebraic variables, and constants that events assign.
     """
     values = np.tile(_flat(problem, condition, names, unknowns), (len(times), 1))
     for name, series in condition.series.items():

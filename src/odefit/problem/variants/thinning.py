@@ -30,20 +30,9 @@ OVERSAMPLING = 2
 def with_fewer_values(problem: Problem, most: int) -> Problem:
     """Return the problem with `most` values of each series and condition, or a few more.
 
-    Unknowns, bounds, inputs and events stay as they are, so that a vector of unknowns of one
-    problem is one of the other.
-
-    Parameters
-    ----------
-    problem
-        The problem with all its measurements.
-    most
-        Number of values of a series that are kept, of which the first and the last are two.
-
-    Returns
-    -------
-    The problem with fewer measurements, for searches only: its ``experiments`` still hold all. The
-    problem itself if there is nothing to leave out.
+    Unknowns, bounds, inputs and events stay, so that vectors of unknowns serve both problems. The
+    problem is for searches only: its ``experiments`` still hold all measurements. With nothing to
+    leave out, it is the problem itself.
     """
     return _thinned(problem, lambda condition, series: max(len(series.values) // most, 1))
 
@@ -51,17 +40,8 @@ def with_fewer_values(problem: Problem, most: int) -> Problem:
 def with_values_by_variation(problem: Problem) -> Problem:
     """Return the problem with as many values of each series as its course needs.
 
-    Every second value is left out, and of the rest again, as long as cubics through those that
-    are kept would find the others.
-
-    Parameters
-    ----------
-    problem
-        The problem with all its measurements.
-
-    Returns
-    -------
-    The problem with fewer measurements, see :func:`with_fewer_values`.
+    Every second value is left out, and of the rest again, as long as cubics through those that are
+    kept would find the others.
     """
     return _thinned(problem, lambda condition, s: _stride(condition.times[s.rows], s.values))
 
