@@ -59,7 +59,12 @@ FAMILIES = (
 HEAVY = ("casadi", "heyoka", "numba", "matplotlib", "pandas", "scipy")
 """What ``import odefit`` leaves alone until it is needed."""
 
-PRINTERS = ("odefit.cli", "odefit.__main__", "odefit.reporting.terminal", "studies.terminal")
+PRINTERS = (
+    "odefit.cli",
+    "odefit.__main__",
+    "odefit.reporting.terminal",
+    "evidence.running.terminal",
+)
 """The modules that may print."""
 
 MOST_LINES = 500

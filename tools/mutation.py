@@ -67,7 +67,7 @@ BROKEN = 70
 MEMORY = 12 * 2**30
 """Bytes of address space of a mutant."""
 
-COPIED = ("src", "tests", "tools", "benchmarks", "studies", "docs", "examples", "pyproject.toml")
+COPIED = ("src", "tests", "tools", "evidence", "docs", "examples", "pyproject.toml")
 LEFT_OUT = ("test_architecture.py", "test_docstrings.py", "test_examples.py", "test_readme.py")
 """Tests of all modules at once, or of the documentation."""
 

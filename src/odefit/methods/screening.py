@@ -3,7 +3,7 @@
 Points are integrated one by one. In the lanes of heyoka's batches all points of a group take as
 many steps as the slowest, which is two to three times as many as one needs on average. So next to
 nothing is gained, and an integrator for batches has to be compiled first:
-``benchmarks/screening_in_lanes.py``.
+``evidence/speed/screening_in_lanes.py``.
 """
 
 from __future__ import annotations

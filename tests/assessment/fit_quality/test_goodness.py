@@ -273,7 +273,7 @@ def called_bad(problems: Sequence[Problem], vector: Array, steps: int) -> float:
 
 @pytest.mark.slow
 def test_right_models_are_seldom_called_bad() -> None:
-    """A twentieth, but for chance; the study in studies/goodness_of_fit.py has thousands."""
+    """A twentieth, but for chance; evidence/intervals/goodness_of_fit.py has thousands."""
     generator = np.random.default_rng(6)
     problems = [decay(DECAY + 0.4 * generator.normal(size=30)) for _ in range(100)]
     bad = called_bad(problems, np.array([0.7, 10.0]), steps=4)

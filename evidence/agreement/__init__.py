@@ -1,0 +1,1 @@
+"""Independent routes to the same answer, on random and changed problems."""

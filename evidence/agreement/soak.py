@@ -1,0 +1,246 @@
+"""Soak: thousands of fits in one process, its memory, files, threads and children watched.
+
+    python -m evidence.agreement.soak [--fits 2000] [--log FILE] [--out FILE] [--trace]
+
+Every fit has another problem: random ones (`random_problems.py`), those of the library, read from
+their files. The default and other methods take turns, and so do what people do beside fitting:
+results saved and loaded, reports written, time limits that are met, problems that cannot be
+integrated or are refused. A few fits use two processes.
+
+Memory is that of the process (resident set) after a garbage collection, and after the C library has
+given back what it holds free: that grows with the fragmentation of its heap, and is used again. It
+counts as flat if between fit 100 and the last it grows by no more than `FLAT`. Open files, threads
+and children are those of before the first fit, but for what libraries open once; the processes that
+loky and Python keep beside this one to watch over shared memory are not counted, nor the one that
+is kept for transcription, which ends after a minute without work. `--trace` says where Python's
+memory has grown between fit 200 and the last, by tracemalloc; the resident set then means nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import json
+import sys
+import tempfile
+import time
+import traceback
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+import odefit
+from evidence.agreement.differential import guessed
+from evidence.agreement.random_problems import random_problem
+from evidence.running.processes import machine, markdown, publish
+from odefit.methods.running.executors import workers
+from odefit.methods.solvers import local_process
+from odefit.problem import problem_from_mapping
+
+FLAT = 0.05
+WARM = 100
+"""Number of fits after which memory must no longer grow."""
+
+MILESTONES = (1, WARM, 200, 500, 1000, 1500, 2000)
+TIME_LIMIT = 3.0
+"""Seconds of fits from many starts, which a few random problems would exceed."""
+
+REPORTS = 4
+"""Each so many of the results that are saved and loaded, one has a report as well."""
+
+MATCHING = odefit.IntegralMatching(starts=2)
+
+LIBRARY = (
+    *("alpha-pinene", "bbg", "bock", "fitzhugh-nagumo", "harmonic", "henon-heiles", "rikitake"),
+    *("lotka-volterra-f", "mammillary-3-f", "sir"),
+)
+"""As many as are met within the first `WARM` fits, so that all parts are loaded by then."""
+
+
+def random_of(number: int) -> odefit.Problem:
+    """A problem that no other fit has."""
+    return problem_from_mapping(guessed(random_problem(10_000 + number)))
+
+
+def from_library(number: int) -> odefit.Problem:
+    """A problem of the library, from its file, with a name and bounds of its own."""
+    return odefit.library.load(LIBRARY[number // 10 % len(LIBRARY)])
+
+
+def explosive(number: int) -> odefit.Problem:
+    """A problem whose trajectories end before its last measurement, wherever one begins."""
+    times = [0.0, 1.0, 2.0 + number % 7]
+    return odefit.Problem(
+        odefit.Model(ode={"x": f"k*x^2 + {number}e-9"}),
+        {"t": times, "x": [1.0, 1.1, 1.3]},
+        {"k": {"lower": 5.0, "upper": 9.0}},
+        {"x": 1.0},
+    )
+
+
+def saved(number: int, folder: Path) -> odefit.Result:
+    """A fit whose result goes to a file and back, and now and then into a report."""
+    result = odefit.fit(random_of(number), odefit.SingleShooting())
+    result.save(folder / "result.json")
+    loaded = odefit.load_result(folder / "result.json")
+    if number % (REPORTS * len(JOBS)) < len(JOBS):
+        loaded.report(folder / "report.html")
+    return loaded
+
+
+def read(number: int, folder: Path) -> odefit.Problem:
+    """A problem from files that are written for it."""
+    mapping = {**guessed(random_problem(10_000 + number))}
+    path = folder / "problem.json"
+    path.write_text(json.dumps(mapping), encoding="utf-8")
+    return problem_from_mapping(json.loads(path.read_text(encoding="utf-8")))
+
+
+Job = Callable[[int, Path], odefit.Result]
+JOBS: dict[str, Job] = {
+    "single shooting": lambda k, _: odefit.fit(random_of(k), odefit.SingleShooting()),
+    "default": lambda k, _: odefit.fit(random_of(k), jobs=1, time_limit=TIME_LIMIT),
+    "transcription": lambda k, _: odefit.fit(random_of(k), odefit.Transcription(starts=1)),
+    "multiple shooting": lambda k, _: odefit.fit(random_of(k), odefit.MultipleShooting(starts=1)),
+    "library": lambda k, _: odefit.fit(from_library(k), odefit.SingleShooting()),
+    "integral matching": lambda k, _: odefit.fit(random_of(k), MATCHING, time_limit=TIME_LIMIT),
+    "time limit": lambda k, _: odefit.fit(random_of(k), jobs=1, time_limit=0.1),
+    "cannot be integrated": lambda k, _: odefit.fit(explosive(k), odefit.SingleShooting()),
+    "saved, loaded, report": saved,
+    "read from a file": lambda k, folder: odefit.fit(read(k, folder), odefit.SingleShooting()),
+}
+FAULT = "FAULT"
+"""How a fit ended that raised something else than InputError."""
+
+TWO_PROCESSES = 100
+"""Each so many fits, one has two processes."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What the process holds.
+
+    Attributes
+    ----------
+    memory
+        Resident set in MB.
+    files, threads, children
+        Numbers of open files, threads and child processes.
+    """
+
+    fits: int
+    memory: float
+    files: int
+    threads: int
+    children: int
+    seconds: float
+
+
+def state(fits: int, began: float) -> State:
+    """What the process holds now."""
+    gc.collect()
+    with suppress(OSError, AttributeError):  # the GNU C library has it
+        ctypes.CDLL(None).malloc_trim(0)
+    process = psutil.Process()
+    kept = local_process.process_number()
+    children = [p for p in process.children(recursive=True) if p.pid != kept and not _is_tracker(p)]
+    held = process.memory_info().rss / 1e6
+    spent = time.perf_counter() - began
+    return State(fits, held, process.num_fds(), process.num_threads(), len(children), spent)
+
+
+def _is_tracker(process: psutil.Process) -> bool:
+    """Whether a child is one that loky and multiprocessing keep as long as their parent lives."""
+    with suppress(psutil.Error):
+        return any("resource_tracker" in part for part in process.cmdline())
+    return True  # it has ended
+
+
+def fit_number(k: int, folder: Path) -> tuple[str, str]:
+    """What fit number `k` was, and how it ended."""
+    name = list(JOBS)[k % len(JOBS)]
+    job = JOBS[name]
+    if k % TWO_PROCESSES == TWO_PROCESSES // 2:
+        name = "two processes"
+        job = lambda k, _: odefit.fit(random_of(k), odefit.MultiStart(starts=8), jobs=2)  # noqa: E731
+    try:
+        return name, job(k, folder).status.value
+    except odefit.InputError:
+        return name, "refused"
+    except Exception:  # noqa: BLE001 (whatever it is, that is a fault, and the others go on)
+        print(f"fit {k}, {name}:\n{traceback.format_exc()}", file=sys.stderr)
+        return name, FAULT
+
+
+def told(states: list[State], endings: Counter[tuple[str, str]]) -> str:
+    """The report."""
+    rows = [
+        [str(s.fits), f"{s.memory:.0f}", str(s.files), str(s.threads), str(s.children)]
+        for s in states
+    ]
+    warm = next((s for s in states if s.fits >= WARM), states[0])
+    growth = states[-1].memory / warm.memory - 1
+    verdict = f"{'flat' if growth <= FLAT else 'NOT flat'} within {100 * FLAT:.0f} %"
+    kinds = sorted({kind for kind, _ in endings})
+    names = sorted({ending for _, ending in endings})
+    table = [[kind, *(str(endings[kind, n]) for n in names)] for kind in kinds]
+    return "\n".join(
+        [
+            markdown(["fits", "resident MB", "open files", "threads", "children"], rows),
+            "",
+            f"Memory from fit {warm.fits} to the last: {100 * growth:+.1f} %, {verdict}.",
+            "",
+            markdown(["fits", *names], table),
+        ]
+    )
+
+
+def main() -> int:
+    """Fit, watch, and say what was seen."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--fits", type=int, default=2000)
+    parser.add_argument("--log", type=Path, help="a file for one line a milestone")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--trace", action="store_true", help="where memory grows, by tracemalloc")
+    parser.add_argument("--only", choices=list(JOBS), help="one kind of fit alone")
+    options = parser.parse_args()
+    began = time.perf_counter()
+    workers.POOL_AFTER_SECONDS = 0.0  # small fits would end before they start processes
+    states = [state(0, began)]
+    endings: Counter[tuple[str, str]] = Counter()
+    first: tracemalloc.Snapshot | None = None
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for k in range(options.fits):
+            number = k if options.only is None else 10 * k + list(JOBS).index(options.only)
+            endings[fit_number(number, folder)] += 1
+            done = k + 1
+            if options.trace and done == WARM:
+                tracemalloc.start(12)
+            if options.trace and done == 2 * WARM:
+                gc.collect()
+                first = tracemalloc.take_snapshot()
+            if done in MILESTONES or done % 50 == 0 or done == options.fits:
+                states.append(state(done, began))
+                line = json.dumps(states[-1].__dict__)
+                print(line, file=sys.stderr, flush=True)
+                if options.log is not None:
+                    with options.log.open("a", encoding="utf-8") as file:
+                        file.write(line + "\n")
+        if first is not None:
+            gc.collect()
+            for grown in tracemalloc.take_snapshot().compare_to(first, "traceback")[:15]:
+                print(grown, *grown.traceback.format()[-8:], sep="\n", file=sys.stderr)
+    shown = [s for s in states if s.fits in (0, *MILESTONES, options.fits)]
+    publish(told(shown, endings) + f"\n\n{machine()}", options.out)
+    return 1 if any(ending == FAULT for _, ending in endings) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,514 @@
+"""Structural identifiability from special initial values against ranks at late times.
+
+    python -m evidence.agreement.special_starts
+        [--count 150] [--first 0] [--seconds 20] [--ranks] [--out F]
+
+The random models of `special_models.py` start from rest, from equilibria and from symmetric states.
+What `odefit.identifiability` says of them is judged by code that shares nothing with it:
+
+- *Ranks*: SymPy differentiates the equations, SciPy integrates the sensitivities of the outputs,
+  or mpmath with 50 digits where double precision leaves a doubt. The rank of the sensitivities
+  over a grid of late times says which unknowns the outputs determine, and which change no output.
+- *Counts*: other values with the same outputs at the late times are looked for, among permutations,
+  signs and roots of unity of the unknowns, and by Newton's method from random complex values.
+  There must be no more of them than were counted, and as many as were said to exist.
+
+A finding is false if it contradicts this. What is said not to be decided is counted, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cmath
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations, product
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import numpy.typing as npt
+import sympy  # type: ignore[import-untyped]
+from scipy.integrate import solve_ivp
+
+import odefit
+from evidence.agreement.special_models import SpecialModel, special_model
+
+TIMES = np.linspace(0.0, 4.0, 25)
+"""The times of the outputs; the first half is not looked at."""
+
+LATE = slice(8, None)
+"""The late times among them."""
+
+CLEAR, NOTHING = 1e-5, 1e-8
+"""Singular values of scaled sensitivities that count, and that do not. Others leave a doubt."""
+
+MIN_OUTPUT = 1e-4
+"""Size of an output, relative to the largest, below which its relative error leaves a doubt."""
+
+DIGITS = 50
+"""Decimal digits of the second look."""
+
+SAME_OUTPUTS = 1e-7
+"""Relative difference up to which outputs are the same."""
+
+SAME_VALUE = 1e-5
+"""Relative difference up to which values are the same."""
+
+RANDOM_STARTS = 4
+"""Number of random complex values from which Newton's method begins."""
+
+MAX_CANDIDATES = 150
+"""Largest number of permutations, signs and roots of unity that are tried."""
+
+Values = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """What the sensitivities at late times say.
+
+    Attributes
+    ----------
+    determined, effective
+        For each unknown, whether the outputs determine it, and whether it changes any.
+    digits
+        The decimal digits of the computation.
+    """
+
+    determined: tuple[bool, ...]
+    effective: tuple[bool, ...]
+    digits: int
+
+
+class Judge:
+    """A model written a second time, with its sensitivities."""
+
+    def __init__(self, model: SpecialModel, seed: int) -> None:
+        self.model = model
+        self.rng = np.random.default_rng([seed, 34])
+        self.names = list(model.unknowns)
+        self.truth = self.rng.uniform(0.6, 1.4, len(self.names))
+        states = list(model.ode)
+        symbols = {n: sympy.Symbol(n) for n in [*states, *self.names]}
+
+        def formula(text: object) -> sympy.Expr:
+            expression = str(text).replace("^", "**")
+            return sympy.nsimplify(sympy.sympify(expression, locals=symbols), rational=True)
+
+        self.rhs = [formula(model.ode[s]) for s in states]
+        self.outputs = [formula(e) for e in model.outputs.values()]
+        self.start = [formula(model.initial[s]) for s in states]
+        self.states = [symbols[s] for s in states]
+        self.unknowns = [symbols[n] for n in self.names]
+
+    @cached_property
+    def _parts(self) -> tuple[sympy.Matrix, ...]:
+        """The equations and their derivatives by states and unknowns."""
+        f, g, x0 = (sympy.Matrix(part) for part in (self.rhs, self.outputs, self.start))
+        x, p = sympy.Matrix(self.states), sympy.Matrix(self.unknowns)
+        return (
+            f,
+            f.jacobian(x),
+            f.jacobian(p),
+            g,
+            g.jacobian(x),
+            g.jacobian(p),
+            x0,
+            x0.jacobian(p),
+        )
+
+    def _functions(self, module: str) -> list[Any]:
+        arguments = [*self.states, *self.unknowns]
+        return [sympy.lambdify(arguments, part, module) for part in self._parts]
+
+    @cached_property
+    def _numpy(self) -> list[Any]:
+        return self._functions("numpy")
+
+    # Outputs and sensitivities in double precision --------------------------------------------
+
+    def outputs_at(
+        self, values: Values, sensitivities: bool = True
+    ) -> tuple[Values, Values] | None:
+        """Return outputs and their derivatives at late times, shapes (r,) and (r, n).
+
+        The result is None where the trajectory ends before. Without `sensitivities` there are no
+        columns.
+        """
+        m, n = len(self.states), len(self.names) if sensitivities else 0
+        f, fx, fp, g, gx, gp, x0, x0p = self._numpy
+        nothing = [0.0] * m
+        start = np.concatenate(
+            [
+                np.ravel(x0(*nothing, *values)),
+                np.ravel(np.asarray(x0p(*nothing, *values)).reshape(m, -1)[:, :n]),
+            ]
+        ).astype(values.dtype)
+
+        def rate(_: float, z: Values) -> Values:
+            x, s = z[:m], z[m:].reshape(m, n)
+            at = (*x, *values)
+            if not n:
+                return np.ravel(f(*at))
+            change = np.asarray(fx(*at)).reshape(m, m) @ s + np.asarray(fp(*at)).reshape(m, n)
+            return np.concatenate([np.ravel(f(*at)), change.ravel()])
+
+        span = (0.0, TIMES[-1])
+        with np.errstate(all="ignore"):
+            found = solve_ivp(rate, span, start, "DOP853", TIMES[LATE], rtol=1e-9, atol=1e-12)
+            if found.success:
+                # Of what is tiny, as late stages of a cascade are, digits count as well.
+                small = 1e-13 * np.abs(found.y).max(axis=1) + 1e-100
+                found = solve_ivp(rate, span, start, "DOP853", TIMES[LATE], rtol=1e-12, atol=small)
+        if not found.success or not np.isfinite(found.y).all():
+            return None
+        values_at, derivatives = [], []
+        for z in found.y.T:
+            at = (*z[:m], *values)
+            values_at.append(np.ravel(g(*at)))
+            q = len(values_at[-1])
+            by_states = np.asarray(gx(*at)).reshape(q, m) @ z[m:].reshape(m, n)
+            derivatives.append(by_states + np.asarray(gp(*at)).reshape(q, -1)[:, :n])
+        return np.concatenate(values_at), np.concatenate(derivatives)
+
+    # Ranks ------------------------------------------------------------------------------------
+
+    def ranks(self) -> Ranks:
+        """Return what the outputs at late times determine, to first order."""
+        found = self.outputs_at(self.truth)
+        assert found is not None, "the model has no solution at the true values"
+        values, derivatives = found
+        ranks = self._in_doubles(values, derivatives)
+        return self._in_digits() if ranks is None else ranks
+
+    def _in_doubles(self, values: Values, derivatives: Values) -> Ranks | None:
+        """Return the ranks in double precision; None if these leave a doubt."""
+        size = np.abs(values)
+        if not (size > MIN_OUTPUT * size.max()).all():
+            return None
+        scaled = derivatives * self.truth / size[:, None]
+        norms = np.linalg.norm(scaled, axis=0)
+        if ((norms > NOTHING) & (norms < CLEAR)).any():
+            return None
+        effective = norms >= CLEAR
+        active = scaled[:, effective] / norms[effective]
+        determined = np.zeros(len(self.names), dtype=bool)
+        if active.size:
+            _, s, vt = np.linalg.svd(active)
+            if ((s > NOTHING) & (s < CLEAR)).any():
+                return None
+            null = vt[int((s >= CLEAR).sum()) :]
+            moved = np.abs(null).max(axis=0, initial=0.0)
+            if ((moved > 1e-6) & (moved < 1e-3)).any():
+                return None
+            determined[effective] = moved <= 1e-6
+        return Ranks(tuple(determined.tolist()), tuple(effective.tolist()), 16)
+
+    def _in_digits(self) -> Ranks:
+        """Return the ranks with many digits."""
+        with mpmath.workdps(DIGITS):
+            rows = self._precise_sensitivities()
+            n = len(self.names)
+            sizes = [max(abs(row[i]) for row in rows) for i in range(n)]
+            largest = max(sizes, default=mpmath.mpf(0))
+            tiny = largest * mpmath.mpf(10) ** (-DIGITS // 2)
+            effective = [size > tiny for size in sizes]
+            columns = [i for i in range(n) if effective[i]]
+            scaled = [[row[i] / sizes[i] for i in columns] for row in rows]
+            rank = _rank(scaled)
+            determined = [False] * n
+            for place, i in enumerate(columns):
+                without = [[v for k, v in enumerate(row) if k != place] for row in scaled]
+                determined[i] = _rank(without) == rank - 1
+        return Ranks(tuple(determined), tuple(effective), DIGITS)
+
+    def _precise_sensitivities(self) -> list[list[Any]]:
+        """Return the relative sensitivities at late times, by extrapolation with many digits."""
+        m, n = len(self.states), len(self.names)
+        f, fx, fp, g, gx, gp, x0, x0p = self._functions("mpmath")
+        p = [mpmath.mpf(float(v)) for v in self.truth]
+        zero = [mpmath.mpf(0)] * m
+
+        def rate(z: list[Any]) -> list[Any]:
+            at = (*z[:m], *p)
+            s = mpmath.matrix(m, n)
+            for i in range(m):
+                for k in range(n):
+                    s[i, k] = z[m + i * n + k]
+            change = fx(*at) * s + fp(*at)
+            return [*f(*at), *(change[i, k] for i in range(m) for k in range(n))]
+
+        z = [*x0(*zero, *p), *x0p(*zero, *p)]
+        rows, now = [], 0.0
+        for t in TIMES[1:]:
+            z = _extrapolated(rate, z, mpmath.mpf(float(t)) - mpmath.mpf(now))
+            now = float(t)
+            if t < TIMES[LATE][0]:
+                continue
+            at = (*z[:m], *p)
+            s = mpmath.matrix(m, n)
+            for i in range(m):
+                for k in range(n):
+                    s[i, k] = z[m + i * n + k]
+            y, total = g(*at), gx(*at) * s + gp(*at)
+            for row in range(len(self.outputs)):
+                size = abs(y[row]) or mpmath.mpf(1)
+                rows.append([total[row, k] * p[k] / size for k in range(n)])
+        return rows
+
+    # Other values with the same outputs -------------------------------------------------------
+
+    def others(self, free: Sequence[str]) -> list[Values]:
+        """Return values of the unknowns with the same outputs, the true ones first.
+
+        Parameters
+        ----------
+        free
+            The unknowns that may differ from the true ones.
+        """
+        truth = self.truth.astype(complex)
+        own = [self.names.index(n) for n in free]
+        found: list[Values] = [truth]
+        reference = self.outputs_at(truth)
+        if reference is None or not own:
+            return found
+        for candidate in self._candidates(truth, own):
+            self._keep(candidate, reference[0], found)
+        # Symmetries one after the other.
+        for one, pair in product(found[1:5], permutations(own, 2)):
+            candidate = one.copy()
+            candidate[list(pair)] = candidate[list(pair[::-1])]
+            self._keep(candidate, reference[0], found)
+        for one, two in product(found[1:5], found[1:5]):
+            self._keep(one * two / truth, reference[0], found)
+        for _ in range(RANDOM_STARTS):
+            start = truth.copy()
+            angles = self.rng.uniform(-np.pi, np.pi, len(own))
+            start[own] = self.rng.uniform(0.4, 1.8, len(own)) * np.exp(1j * angles)
+            if self.rng.random() < 0.5:
+                start[own] = self.rng.choice([-1, 1], len(own)) * np.abs(start[own])
+            end = self._newton(start, own, reference[0])
+            if end is not None:
+                self._keep(end, reference[0], found)
+        return found
+
+    def _candidates(self, truth: Values, own: Sequence[int]) -> list[Values]:
+        """Return permutations, other signs, and roots of unity times single values."""
+        found = []
+        signs = list(product((1, -1), repeat=len(own))) if len(own) <= 5 else []
+        for sign in signs[1:]:
+            candidate = truth.copy()
+            candidate[own] *= np.array(sign)
+            found.append(candidate)
+        for order in permutations(own) if len(own) <= 4 else ():
+            candidate = truth.copy()
+            candidate[own] = truth[list(order)]
+            found.append(candidate)
+        turns = sorted({k / degree for degree in range(3, 9) for k in range(1, degree)})
+        for i, turn in product(own, turns):
+            candidate = truth.copy()
+            candidate[i] *= cmath.exp(2j * cmath.pi * turn)
+            found.append(candidate)
+        for pair in permutations(own, 2):
+            candidate = truth.copy()
+            candidate[list(pair)] = candidate[list(pair[::-1])]
+            found.append(candidate)
+        if len(found) > MAX_CANDIDATES:
+            chosen = self.rng.choice(len(found), MAX_CANDIDATES, replace=False)
+            found = [found[i] for i in chosen]
+        return found
+
+    def _keep(self, candidate: Values, reference: Values, found: list[Values]) -> None:
+        """Add a candidate that has the outputs of the true values, unless it is known."""
+        size = np.abs(candidate) + 1e-3
+        if any(np.all(np.abs(candidate - f) <= SAME_VALUE * size) for f in found):
+            return
+        made = self.outputs_at(candidate, sensitivities=False)
+        if made is None:
+            return
+        if np.abs(made[0] - reference).max() <= SAME_OUTPUTS * np.abs(reference).max():
+            far = np.abs(made[0] - reference) / (np.abs(reference) + 1e-300)
+            if far.max() <= 100 * SAME_OUTPUTS:
+                found.append(candidate)
+
+    def _newton(self, values: Values, own: Sequence[int], reference: Values) -> Values | None:
+        """Return where Gauss-Newton steps lead, if they come to an end."""
+        for _ in range(15):
+            made = self.outputs_at(values)
+            if made is None:
+                return None
+            rest = (made[0] - reference) / (np.abs(reference) + 1e-300)
+            matrix = made[1][:, own] / (np.abs(reference)[:, None] + 1e-300)
+            if not (np.isfinite(rest).all() and np.isfinite(matrix).all()):
+                return None
+            step = np.linalg.lstsq(matrix, -rest, rcond=None)[0]
+            step *= min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-300))
+            values = values.copy()
+            values[own] += step
+            if np.abs(values).max() > 20.0:
+                return None
+            if np.abs(step).max() < 1e-10:
+                return values
+        return None
+
+
+def _rank(rows: list[list[Any]]) -> int:
+    """Return the rank of a matrix of many digits, by elimination with full pivoting."""
+    left = [list(row) for row in rows]
+    rank, width = 0, len(rows[0]) if rows else 0
+    tiny = mpmath.mpf(10) ** (-DIGITS // 2)
+    columns = list(range(width))
+    while columns and left:
+        sizes = [(abs(row[k]), i, k) for i, row in enumerate(left) for k in columns]
+        size, i, k = max(sizes)
+        if size <= tiny:
+            break
+        pivot = left.pop(i)
+        columns.remove(k)
+        rank += 1
+        for row in left:
+            factor = row[k] / pivot[k]
+            for c in columns:
+                row[c] -= factor * pivot[c]
+    return rank
+
+
+def _extrapolated(rate: Any, z: list[Any], length: Any) -> list[Any]:
+    """Return the state after a step, by Gragg's method and extrapolation (Bulirsch and Stoer)."""
+    table: list[list[list[Any]]] = []
+    first = rate(z)
+    tiny = mpmath.mpf(10) ** (-DIGITS + 8)
+    for j in range(1, 30):
+        steps = 2 * j
+        h = length / steps
+        before, now = z, [a + h * b for a, b in zip(z, first, strict=True)]
+        for _ in range(steps - 1):
+            slopes = rate(now)
+            before, now = now, [a + 2 * h * b for a, b in zip(before, slopes, strict=True)]
+        slopes = rate(now)
+        smooth = [(a + b + h * c) / 2 for a, b, c in zip(before, now, slopes, strict=True)]
+        row = [smooth]
+        for k in range(1, j):
+            ratio = (mpmath.mpf(j) / (j - k)) ** 2 - 1
+            row.append(
+                [a + (a - b) / ratio for a, b in zip(row[-1], table[-1][k - 1], strict=True)]
+            )
+        if table:
+            gap = [abs(a - b) <= tiny * abs(a) for a, b in zip(row[-1], table[-1][-1], strict=True)]
+            if all(gap):
+                return row[-1]
+        table.append(row)
+    return table[-1][-1]
+
+
+def problem_of(model: SpecialModel) -> odefit.Problem:
+    """Return the model as a problem; its data do not matter."""
+    data = {"t": TIMES, **{y: np.cos(TIMES) for y in model.outputs}}
+    return odefit.Problem(
+        odefit.Model(ode=dict(model.ode), observables=dict(model.outputs)),
+        data,
+        {name: {} for name in model.unknowns},
+        dict(model.initial),
+    )
+
+
+def verdict(seed: int, seconds: float = 20.0, search: bool = True) -> dict[str, Any]:
+    """Return what is said of the model of a seed, and whether it is right.
+
+    Parameters
+    ----------
+    seed
+        The seed of the model.
+    seconds
+        Time limit of the analysis.
+    search
+        Whether other values with the same outputs are searched for.
+    """
+    model = special_model(seed)
+    began = time.perf_counter()
+    said = odefit.identifiability(problem_of(model), time_limit=seconds)
+    spent = time.perf_counter() - began
+    judge = Judge(model, seed)
+    ranks = judge.ranks()
+    false: list[str] = []
+    for key, determined, effective in zip(
+        judge.names, ranks.determined, ranks.effective, strict=True
+    ):
+        unknown = said[key]
+        if unknown.identifiable is not None and unknown.identifiable != determined:
+            false.append(f"{key} is said to be {unknown.status}")
+        if unknown.status == "no effect" and effective:
+            false.append(f"{key} is said to change no output")
+    found = 1
+    if search and said.solutions is not None:
+        acting = dict(zip(judge.names, ranks.effective, strict=True))
+        known = [n for n in judge.names if acting[n] and n not in said.given]
+        others = judge.others(known)
+        found = len(others)
+        for key in known:
+            column = np.array([o[judge.names.index(key)] for o in others])
+            values = 1 + sum(
+                all(abs(v - w) > SAME_VALUE * (abs(v) + 1e-3) for w in column[:i])
+                for i, v in enumerate(column)
+                if i
+            )
+            most = said[key].values
+            if said[key].identifiable and most is not None and values > most:
+                false.append(f"{key} is said to have {most} values, and has {values}")
+        if said.solutions is not None and found > said.solutions:
+            false.append(f"{said.solutions} solutions are counted, and there are {found}")
+    unconfirmed = search and said.solutions is not None and found < said.solutions
+    return {
+        "seed": seed,
+        "family": model.family,
+        "ode": dict(model.ode),
+        "statuses": {u.key: u.status for u in said.unknowns},
+        "solutions": said.solutions,
+        "found": found,
+        "unconfirmed": unconfirmed,
+        "undecided": list(said.named("undecided")),
+        "reached": said.reached,
+        "digits": ranks.digits,
+        "false": false,
+        "seconds": round(spent, 2),
+    }
+
+
+def main() -> None:
+    """Judge the findings for many models, and print what was found."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--count", type=int, default=150)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--ranks", action="store_true", help="ranks alone, no search for others")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    totals: Counter[str] = Counter()
+    lines = []
+    for seed in range(options.first, options.first + options.count):
+        found = verdict(seed, options.seconds, not options.ranks)
+        lines.append(json.dumps(found))
+        totals["models"] += 1
+        totals["false"] += bool(found["false"])
+        totals["with unknowns that are not decided"] += bool(found["undecided"])
+        totals["counted"] += found["solutions"] is not None
+        totals["with more solutions counted than found"] += found["unconfirmed"]
+        said = "; ".join(found["false"]) or "right"
+        print(
+            f"seed {seed} ({found['family']}): {said}; {found['solutions']} solutions counted, "
+            f"{found['found']} found; {found['digits']} digits; {found['seconds']} s",
+            flush=True,
+        )
+    print(", ".join(f"{name}: {n}" for name, n in totals.items()))
+    if options.out is not None:
+        options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Proved bounds, beside the tables of Miro et al."""

@@ -1,0 +1,294 @@
+"""The runs of the campaign `global`: problems with bounds, as discretised or in continuous time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from evidence.running.campaign import Task
+from evidence.running.options import check_known, read_options
+from evidence.transcription.plan import FINAL, STEPS
+from odefit.common.errors import InputError
+
+if TYPE_CHECKING:
+    from odefit.discretisation.mesh import Mesh
+    from odefit.discretisation.schemes import Scheme
+    from odefit.problem.problem import Problem
+
+BRANCH, OUTER, SCIP = "branch-and-bound", "outer-approximation", "scip"
+
+METHODS = (BRANCH, OUTER, SCIP)
+
+PARTS = ("alpha-pinene", "hiv-proteinase", "noisy", "noise-free")
+
+SPACES = ("continuous", "legendre", "trapezoid")
+"""Names of the three kinds of problems: in continuous time, or discretised by a scheme."""
+
+NOISE, SEED = 0.05, 1
+"""Noise of the noisy problems: standard deviation over that of each observable, and its seed."""
+
+NOISY = ("harmonic", "lotka-volterra-f", "lotka-volterra-p", "fitzhugh-nagumo")
+
+FACTOR = 2.0
+"""Ratio of their bounds to the reference values."""
+
+NOISE_FREE = tuple(name for name in STEPS if name != "alpha-pinene")
+"""Problems of local-and-global-solvers whose optimum is zero."""
+
+ELEMENTS, POINTS = 10, 3
+"""Elements and points of their Legendre collocation, which all three methods take."""
+
+WIDE, NARROW = (0.0, 1.0), (1e-6, 1e-3)
+"""The bounds of alpha-pinene's five rate constants."""
+
+OPTIONS = (
+    ("parts", "which of alpha-pinene, hiv-proteinase, noisy and noise-free, e.g. alpha-pinene"),
+    ("problems", "names in the library, e.g. harmonic,bbg"),
+    ("spaces", "which of continuous, legendre and trapezoid, e.g. continuous"),
+    ("methods", "which of branch-and-bound, outer-approximation and scip, e.g. scip"),
+    ("seconds", "how long a run may take at most, e.g. 60"),
+)
+"""The options of the campaign: name and meaning."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem with bounds, and the settings of each method.
+
+    Attributes
+    ----------
+    part
+        One of :data:`PARTS`.
+    problem
+        In the library.
+    space
+        One of :data:`SPACES`.
+    steps
+        Elements or steps; 0 in continuous time.
+    points
+        Collocation points in each element.
+    bounds
+        Of unknowns, instead of those of the library.
+    factor
+        Bounds are so far from the reference values, within those of the library; 0 for these
+        alone.
+    noise
+        Level of noise added to the data.
+    seconds
+        Time limit by method; a method that is not named does not take part.
+    gap
+        Relative, at which branch and bound and SCIP stop.
+    options
+        Of :class:`odefit.OuterApproximation`.
+    note
+        Added to the name.
+    """
+
+    part: str
+    problem: str
+    space: str
+    steps: int = 0
+    points: int = 0
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    factor: float = 0.0
+    noise: float = 0.0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    gap: float = 1e-3
+    options: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def where(self) -> str:
+        """How time is treated, in words."""
+        if self.space == "continuous":
+            return "continuous time"
+        size = f"{self.steps} x {self.points}" if self.space == "legendre" else f"{self.steps}"
+        return f"{self.space} {size}"
+
+    @property
+    def name(self) -> str:
+        """A name that no other case has."""
+        noise = f", noise {self.noise:g}" if self.noise else ""
+        note = f", {self.note}" if self.note else ""
+        return f"{self.problem}{noise}, {self.where}{note}"
+
+    def load(self) -> Problem:
+        """Return the problem with its bounds."""
+        from odefit import library
+        from odefit.methods.bounded_problem import finite_bounds, with_bounds
+
+        problem = library.load(self.problem, noise=self.noise, seed=SEED)
+        given = dict(self.bounds)
+        if self.factor:
+            reference = library.reference(self.problem)
+            true = {**reference.parameters, **reference.initial}
+            for key in problem.keys:
+                ends = (true[key] / self.factor, true[key] * self.factor)
+                given[key] = (min(ends), max(ends))
+        return with_bounds(problem, finite_bounds(problem, given))
+
+    def discretisation(self) -> tuple[Scheme, Mesh] | None:
+        """Return scheme and mesh; None in continuous time."""
+        from odefit.discretisation.mesh import UniformMesh
+        from odefit.discretisation.schemes import SCHEMES, Collocation
+
+        if self.space == "continuous":
+            return None
+        if self.space == "legendre":
+            return Collocation(self.points, "legendre"), UniformMesh(self.steps)
+        final = FINAL.get(self.problem) if self.steps in STEPS.get(self.problem, ()) else None
+        return SCHEMES[self.space], UniformMesh(self.steps, final)
+
+
+def _alpha_pinene() -> Iterator[Case]:
+    name = "alpha-pinene"
+    for ends in (WIDE, NARROW):
+        note = f"p in [{ends[0]:g}, {ends[1]:g}]"
+        bounds = {f"p{i}": ends for i in range(1, 6)}
+        yield Case(
+            name,
+            name,
+            "legendre",
+            5,
+            3,
+            bounds,
+            seconds={BRANCH: 60.0, OUTER: 600.0, SCIP: 240.0},
+            options={"pieces": 4, "hyperplanes": 6, "cut": 20.0, "tolerance": 0.0306},
+            note=note,
+        )
+        yield Case(name, name, "continuous", bounds=bounds, seconds={BRANCH: 120.0}, note=note)
+        yield Case(
+            name,
+            name,
+            "trapezoid",
+            STEPS[name][0],
+            bounds=bounds,
+            seconds={BRANCH: 600.0, SCIP: 600.0},
+            gap=1e-2,
+            note=note,
+        )
+
+
+def _hiv_proteinase() -> Iterator[Case]:
+    groups = ((0, 1, 2, 3), (1, 2, 3, 4))
+    yield Case(
+        "hiv-proteinase",
+        "hiv-proteinase",
+        "legendre",
+        5,
+        5,
+        seconds=dict.fromkeys(METHODS, 1800.0),
+        gap=0.05,
+        options={
+            "pieces": 3,
+            "hyperplanes": 6,
+            "cuts": groups,
+            "tolerance": 0.186,
+        },
+    )
+
+
+def _noisy() -> Iterator[Case]:
+    for name in NOISY:
+        yield Case(
+            "noisy",
+            name,
+            "continuous",
+            factor=FACTOR,
+            noise=NOISE,
+            seconds={BRANCH: 120.0},
+            gap=1e-2,
+            note=f"within a factor {FACTOR:g}",
+        )
+
+
+def _noise_free() -> Iterator[Case]:
+    for name in NOISE_FREE:
+        yield Case("noise-free", name, "continuous", seconds={BRANCH: 60.0})
+    for name in NOISE_FREE:
+        limits = {BRANCH: 60.0, SCIP: 60.0}
+        yield Case("noise-free", name, "trapezoid", STEPS[name][0], seconds=limits)
+    for name in NOISE_FREE:
+        limits = dict.fromkeys(METHODS, 60.0)
+        options = {"tolerance": 1e-3}
+        yield Case(
+            "noise-free", name, "legendre", ELEMENTS, POINTS, seconds=limits, options=options
+        )
+
+
+CASES: Mapping[str, Case] = {
+    case.name: case
+    for made in (_alpha_pinene, _hiv_proteinase, _noisy, _noise_free)
+    for case in made()
+}
+"""The cases by name."""
+
+PROBLEMS = tuple(dict.fromkeys(case.problem for case in CASES.values()))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The options chosen for a run of the campaign, see :data:`OPTIONS`."""
+
+    parts: tuple[str, ...] = PARTS
+    problems: tuple[str, ...] = PROBLEMS
+    spaces: tuple[str, ...] = SPACES
+    methods: tuple[str, ...] = METHODS
+    seconds: float = float("inf")
+
+    def __post_init__(self) -> None:
+        for option, given, known in (
+            ("parts", self.parts, PARTS),
+            ("problems", self.problems, PROBLEMS),
+            ("spaces", self.spaces, SPACES),
+            ("methods", self.methods, METHODS),
+        ):
+            check_known(option, given, known)
+        if not self.seconds > 0:
+            raise InputError(f"seconds: expected a positive number, got {self.seconds:g}")
+
+    def with_options(self, chosen: Mapping[str, str]) -> Setting:
+        """Return the setting with some options replaced, given as text.
+
+        Raises
+        ------
+        InputError
+            No such option, or no such value.
+        """
+        return replace(self, **read_options(chosen, dict(OPTIONS), _read))
+
+    def tasks(self) -> Iterator[Task]:
+        """Return a task for each case and method, in the order of the cases."""
+        for case in CASES.values():
+            chosen = case.part in self.parts and case.problem in self.problems
+            if chosen and case.space in self.spaces:
+                for method, seconds in case.seconds.items():
+                    if method in self.methods:
+                        yield task(case, method, min(seconds, self.seconds))
+
+
+def task(case: Case, method: str, seconds: float) -> Task:
+    """Return the task that runs a method on a case."""
+    return {
+        "key": f"{case.name}, {method}, {seconds:g} s",
+        "case": case.name,
+        "part": case.part,
+        "problem": case.problem,
+        "space": case.space,
+        "method": method,
+        "seconds": seconds,
+    }
+
+
+def _read(name: str, text: str) -> Any:
+    """Return the value of an option, read from text.
+
+    Raises
+    ------
+    ValueError
+        It cannot be read.
+    """
+    if name == "seconds":
+        return float(text)
+    return tuple(part.strip() for part in text.split(","))

@@ -1,0 +1,1 @@
+"""Work that is interrupted, killed or spread over a cluster."""

@@ -1,0 +1,271 @@
+"""Long work that is ended at random moments: does it leave the best so far, and how soon?
+
+    python -m evidence.endings.interrupts [--runs 6] [--seed 1] [--only NAME,...] [--out FILE.md]
+
+Each method, and each of profiles, bootstrap and posterior, is begun on problems of the library and
+ended after a random time by a signal (SIGINT, SIGTERM), or by a time limit. Half of the moments are
+within the first second, so that preparation and the first start are met. Every run is a process of
+its own, forked from one that has imported everything, so that imports are not what is measured.
+
+"Answer" is the share of runs with an answer: values of the unknowns with a finite objective, or
+profiles and samples as far as they are. "Said" is the share whose status says that it was ended, or
+that had ended before. "Late" is the time from the signal, or from the time limit, to the end of the
+process, with its result written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import odefit
+from evidence.running.processes import machine, markdown, publish
+from odefit.methods.registry import as_method
+
+KINDS = ("ctrl-c", "sigterm", "time limit")
+"""What ends a run."""
+
+SIGNALS = {"ctrl-c": signal.SIGINT, "sigterm": signal.SIGTERM}
+"""Signals by the kind of end."""
+
+FIRST_SECOND, LATEST = 1.0, 5.0
+"""Half of the moments are within the first of these many seconds, all within the second."""
+
+LONGEST = 120.0
+"""Seconds after its end was asked for, after which a run is killed."""
+
+PROBLEMS = ("lotka-volterra-p", "alpha-pinene", "hiv-proteinase")
+"""Problems of searches; each run takes the next."""
+
+SMALL = ("lotka-volterra-p", "alpha-pinene")
+"""Problems of methods that do not take all."""
+
+NOISY = ("alpha-pinene",)
+"""Problems of profiles and samples, which need noise."""
+
+Work = Callable[[odefit.Problem, float | None], tuple[str, float]]
+"""Work on a problem with a time limit; returns the status and what was reached, or infinity."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Work that is ended.
+
+    Attributes
+    ----------
+    name
+        Its name in the table.
+    work
+        The work.
+    problems
+        The problems on which it is done.
+    """
+
+    name: str
+    work: Work
+    problems: tuple[str, ...] = PROBLEMS
+
+
+def fitted(method: Any, problem: odefit.Problem, limit: float | None) -> tuple[str, float]:
+    """Fit; what is reached is the objective."""
+    result = odefit.fit(problem, method, jobs=1, time_limit=limit)
+    return result.status.value, result.objective if result.solutions else math.inf
+
+
+def assessed(
+    what: str, problem: odefit.Problem, limit: float | None, options: dict[str, Any]
+) -> tuple[str, float]:
+    """Assess the answer of a fit, which is made before; what is reached is the number of parts."""
+    found = getattr(RESULTS[problem.name], what)(jobs=1, time_limit=limit, **options)
+    if what == "profile":
+        return found.status.value, float(sum(len(p.values) for p in found.profiles))
+    size = found.chains.size if what == "sample" else found.vectors.size
+    return found.status.value, float(size)
+
+
+RESULTS: dict[str, odefit.Result] = {}
+"""Results of fits by the name of the problem, for what comes after a fit."""
+
+
+def cases() -> list[Case]:
+    """Return everything that is ended."""
+    endless = 10**6
+    found = [
+        Case("Automatic", partial(fitted, odefit.Automatic(starts=endless))),
+        Case("MultiStart", partial(fitted, odefit.MultiStart(starts=endless))),
+        Case("SingleShooting", partial(fitted, odefit.SingleShooting())),
+        Case("MultipleShooting", partial(fitted, odefit.MultipleShooting(starts=endless))),
+        Case("IntegralMatching", partial(fitted, odefit.IntegralMatching(starts=endless)), SMALL),
+        Case("Transcription (IPOPT)", partial(fitted, odefit.Transcription(starts=endless))),
+        Case("Algebraic", partial(fitted, odefit.Algebraic()), SMALL),
+        Case(
+            "OuterApproximation",
+            partial(fitted, odefit.OuterApproximation(bounds="propose")),
+            SMALL,
+        ),
+        Case("BranchAndBound", partial(fitted, odefit.BranchAndBound()), SMALL),
+    ]
+    if find_spec("pyscipopt") is not None:
+        solver = odefit.Transcription(solver="scip")
+        found.append(Case("Transcription (SCIP)", partial(fitted, solver), SMALL))
+    if find_spec("maingopy") is not None:
+        solver = odefit.Transcription(solver="maingo", scheme="runge-kutta")
+        found.append(Case("Transcription (MAiNGO)", partial(fitted, solver), SMALL))
+    more = [("profile", {}), ("bootstrap", {"count": endless})]
+    if find_spec("nutpie") is not None:
+        more.append(("sample", {"draws": endless}))
+    for what, options in more:
+        found.append(Case(what, partial(_assess, what, options), NOISY))
+    return found
+
+
+def _assess(
+    what: str, options: dict[str, Any], problem: odefit.Problem, limit: float | None
+) -> tuple[str, float]:
+    return assessed(what, problem, limit, options)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What became of a run: whether it left something, said so, and how late it ended."""
+
+    answer: bool
+    said: bool
+    late: float
+    message: str
+
+
+def ended(case: Case, name: str, kind: str, moment: float) -> Run:
+    """Run something in a process of its own and end it after so many seconds."""
+    problem = odefit.library.load(name)
+    limit = moment if kind == "time limit" else None
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "result.json"
+        ready, begun = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _work(case.work, problem, limit, file, begun)
+        os.close(begun)
+        os.read(ready, 1)
+        os.close(ready)
+        began = time.perf_counter()
+        if kind in SIGNALS:
+            time.sleep(moment)
+            os.kill(child, SIGNALS[kind])
+        asked = began + moment
+        killed = False
+        while os.waitpid(child, os.WNOHANG) == (0, 0):
+            time.sleep(0.005)
+            if time.perf_counter() > asked + LONGEST and not killed:
+                os.kill(child, signal.SIGKILL)
+                killed = True
+        late = max(time.perf_counter() - asked, 0.0)
+        if not file.is_file():
+            return Run(False, False, late, "killed" if killed else "died")
+        found = json.loads(file.read_text(encoding="utf-8"))
+    early = ("time limit", "interrupted")
+    # Work that had ended before, or that was ended while it was assessed, may say "converged".
+    before = found["seconds"] < moment + 0.1 or kind == "time limit"
+    said = found["status"] in early or before
+    return Run(math.isfinite(found["reached"]), said, late, found["message"])
+
+
+def _work(work: Work, problem: odefit.Problem, limit: float | None, file: Path, begun: int) -> None:
+    """Do the work of a child process, which ends here."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    message = ""
+    os.write(begun, b"1")
+    began = time.perf_counter()
+    try:
+        status, reached = work(problem, limit)
+    except KeyboardInterrupt:
+        status, reached, message = "no answer", math.inf, "KeyboardInterrupt"
+    except odefit.InputError as error:
+        status, reached, message = "refused", math.inf, str(error)
+    seconds = time.perf_counter() - began
+    told = {"status": status, "reached": reached, "seconds": seconds, "message": message}
+    file.write_text(json.dumps(told), encoding="utf-8")
+    os._exit(0)
+
+
+def warm_up() -> None:
+    """Import what fits need, and make the results that profiles and samples begin with."""
+    for name in NOISY:
+        problem = odefit.library.load(name)
+        RESULTS[problem.name] = odefit.fit(problem, odefit.MultiStart(starts=3), jobs=1)
+    problem = odefit.library.load(SMALL[0])
+    for name in (
+        "automatic",
+        "multiple-shooting",
+        "integral-matching",
+        "algebraic",
+        "transcription",
+    ):
+        odefit.fit(problem, as_method(name), jobs=1, time_limit=3.0)
+    next(iter(RESULTS.values())).bootstrap(count=2, jobs=1)
+    if find_spec("nutpie") is not None:
+        next(iter(RESULTS.values())).sample(draws=5, tune=5, chains=1, jobs=1)
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=6, help="runs of each kind of each case")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", help="names of cases, by comma")
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    warm_up()
+    chosen = [c for c in cases() if options.only is None or c.name in options.only.split(",")]
+    rng = np.random.default_rng(options.seed)
+    rows, everything = [], []
+    for case in chosen:
+        for kind in options.kinds.split(","):
+            runs = []
+            for number in range(options.runs):
+                moment = rng.uniform(0.0, LATEST if number % 2 else FIRST_SECOND)
+                name = case.problems[number % len(case.problems)]
+                run = ended(case, name, kind, moment)
+                runs.append(run)
+                if not (run.answer and run.said) or run.late > 2.0:
+                    said = f"{case.name}, {kind}, {name}, after {moment:.2f} s: {run}"
+                    print(said, file=sys.stderr, flush=True)
+            rows.append(_row(case.name, kind, runs))
+            everything += runs
+    rows.append(_row("all", "", everything))
+    header = ["work", "ended by", "runs", "answer", "said", "late, median [s]", "late, worst [s]"]
+    publish(f"{machine()}\n\n{markdown(header, rows)}", options.out)
+
+
+def _row(name: str, kind: str, runs: list[Run]) -> list[str]:
+    late = [r.late for r in runs]
+    return [
+        name,
+        kind,
+        str(len(runs)),
+        f"{sum(r.answer for r in runs)}",
+        f"{sum(r.said for r in runs)}",
+        f"{statistics.median(late):.2f}",
+        f"{max(late):.2f}",
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The default method beside all others, COPASI and SciPy."""

@@ -1,0 +1,144 @@
+"""Dense series of the systems in `dense_systems`: true values drawn, measurements simulated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import numpy as np
+
+from evidence.front_door.dense_systems import SYSTEMS, DenseSystem
+from odefit.common.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odefit.common.arrays import Array
+    from odefit.problem.problem import Problem
+
+LEVELS = (0.0, 1e-6, 1e-4, 1e-2)
+"""Standard deviations of the noise over the mean absolute value of each observable."""
+
+DRAWS = 8
+"""Number of draws of each system at each level."""
+
+TRUE_VALUES = (0.1, 0.9)
+"""The range of true values."""
+
+BOUNDS = (1e-5, 10.0)
+"""The bounds of all unknowns."""
+
+LIVELY = 0.05
+"""Least standard deviation of an observable over its mean absolute value: with less, the draw is
+a system at rest, and the next one takes its place."""
+
+LARGEST = 100.0
+"""Largest absolute value of an observable, for the same reason."""
+
+INPUT_EVERY = 20
+"""Inputs are measured at every so manyth time."""
+
+MOST_DRAWS = 100
+"""Number of true values that are tried before a system counts as unusable."""
+
+
+def dense_problem(system: str, noise: float, draw: int) -> tuple[Problem, dict[str, float]]:
+    """Return the problem of a system with simulated data, and the true values of its unknowns.
+
+    Parameters
+    ----------
+    system
+        Its name in :data:`~evidence.front_door.dense_systems.SYSTEMS`.
+    noise
+        Standard deviation of the noise over the mean absolute value of each observable. It is
+        given in the problem, unless it is 0: then there is none, and no standard deviation.
+    draw
+        Number of the draw of true values and of noise. The true values and the random numbers
+        of the noise are the same at all levels.
+    """
+    known = SYSTEMS[system]
+    random = np.random.default_rng([draw, crc32(system.encode())])
+    empty = _empty(known)
+    for _ in range(MOST_DRAWS):
+        values = random.uniform(*TRUE_VALUES, len(empty.keys))
+        series = _simulated(empty, values)
+        if series is not None and all(_lively(series[name]) for name in known.observed):
+            break
+    else:
+        raise InputError(f"{system}: none of {MOST_DRAWS} draws gives usable data")
+    data = {"t": series["t"], **_inputs(known, series["t"])}
+    levels = {}
+    for name in known.observed:
+        levels[name] = noise * float(np.mean(np.abs(series[name])))
+        data[name] = series[name] + levels[name] * random.standard_normal(known.points)
+    sd = {name: {"sd": level} for name, level in levels.items()} if noise > 0 else {}
+    return _problem(known, data, sd), dict(zip(empty.keys, values.tolist(), strict=True))
+
+
+def _empty(system: DenseSystem) -> Problem:
+    """Return the problem with zeros for data."""
+    times = np.linspace(0.0, system.end, system.points)
+    data = {"t": times, **_inputs(system, times)}
+    return _problem(system, data | {name: np.zeros(system.points) for name in system.observed}, {})
+
+
+def _problem(
+    system: DenseSystem, data: Mapping[str, Array], noise: Mapping[str, Mapping[str, float]]
+) -> Problem:
+    from odefit.problem import Event, Experiment, Model, Problem
+
+    lower, upper = BOUNDS
+    unknown = {"lower": lower, "upper": upper}
+    model = Model(
+        ode=dict(system.ode),
+        observables={name: name for name in system.observed},
+        constants=dict(system.constants),
+        inputs={name: kind for name, (kind, _) in system.inputs.items()},
+    )
+    experiment = Experiment(
+        "data", data, t0=0.0, events=tuple(Event(times, what) for times, what in system.events)
+    )
+    return Problem(
+        model,
+        parameters=dict.fromkeys(parameters(system), unknown),
+        initial={state: system.known.get(state, unknown) for state in system.ode},
+        noise=noise,
+        experiments=[experiment],
+        name=system.name,
+    )
+
+
+def parameters(system: DenseSystem) -> list[str]:
+    """Return the names in the equations that are neither states, constants, inputs nor time."""
+    from odefit.expressions.expressions import parse
+
+    known = {*system.ode, *system.constants, *system.inputs, "t"}
+    names = (name for text in system.ode.values() for name in sorted(parse(text).names))
+    return [name for name in dict.fromkeys(names) if name not in known]
+
+
+def _inputs(system: DenseSystem, times: Array) -> dict[str, Array]:
+    """Return the values of the inputs, each with shape (times,): NaN where none is measured."""
+    from odefit.expressions.algebras import NUMPY
+    from odefit.expressions.expressions import parse
+
+    measured = np.arange(len(times)) % INPUT_EVERY == 0
+    return {
+        name: np.where(measured, parse(text).evaluate({"t": times}, NUMPY), np.nan)
+        for name, (_, text) in system.inputs.items()
+    }
+
+
+def _simulated(problem: Problem, values: Array) -> dict[str, Array] | None:
+    """Return the times and all observables; None where the trajectory does not reach the end."""
+    from odefit.simulation import Failure, simulate
+
+    found = simulate(problem, values)
+    if isinstance(found, Failure):
+        return None
+    return {"t": np.asarray(found.times), **found.observables}
+
+
+def _lively(series: Array) -> bool:
+    size = float(np.mean(np.abs(series)))
+    return bool(np.abs(series).max() <= LARGEST and np.std(series) >= LIVELY * size)

@@ -1,0 +1,1 @@
+"""Coverage of intervals, and profiles beside those of other programs."""

@@ -1,0 +1,220 @@
+"""The campaign `coverage`: how often intervals hold the truth, and goodness of fit is right.
+
+Each task fits some data sets of one of the problems in `coverage_problems`, profiles
+all unknowns, and writes down where intervals and verdicts are right.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from evidence.intervals.coverage_problems import KNOWN
+from evidence.running.campaign import Campaign, Record, Task
+from odefit.common.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from odefit import Result
+
+DATA_SETS = 1000
+"""Number of data sets of each problem."""
+
+BATCH = 10
+"""Number of data sets of a task."""
+
+OPTIONS = (
+    ("sets", f"number of data sets of each problem (default {DATA_SETS})"),
+    ("problems", f"problems, of {', '.join(KNOWN)} (default all)"),
+)
+
+
+def tasks(options: Mapping[str, str] | None = None) -> list[Task]:
+    """Return batches of data sets, the problems in turn.
+
+    Raises
+    ------
+    InputError
+        An option is unknown or makes no sense.
+    """
+    given = dict(options or {})
+    count = given.pop("sets", str(DATA_SETS))
+    names = given.pop("problems", ",".join(KNOWN)).split(",")
+    if given:
+        raise InputError(f"the campaign has the options sets and problems, got {', '.join(given)}")
+    if not count.isdigit() or not int(count):
+        raise InputError(f"sets: expected a positive whole number, got {count!r}")
+    for name in names:
+        if name not in KNOWN:
+            raise InputError(f"problems: {name!r} is none of {', '.join(KNOWN)}")
+    return [
+        {
+            "key": f"{name}, data sets {first} to {min(first + BATCH, int(count)) - 1}",
+            "problem": name,
+            "first": first,
+            "last": min(first + BATCH, int(count)) - 1,
+        }
+        for first in range(0, int(count), BATCH)
+        for name in names
+    ]
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Fit and profile each data set of a batch."""
+    known = KNOWN[task["problem"]]
+    found = []
+    for number in range(task["first"], task["last"] + 1):
+        problem = known.data_set(number)
+        from odefit import fit
+
+        result = fit(problem, seed=number, jobs=1)
+        began = time.perf_counter()
+        profiles = result.profile(jobs=1)
+        seconds = time.perf_counter() - began
+        limits = {p.key: (p.lower, p.upper, p.verdict) for p in profiles.profiles}
+        found.append(
+            {
+                "number": number,
+                "status": result.status.value,
+                "adopted": profiles.adopted,
+                "fit seconds": result.seconds,
+                "profile seconds": seconds,
+                "minimisations": profiles.minimisations,
+                "bad": result.goodness is not None and result.goodness.bad,
+                "unknowns": {
+                    key: _unknown(result, key, truth, limits[key])
+                    for key, truth in known.truth.items()
+                },
+            }
+        )
+    return {"data sets": found}
+
+
+def _unknown(
+    result: Result, key: str, truth: float, profile: tuple[float, float, str]
+) -> dict[str, Any]:
+    """Return what the result and a profile say of an unknown, and whether it is right."""
+    import math
+
+    uncertainty = result.uncertainty
+    if uncertainty is None:
+        raise RuntimeError(f"no solution: {result.message}")
+    position = uncertainty.keys.index(key)
+    low, high = map(float, uncertainty.intervals[position])
+    lower, upper = result.problem.lower[position], result.problem.upper[position]
+    row = result.parameters.loc[key]
+    shown = math.isfinite(low) and math.isfinite(high)
+    slack = 1e-9 * max(abs(truth), 1.0)
+    return {
+        "profile": profile[0] <= truth <= profile[1],
+        "open": math.isinf(profile[0]) or math.isinf(profile[1]),
+        "found": not math.isnan(profile[0] + profile[1]) or math.isinf(profile[0] - profile[1]),
+        "verdict": profile[2],
+        "shown": shown,
+        "linear": bool(low <= truth <= high) if shown else None,
+        "flagged": bool(row["note"]) or not shown,
+        "beyond": shown and bool(low < lower - slack or high > upper + slack),
+        "undetermined": shown and key in {k for d in uncertainty.directions for k in d.keys},
+    }
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return coverage by problem and unknown, and what each problem took."""
+    import pandas as pd
+
+    sets = [
+        (record.task["problem"], data_set)
+        for record in records
+        if record.result is not None
+        for data_set in record.result["data sets"]
+    ]
+    rows = [
+        {"problem": name, "unknown": key} | values
+        for name, data_set in sets
+        for key, values in data_set["unknowns"].items()
+    ]
+    columns = ["problem", "unknown", "profile", "shown", "linear", "flagged", "beyond"]
+    every = pd.DataFrame(rows, columns=[*columns, "undetermined", "open", "found"])
+    both = [
+        _grouped(every, ["problem", "unknown"]),
+        _grouped(every.assign(unknown="all"), ["problem", "unknown"]),
+    ]
+    work = pd.DataFrame(
+        [
+            {
+                "problem": name,
+                "bad": d["bad"],
+                "converged": d["status"] == "converged",
+                "adopted": d["adopted"],
+                "fit": d["fit seconds"],
+                "profiles": d["profile seconds"],
+                "minimisations": d["minimisations"],
+            }
+            for name, d in sets
+        ],
+        columns=["problem", "bad", "converged", "adopted", "fit", "profiles", "minimisations"],
+    )
+    fits = (
+        work.groupby("problem", sort=False)
+        .agg(
+            fits=("bad", "size"),
+            converged=("converged", "mean"),
+            adopted=("adopted", "mean"),
+            bad=("bad", "mean"),
+            fit=("fit", "median"),
+            profiles=("profiles", "median"),
+            minimisations=("minimisations", "median"),
+        )
+        .reset_index()
+        .rename(
+            columns={
+                "adopted": "better optimum by profiles",
+                "bad": "goodness of fit bad",
+                "fit": "median seconds, fit",
+                "profiles": "median seconds, profiles",
+            }
+        )
+    )
+    return {"coverage": pd.concat(both, ignore_index=True), "fits": fits}
+
+
+def _grouped(every: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return shares by group: those of linear intervals among the ones that are shown."""
+    import pandas as pd
+
+    rows = []
+    for group, part in every.groupby(by, sort=False):
+        shown = part[part["shown"].astype(bool)]
+        inside = shown["linear"].astype(bool)
+        flagged = shown["flagged"].astype(bool)
+        missed = shown[~inside]
+        rows.append(
+            dict(zip(by, group, strict=True))
+            | {
+                "intervals": len(part),
+                "profile covers": part["profile"].astype(bool).mean(),
+                "profile open": part["open"].astype(bool).mean(),
+                "linear shown": len(shown) / max(len(part), 1),
+                "linear covers": inside.mean(),
+                "without remark": (~flagged).mean(),
+                "covers without remark": inside[~flagged].mean(),
+                "misses with remark": missed["flagged"].astype(bool).mean(),
+                "beyond bounds": part["beyond"].astype(bool).sum(),
+                "undetermined": part["undetermined"].astype(bool).sum(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+COVERAGE = Campaign(
+    "coverage",
+    "coverage of profile and linear intervals, false alarms of goodness of fit: known truths",
+    tasks,
+    run,
+    tables,
+    seconds=600.0,
+    options=OPTIONS,
+)
+"""The campaign that measures whether intervals can be believed."""

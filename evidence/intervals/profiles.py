@@ -1,0 +1,384 @@
+"""Profile likelihoods: their ends beside refits by another optimiser, and what they cost.
+
+    python -m evidence.intervals.profiles [--problems alpha-pinene enzyme FILE.json ...] [--out DIR]
+    python -m evidence.intervals.profiles --grid 15 [--problems ...] [--out DIR]
+
+A problem is the name of one of the library, "enzyme" (Michaelis-Menten by mass action, of which
+only the product is measured: 40 values with a standard deviation of 0.1, rates 100, 300 and 10
+within [1e-2, 1e5]), or a file: TOML, or the same as JSON. All is computed on one core.
+
+fit, profiles
+    Evaluations of the model and seconds of the default fit, and of all profiles; the last column is
+    the ratio of the seconds.
+ends
+    Ends that were found, of how many there are (open ones are not counted), and of those, the
+    largest error relative to the width of the interval (to the distance from the estimate where the
+    other end is open). At each end the unknown is held and the others are fitted again by
+    scipy.optimize.minimize (SLSQP) in logarithms where the scale is logarithmic, from the estimate
+    and from several points between it and random ones; the deviance there, over the slope between
+    the refits at both sides of the end, tells the error. Where the valley of the best fits is too
+    narrow for that, refits are on shooting nodes, too: SLSQP with continuity as its constraint,
+    from the profile's own point, from deviations of it, from the estimate, and from the points of
+    other profiles that are closest to the end; the slope is that of the profile. How many ends were
+    checked is said where no refit joins its intervals at some.
+
+A second table has all sides: how they end and where, and the lowest deviance of the refits there;
+why others have no end is said below it. What is done is said on standard error meanwhile.
+
+With ``--grid`` the whole curves are compared instead: at so many values of each unknown, evenly
+spaced in its coordinate over its interval (over what was drawn where an end is open or not found),
+with refits by SLSQP from the estimate, from the refit before, and from the profile's own nearest
+point; in narrow valleys on nodes, from the own nearest point and the closest one of another
+profile. All differences are those of the curve through the points of the profile, with their
+slopes.
+
+above
+    How far the curve lies above a refit, at most: by so much the profile is not the lowest cost.
+below
+    How far a refit ends above the curve, at most.
+shift
+    The larger of both over the slope of the curve, relative to the width of what is compared, where
+    the deviance is at least a quarter of its limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import CubicHermiteSpline
+from scipy.optimize import minimize
+
+import odefit
+from evidence.running.processes import machine, markdown, publish
+from evidence.running.processes import seconds as in_seconds
+from evidence.speed.refits_on_nodes import RefitsOnNodes
+from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.profiles import Profile, ProfilesData
+from odefit.assessment.profiles.noise_limits import limits_by_unknown
+from odefit.assessment.profiles.on_nodes import is_narrow, suits_nodes
+from odefit.methods.local.scaling import Scaling
+from odefit.problem.toml.files import problem_from_mapping
+from odefit.simulation import Evaluation, ForwardMap, Simulation
+
+ATTEMPTS = 3
+"""Numbers of random starts of a refit beside that from the estimate."""
+
+DEVIATIONS = (0.0, 0.02, 0.1)
+"""Deviations of the start of a refit on nodes from the point of the profile, in coordinates."""
+
+NEIGHBOURS = 3
+"""Number of other profiles from whose closest points refits on nodes begin."""
+
+ASIDE = 0.02
+"""Distance of the two refits beside an end, relative to its distance from the estimate."""
+
+
+def enzyme() -> odefit.Problem:
+    """Michaelis-Menten by mass action."""
+    times = np.linspace(0.25, 10.0, 40)
+    model = odefit.Model(
+        ode={
+            "E": "-k1*E*S + (km1 + k2)*ES",
+            "S": "-k1*E*S + km1*ES",
+            "ES": "k1*E*S - (km1 + k2)*ES",
+            "P": "k2*ES",
+        },
+        observables={"P": "P"},
+    )
+    rates = {k: {"lower": 1e-2, "upper": 1e5, "scale": "log10"} for k in ("k1", "km1", "k2")}
+    initial = {"E": 0.1, "S": 10.0, "ES": 0.0, "P": 0.0}
+    noise = {"P": {"sd": 0.1}}
+    empty = odefit.Problem(model, {"t": times, "P": 0 * times}, rates, initial, noise=noise)
+    exact = odefit.simulate(empty, np.array([100.0, 300.0, 10.0]), times)
+    assert isinstance(exact, Simulation)
+    data = {
+        "t": times,
+        "P": exact.observables["P"] + 0.1 * np.random.default_rng(0).normal(size=len(times)),
+    }
+    return odefit.Problem(model, data, rates, initial, noise=noise, name="enzyme")
+
+
+def loaded(name: str) -> odefit.Problem:
+    """The problem of that name or in that file."""
+    if name == "enzyme":
+        return enzyme()
+    if name.endswith(".json"):
+        return problem_from_mapping(json.loads(Path(name).read_text(encoding="utf-8")))
+    return odefit.load(name) if name.endswith(".toml") else odefit.library.load(name)
+
+
+class Refits:
+    """Refits with one unknown held, by an optimiser of SciPy."""
+
+    def __init__(self, problem: odefit.Problem, vector: np.ndarray) -> None:
+        self.forward = ForwardMap(problem)
+        self.scaling = Scaling.of(problem)
+        evaluation = self.forward.evaluate(vector)
+        assert isinstance(evaluation, Evaluation)
+        self.deviance = Deviance.of(self.forward, vector, evaluation)
+        self.vector = vector
+        narrow = suits_nodes(problem) and is_narrow(evaluation, vector, self.deviance.variance)
+        self.on_nodes = RefitsOnNodes(problem) if narrow else None
+        self.sizes = np.where(self.scaling.logarithmic, 1.0, np.maximum(np.abs(vector), 1e-300))
+
+    def lowest(self, index: int, at: float, starts: list[np.ndarray]) -> tuple[float, np.ndarray]:
+        """The lowest deviance with the unknown at this coordinate, and its vector."""
+        others = np.arange(len(self.vector)) != index
+        sizes = self.sizes[others]
+
+        def full(u: np.ndarray) -> np.ndarray:
+            z = np.empty(len(self.vector))
+            z[others], z[index] = u * sizes, at
+            return self.scaling.natural(z)
+
+        def cost(u: np.ndarray) -> Any:
+            x = full(u)
+            found = self.forward.evaluate(x)
+            if not isinstance(found, Evaluation):
+                return 1e10, np.zeros(len(u))
+            gradient = (found.jacobian.T @ found.residuals) * self.scaling.derivative(x)
+            value = self.deviance.at(found.cost)
+            return value, 2 / self.deviance.variance * gradient[others] * sizes
+
+        bounds = list(
+            zip(self.scaling.lower[others] / sizes, self.scaling.upper[others] / sizes, strict=True)
+        )
+        best, where = math.inf, self.vector
+        for start in starts:
+            u = self.scaling.coordinates(start)[others] / sizes
+            options: Any = {"maxiter": 500, "ftol": 1e-10}
+            for _ in range(3):
+                with np.errstate(all="ignore"):
+                    end = minimize(
+                        cost, u, jac=True, bounds=bounds, method="SLSQP", options=options
+                    )
+                u = end.x
+            if end.fun < best:
+                best, where = float(end.fun), full(end.x)
+        return best, where
+
+    def limit(self, profile: Profile, end: float, profiles: ProfilesData) -> float:
+        """The limit of the deviance at an end: standard deviations have one for each side."""
+        evaluation = self.forward.evaluate(self.vector)
+        assert isinstance(evaluation, Evaluation)
+        own = limits_by_unknown(self.forward, self.vector, evaluation, profiles.level)
+        index = self.forward.problem.keys.index(profile.key)
+        lower, upper = own.get(index, (profiles.limit, profiles.limit))
+        return lower if end < profile.estimate else upper
+
+    def at_end(
+        self, profile: Profile, end: float, profiles: ProfilesData, random: np.random.Generator
+    ) -> tuple[float, float]:
+        """The lowest deviance of the refits at an end, and the error of it in its coordinate."""
+        limit = self.limit(profile, end, profiles)
+        index = self.forward.problem.keys.index(profile.key)
+        at = math.log10(end) if profile.logarithmic else end
+        middle = math.log10(profile.estimate) if profile.logarithmic else profile.estimate
+        if self.on_nodes is not None:
+            curve, points = interpolated(profile)
+            costs = [
+                self.on_nodes.cost(index, end, start, away, seed)
+                for seed, (start, away) in enumerate(starts_on_nodes(profile, end, profiles))
+            ]
+            lowest = self.deviance.at(min(costs))
+            slope = float(curve(min(max(at, points[0]), points[-1]), 1))
+            return lowest, abs((lowest - limit) / slope)
+        starts = [self.vector]
+        for _ in range(ATTEMPTS):
+            z = self.scaling.coordinates(self.vector)
+            z = z + 0.3 * self.sizes * random.normal(size=len(z))
+            starts.append(self.scaling.natural(np.clip(z, self.scaling.lower, self.scaling.upper)))
+        here, where = self.lowest(index, at, starts)
+        aside = ASIDE * (at - middle)
+        beyond, _ = self.lowest(index, at + aside, [where])
+        before, _ = self.lowest(index, at - aside, [where])
+        return here, abs((here - limit) / ((beyond - before) / (2 * aside)))
+
+
+def starts_on_nodes(
+    profile: Profile, end: float, profiles: ProfilesData
+) -> list[tuple[np.ndarray, float]]:
+    """The vectors from which refits on nodes begin at an end, and deviations from them."""
+    own = profile.vectors[int(np.argmin(np.abs(profile.values - end)))]
+    others = [profiles.vector, *closest(profile, end, profiles)[:NEIGHBOURS]]
+    return [(own, away) for away in DEVIATIONS] + [(vector, 0.0) for vector in others]
+
+
+def closest(profile: Profile, value: float, profiles: ProfilesData) -> list[np.ndarray]:
+    """The closest point of each other profile to a value of an unknown, the closest one first."""
+    index = [p.key for p in profiles.profiles].index(profile.key)
+    scale = np.log10 if profile.logarithmic else np.asarray
+    found = []
+    for other in profiles.profiles:
+        if other is not profile:
+            distances = np.abs(scale(other.vectors[:, index]) - scale(value))
+            k = int(np.argmin(np.where(other.deviances <= profiles.limit, distances, math.inf)))
+            found.append((float(distances[k]), other.key, other.vectors[k]))
+    return [vector for _, _, vector in sorted(found, key=lambda f: f[:2])]
+
+
+def said(text: str) -> None:
+    """Say what is done, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def row(name: str) -> tuple[list[str], list[list[str]], list[str]]:
+    """One problem: its row of the table, those of its sides, and why some have no end."""
+    problem = loaded(name)
+    began = time.perf_counter()
+    result = odefit.fit(problem, jobs=1)
+    fit = time.perf_counter() - began
+    said(f"{problem.name}: fitted in {in_seconds(fit)} s")
+    began = time.perf_counter()
+    profiles = result.profile(jobs=1)
+    spent = time.perf_counter() - began
+    said(f"{problem.name}: profiled in {in_seconds(spent)} s; {profiles.message}")
+    refits = Refits(problem, profiles.vector)
+    sides, reasons = [], []
+    random = np.random.default_rng(1)
+    worst, wanted, found, checked = 0.0, 0, 0, 0
+    for profile in profiles.profiles:
+        scale = np.log10 if profile.logarithmic else np.asarray
+        limits = [v for v in (profile.lower, profile.upper) if math.isfinite(v)]
+        wanted += sum(not math.isinf(v) for v in (profile.lower, profile.upper))
+        found += len(limits)
+        width = (
+            float(scale(profile.upper) - scale(profile.lower))
+            if profile.closed
+            else max([abs(float(scale(v) - scale(profile.estimate))) for v in limits], default=1.0)
+        )
+        for side, end, how, reason in zip(
+            ("lower", "upper"),
+            (profile.lower, profile.upper),
+            profile.ends,
+            profile.reasons,
+            strict=True,
+        ):
+            cells = ["", "", ""]
+            if reason:
+                reasons.append(f"- {profile.key}, {side}: {reason}.")
+            if math.isfinite(end):
+                lowest, error = refits.at_end(profile, end, profiles, random)
+                if math.isfinite(error):
+                    worst = max(worst, error / width)
+                    checked += 1
+                cells = [f"{end:.5g}", f"{lowest:.4f}", f"{100 * error / width:.2g} %"]
+            sides.append([f"{profile.key}, {side}", how, f"{profile.estimate:.5g}", *cells])
+        said(f"{problem.name}: {profile.key} checked")
+    found_row = [
+        problem.name,
+        str(len(problem.keys)),
+        str(sum(s.evaluations for s in result.starts)),
+        in_seconds(fit),
+        str(profiles.evaluations),
+        str(profiles.minimisations),
+        in_seconds(spent),
+        f"{spent / fit:.2f}",
+        f"{found} of {wanted}",
+        f"{100 * worst:.2g} %" + ("" if checked == found else f" of {checked}"),
+    ]
+    return found_row, sides, reasons
+
+
+def interpolated(profile: Profile) -> tuple[CubicHermiteSpline, np.ndarray]:
+    """The curve through the points of a profile, and its points in the profile's coordinate."""
+    at = np.log10(profile.values) if profile.logarithmic else np.asarray(profile.values)
+    at, index = np.unique(at, return_index=True)
+    return CubicHermiteSpline(at, profile.deviances[index], profile.slopes[index]), at
+
+
+def grid_row(problem: odefit.Problem, profiles: ProfilesData, count: int) -> list[str]:
+    """One problem: its whole curves beside refits on a grid."""
+    refits = Refits(problem, profiles.vector)
+    above = below = shift = 0.0
+    compared = 0
+    for profile in profiles.profiles:
+        curve, points = interpolated(profile)
+        scale = np.log10 if profile.logarithmic else np.asarray
+        low, high = (
+            float(scale(end)) if math.isfinite(end) else drawn
+            for end, drawn in zip(
+                (profile.lower, profile.upper), (points[0], points[-1]), strict=True
+            )
+        )
+        if not low < high:
+            continue
+        index = problem.keys.index(profile.key)
+        grid = np.linspace(low, high, count)
+        middle = float(scale(profile.estimate))
+        # Outwards from the estimate, so that each refit has a neighbour to begin from.
+        for side in (grid[grid < middle][::-1], grid[grid >= middle]):
+            neighbour = profiles.vector
+            for at in side:
+                value = float(10**at if profile.logarithmic else at)
+                nearest = profile.vectors[int(np.argmin(np.abs(profile.values - value)))]
+                if refits.on_nodes is None:
+                    starts = [profiles.vector, neighbour, nearest]
+                    lowest, neighbour = refits.lowest(index, float(at), starts)
+                else:
+                    starts = [nearest, *closest(profile, value, profiles)[:1]]
+                    costs = [refits.on_nodes.cost(index, value, start) for start in starts]
+                    lowest = refits.deviance.at(min(costs))
+                    if math.isinf(lowest):
+                        continue
+                difference = float(curve(at)) - lowest
+                above, below = max(above, difference), max(below, -difference)
+                compared += 1
+                slope = abs(float(curve(at, 1)))
+                if float(curve(at)) >= 0.25 * profiles.limit and slope > 0:
+                    shift = max(shift, abs(difference) / slope / (high - low))
+        said(f"{problem.name}: {profile.key} compared")
+    return [
+        problem.name,
+        str(len(problem.keys)),
+        str(compared),
+        f"{profiles.limit:.3g}",
+        f"{above:.2g}",
+        f"{below:.2g}",
+        f"{100 * shift:.2g} %",
+    ]
+
+
+def main() -> None:
+    """Run what was asked for, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--problems", nargs="+", default=["alpha-pinene", "enzyme"])
+    parser.add_argument("--grid", type=int, help="number of values at which curves are compared")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    if options.grid is not None:
+        columns = (
+            "problem", "unknowns", "values compared", "limit of the deviance",
+            "curve above refits, at most", "refits above curve, at most",
+            "largest shift, of the width",
+        )  # fmt: skip
+        compared = []
+        for name in options.problems:
+            problem = loaded(name)
+            profiles = odefit.fit(problem, jobs=1).profile(jobs=1)
+            compared.append(grid_row(problem, profiles, options.grid))
+        publish(f"{machine()}\n\n{markdown(columns, compared)}\n", options.out)
+        return
+    header = (
+        "problem", "unknowns", "evaluations of the fit", "fit", "evaluations of the profiles",
+        "refits", "profiles", "profiles/fit", "ends found", "largest error",
+    )  # fmt: skip
+    found = [row(name) for name in options.problems]
+    titles = ("side", "how it ends", "estimate", "end", "deviance of the refits", "error")
+    parts = [machine(), markdown(header, [main for main, _, _ in found])]
+    for main, sides, reasons in found:
+        parts += [main[0], markdown(titles, sides)]
+        if reasons:
+            parts.append("\n".join(reasons))
+    publish("\n\n".join(parts) + "\n", options.out)
+
+
+if __name__ == "__main__":
+    main()

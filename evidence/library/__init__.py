@@ -1,0 +1,1 @@
+"""Fits of the library by the default method."""

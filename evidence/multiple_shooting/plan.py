@@ -1,0 +1,344 @@
+"""The runs of the campaign `multiple-shooting`: three examples, their settings and their data.
+
+After section 4 of Carbonell, Iturria-Medina and Jimenez, whose numbers the text has lost: what is
+chosen here is chosen by us, and the campaign is no reproduction of their tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy as np
+
+from evidence.running.campaign import Task
+from evidence.running.options import check_known, read_options
+from odefit.common.errors import InputError
+
+if TYPE_CHECKING:
+    from odefit.common.arrays import Array
+    from odefit.problem.problem import Problem
+
+TOLERANCE = 1e-6
+"""Largest component of a step, relative to the sizes of unknowns and states, that counts as none:
+well below the least relative standard error that is compared, 4e-4."""
+
+ITERATIONS = 50
+"""Largest number of Gauss-Newton steps, as in the paper's third example."""
+
+BATCHES, REALIZATIONS = 20, 50
+"""The paper's numbers of distributions of times, and of draws of the noise for each."""
+
+RIKITAKE_BLOCKS = 2
+"""Number of blocks of realizations of Rikitake, which has one distribution of times."""
+
+PART = 5
+"""Divisor of the number of realizations where 1000 fits would say no more."""
+
+NOISE, SIZES = (0.01, 0.05, 0.1), (100, 200, 400)
+"""Standard deviations and numbers of times of Henon-Heiles, which are combined."""
+
+USUAL = (0.05, 200)
+"""Noise and number of times at which variants are compared."""
+
+LONG = 50.0
+"""End of the longer interval of Henon-Heiles, that of the library's problem."""
+
+NODES = (100, 50, 40, 30, 20, 10, 5, 2, 1)
+"""Numbers of nodes of Rikitake; 1 is the initial value approach."""
+
+NODES_LOCAL = (100,)
+"""Numbers of nodes with which Local Linearization is tried."""
+
+FACTOR = 5.0
+"""Largest factor between guess and truth of FitzHugh-Nagumo's parameters."""
+
+SINGLE = "single shooting"
+"""The name of runs of :class:`SingleShooting`, which has no states at nodes."""
+
+OPTIONS = (
+    ("examples", "which of the three, e.g. henon-heiles,rikitake"),
+    ("batches", "how many distributions of times, e.g. 2"),
+    ("realizations", "how many draws of the noise for each, e.g. 5"),
+    ("noise", "standard deviations of Henon-Heiles, e.g. 0.01,0.1"),
+    ("sizes", "numbers of times of Henon-Heiles, e.g. 100"),
+)
+"""The options of the campaign: name and meaning."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """The settings that all runs of an example share.
+
+    Attributes
+    ----------
+    problem
+        In the library: model, true values and bounds.
+    guess
+        Of the parameters; those of FitzHugh-Nagumo are drawn. Measured states begin at their
+        first measurement, others at zero.
+    bounds
+        Where those of the library would cut off starts or estimates.
+    end, noise, size
+        Interval from 0, standard deviation, number of times.
+    nodes
+        0 for as many as the method chooses.
+    searched
+        Whether the optimum next to the truth is searched, for estimates to be compared with.
+    """
+
+    problem: str
+    guess: Mapping[str, float]
+    end: float
+    noise: float
+    size: int
+    nodes: int
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    searched: bool = False
+
+
+EXAMPLES: Mapping[str, Example] = {
+    "henon-heiles": Example(
+        "henon-heiles", dict.fromkeys("abcd", 0.5), end=20.0, noise=0.05, size=200, nodes=50
+    ),
+    "fitzhugh-nagumo": Example(
+        "fitzhugh-nagumo-v",
+        {},
+        end=20.0,
+        noise=0.2,
+        size=200,
+        nodes=0,
+        bounds={"a": (-5, 5), "b": (-5, 5), "c": (0.1, 20), "V": (-5, 5), "R": (-5, 5)},
+        searched=True,
+    ),
+    "rikitake": Example(
+        "rikitake", {"mu": 0.5, "a": 3.0}, end=20.0, noise=0.2, size=200, nodes=100
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The options chosen for a run of the campaign, see :data:`OPTIONS`."""
+
+    examples: tuple[str, ...] = tuple(EXAMPLES)
+    batches: int = BATCHES
+    realizations: int = REALIZATIONS
+    noise: tuple[float, ...] = NOISE
+    sizes: tuple[int, ...] = SIZES
+
+    def __post_init__(self) -> None:
+        check_known("examples", self.examples, EXAMPLES)
+        for option, given in (("batches", self.batches), ("realizations", self.realizations)):
+            if given < 1:
+                raise InputError(f"{option}: expected 1 or more, got {given}")
+        if not all(0 < level < np.inf for level in self.noise):
+            raise InputError(f"noise: expected positive numbers, got {list(self.noise)}")
+        if not all(count >= 10 for count in self.sizes):
+            raise InputError(f"sizes: expected numbers of 10 or more, got {list(self.sizes)}")
+
+    def with_options(self, chosen: Mapping[str, str]) -> Setting:
+        """Return the setting with some options replaced, given as text.
+
+        Raises
+        ------
+        InputError
+            No such option, or no such value.
+        """
+        return replace(self, **read_options(chosen, dict(OPTIONS), _read))
+
+    def tasks(self) -> Iterator[Task]:
+        """Return a task for each batch, example by example and variant by variant."""
+        made = {
+            "henon-heiles": self._henon_heiles,
+            "fitzhugh-nagumo": self._fitzhugh_nagumo,
+            "rikitake": self._rikitake,
+        }
+        for name in self.examples:
+            yield from made[name]()
+
+    def _henon_heiles(self) -> Iterator[Task]:
+        for noise in self.noise:
+            for size in self.sizes:
+                yield from self._batches("henon-heiles", "data", noise=noise, size=size)
+        noise, size = USUAL
+        if noise not in self.noise or size not in self.sizes:
+            noise, size = self.noise[0], self.sizes[0]
+        usual: dict[str, Any] = {"noise": noise, "size": size}
+        yield from self._batches("henon-heiles", "relaxed", **usual)
+        yield from self._batches("henon-heiles", "relaxed", **usual, end=LONG)
+        few = self._part()
+        yield from few._batches("henon-heiles", "data", **usual, end=LONG)
+        for end in (EXAMPLES["henon-heiles"].end, LONG):
+            yield from few._batches("henon-heiles", "data", **usual, end=end, nodes=1)
+        yield from few._batches("henon-heiles", "data", **usual, integrator="local-linearization")
+
+    def _fitzhugh_nagumo(self) -> Iterator[Task]:
+        for states in ("relaxed", "data"):
+            yield from self._batches("fitzhugh-nagumo", states)
+        yield from self._part()._batches("fitzhugh-nagumo", SINGLE, nodes=1)
+
+    def _rikitake(self) -> Iterator[Task]:
+        for states in ("data", "relaxed"):
+            for nodes in NODES:
+                if nodes > 1 or states == "data":  # one node has nothing to relax
+                    yield from self._blocks("rikitake", states, nodes=nodes)
+        for nodes in NODES_LOCAL:
+            local = "local-linearization"
+            yield from self._blocks("rikitake", "data", nodes=nodes, integrator=local)
+
+    def _part(self) -> Setting:
+        return replace(self, realizations=max(1, self.realizations // PART))
+
+    def _batches(self, example: str, states: str, **changed: Any) -> Iterator[Task]:
+        for batch in range(self.batches):
+            yield fits_task(example, states, batch=batch, realizations=self.realizations, **changed)
+
+    def _blocks(self, example: str, states: str, **changed: Any) -> Iterator[Task]:
+        count = self.realizations
+        for block in range(RIKITAKE_BLOCKS):
+            first = block * count
+            yield fits_task(example, states, first=first, realizations=count, **changed)
+
+
+def fits_task(
+    example: str,
+    states: str,
+    *,
+    realizations: int,
+    batch: int = 0,
+    first: int = 0,
+    integrator: str = "auto",
+    **changed: Any,
+) -> Task:
+    """Return a task: some realizations on one distribution of times.
+
+    Parameters
+    ----------
+    states
+        As of :class:`MultipleShooting`, or :data:`SINGLE`.
+    batch
+        Number of the distribution of times.
+    first
+        Number of the first realization.
+    changed
+        Any of `end`, `noise`, `size` and `nodes` that are not the example's.
+    """
+    of = EXAMPLES[example]
+    chosen = {name: changed.get(name, getattr(of, name)) for name in _CHANGEABLE}
+    nodes = chosen["nodes"] or "chosen"
+    what = (
+        f"noise {chosen['noise']:g}, {chosen['size']} times in [0, {chosen['end']:g}], "
+        f"{states}, nodes {nodes}, {integrator}"
+    )
+    which = f"batch {batch}, realizations {first} to {first + realizations - 1}"
+    return {
+        "key": f"{example}, {what}, {which}",
+        "example": example,
+        **chosen,
+        "states": states,
+        "integrator": integrator,
+        "batch": batch,
+        "first": first,
+        "realizations": realizations,
+    }
+
+
+_CHANGEABLE = ("end", "noise", "size", "nodes")
+
+
+def _read(name: str, text: str) -> Any:
+    """Return the value of an option, read from text.
+
+    Raises
+    ------
+    ValueError
+        It cannot be read.
+    """
+    if name in ("batches", "realizations"):
+        return int(text)
+    parts = [part.strip() for part in text.split(",")]
+    if name == "examples":
+        return tuple(parts)
+    return tuple(int(p) for p in parts) if name == "sizes" else tuple(float(p) for p in parts)
+
+
+class Data:
+    """The data sets of a task: one distribution of times, noise for each realization.
+
+    The same random numbers come at every level of noise, with any method and any nodes: columns of
+    a table differ in nothing else.
+
+    Attributes
+    ----------
+    true
+        True values of the unknowns, shape (n,).
+    """
+
+    def __init__(self, task: Task) -> None:
+        from odefit import library
+        from odefit.problem import Problem
+
+        self.example = EXAMPLES[task["example"]]
+        self._noise = task["noise"]
+        self._seed = (crc32(task["example"].encode()), task["size"], task["batch"])
+        known = library.load(self.example.problem)
+        reference = library.reference(self.example.problem)
+        values = {**reference.parameters, **reference.initial}
+        self.true = np.array([values[key] for key in known.keys])
+        bounds = {
+            key: {"lower": low, "upper": high} for key, (low, high) in self.example.bounds.items()
+        }
+        self._given: dict[str, Any] = {
+            "parameters": {k: bounds.get(k, v) for k, v in known.parameters.items()},
+            "initial": {k: bounds.get(k, v) for k, v in known.initial.items()},
+            "t0": 0.0,
+            "name": task["example"],
+        }
+        self._model = known.model
+        uniform = np.random.default_rng(self._seed).uniform(0.0, 1.0, task["size"])
+        self.times = np.sort(task["end"] * uniform)
+        blank = {name: np.zeros(task["size"]) for name in known.model.observables}
+        timed = Problem(known.model, data={"t": self.times, **blank}, **self._given)
+        self.exact = _simulated(timed, self.true)
+
+    def problem(self, realization: int) -> Problem:
+        """Return the problem with fresh noise, whose standard deviation it knows."""
+        from odefit.problem import Problem
+
+        draws = self.draws(realization)
+        data = {name: column + self._noise * draws[name] for name, column in self.exact.items()}
+        noise = {name: {"sd": self._noise} for name in self.exact}
+        return Problem(self._model, data={"t": self.times, **data}, noise=noise, **self._given)
+
+    def draws(self, realization: int) -> dict[str, Array]:
+        """Return the noise in units of its standard deviation."""
+        random = np.random.default_rng([*self._seed, 1, realization])
+        return {name: random.standard_normal(len(column)) for name, column in self.exact.items()}
+
+    def start(self, problem: Problem, realization: int) -> dict[str, float]:
+        """Return the start values, by key of unknown."""
+        random = np.random.default_rng([*self._seed, 2, realization])
+        drawn = FACTOR ** random.uniform(-1.0, 1.0, len(problem.keys))
+        begin: dict[str, float] = dict(self.example.guess)
+        series = problem.conditions[0].series
+        for key, true, factor in zip(problem.keys, self.true, drawn, strict=True):
+            if key in problem.initial:
+                begin[key] = float(series[key].values[0]) if key in series else 0.0
+            elif key not in begin:
+                begin[key] = float(true * factor)
+        return begin
+
+
+def _simulated(problem: Problem, true: Array) -> dict[str, Array]:
+    from odefit.simulation import Failure, ForwardMap
+
+    forward = ForwardMap(problem)
+    trajectory = forward.trajectory(true, sensitivities=False)
+    if isinstance(trajectory, Failure):
+        raise InputError(f"the true trajectory has no data: {trajectory}")
+    predicted = forward.predictions(problem.conditions[0], true, trajectory)
+    count = len(problem.conditions[0].times)
+    return {name: predicted[name].array(count) for name in problem.model.observables}

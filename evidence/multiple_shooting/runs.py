@@ -1,0 +1,149 @@
+"""The runs of the campaign `multiple-shooting`: what is measured of each data set."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evidence.multiple_shooting.plan import ITERATIONS, SINGLE, TOLERANCE, Data
+from evidence.running.campaign import Task
+
+if TYPE_CHECKING:
+    from odefit.common.arrays import Array
+    from odefit.methods.multiple_shooting import History
+    from odefit.problem.problem import Problem
+
+SAME = 0.1
+"""Weighted sums of squares so close to each other are the same: the data cannot tell any two
+estimates apart that differ by less than 3.84 (95 %)."""
+
+
+def fits(task: Task) -> Mapping[str, Any]:
+    """Fit all realizations of a task.
+
+    Returns
+    -------
+    dict
+        ``unknowns`` and ``true``, their keys and values; ``fits``, for each realization
+        ``converged``; ``right``: converged, and to a sum of squares as low as ``reference``,
+        that of the optimum next to the truth, or of the truth itself where that optimum is not
+        searched; ``steps`` of Gauss-Newton (evaluations of single shooting); ``seconds`` of
+        processor time; ``objective``; ``estimate``, ``errors`` (standard errors, of what has
+        converged); ``message``; ``warnings``.
+    """
+    data = Data(task)
+    problem = data.problem(task["first"])
+    numbers = range(task["first"], task["first"] + task["realizations"])
+    return {
+        "unknowns": list(problem.keys),
+        "true": data.true,
+        "fits": [_fitted(task, data, number) for number in numbers],
+    }
+
+
+def _fitted(task: Task, data: Data, number: int) -> Mapping[str, Any]:
+    problem = data.problem(number)
+    start = data.start(problem, number)
+    # The workers of a campaign have no one to read warnings: they belong to the result.
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        began = time.process_time()
+        found = (
+            _by_single_shooting(problem, start)
+            if task["states"] == SINGLE
+            else _by_multiple_shooting(task, problem, start)
+        )
+        seconds = time.process_time() - began
+        reference = _reference(data, problem, number)
+    seconds -= found.pop("assessing", 0.0)
+    return {
+        "realization": number,
+        **found,
+        "right": bool(found["converged"] and found["objective"] <= reference + SAME),
+        "reference": reference,
+        "seconds": seconds,
+        "warnings": sorted({str(w.message) for w in caught}),
+    }
+
+
+_NOTHING: Mapping[str, Any] = {"estimate": None, "errors": None, "objective": np.inf}
+
+
+def _by_multiple_shooting(
+    task: Task, problem: Problem, start: Mapping[str, float]
+) -> dict[str, Any]:
+    from odefit.methods.multiple_shooting import MultipleShooting
+
+    method = MultipleShooting(
+        nodes=task["nodes"] or None,
+        integrator=task["integrator"],
+        states=task["states"],
+        start=start,
+        tolerance=TOLERANCE,
+        iterations=ITERATIONS,
+    )
+    try:
+        history = method.follow(problem)
+    except RuntimeError as error:
+        return {"converged": False, "steps": 0, "message": str(error), **_NOTHING}
+    began = time.process_time()
+    errors = _errors(problem, history) if history.converged else None
+    return {
+        "converged": history.converged,
+        # The last entry is the step that was too small to be taken.
+        "steps": len(history.iterations) - 1,
+        "objective": history.objective,
+        "estimate": history.vector,
+        "errors": errors,
+        "message": "" if history.converged else history.message,
+        "assessing": time.process_time() - began,
+    }
+
+
+def _errors(problem: Problem, history: History) -> Array | None:
+    """Return the standard errors as a result has them."""
+    from odefit.assessment.intervals.uncertainty import assess_uncertainty
+    from odefit.methods.shooting.node_evaluation import evaluate_nodes
+    from odefit.simulation import Failure, ForwardMap
+
+    found = evaluate_nodes(problem, history.vector, history.nodes())
+    if isinstance(found, Failure):
+        return None
+    # Only what the problem knows of the noise is asked of the forward map.
+    return assess_uncertainty(ForwardMap(problem), history.vector, found[0]).standard_errors
+
+
+def _by_single_shooting(problem: Problem, start: Mapping[str, float]) -> dict[str, Any]:
+    from odefit.methods.estimate import Status
+    from odefit.methods.running.control import Control
+    from odefit.methods.single_shooting import SingleShooting
+    from odefit.simulation import ForwardMap
+
+    vector = np.array([start[key] for key in problem.keys])
+    end = SingleShooting().run(ForwardMap(problem), 0, vector, Control())
+    converged = end.status is Status.CONVERGED
+    return {
+        "converged": converged,
+        "steps": end.evaluations,
+        "objective": end.objective,
+        "estimate": end.vector,
+        "errors": None,
+        "message": "" if converged else end.message,
+    }
+
+
+def _reference(data: Data, problem: Problem, number: int) -> float:
+    """Return the objective to compare with."""
+    from odefit.methods.multiple_shooting import MultipleShooting
+
+    squares = sum(float(column @ column) for column in data.draws(number).values())
+    if not data.example.searched:
+        return squares
+    start = dict(zip(problem.keys, data.true.tolist(), strict=True))
+    method = MultipleShooting(states="simulation", start=start, tolerance=TOLERANCE)
+    history = method.follow(problem)
+    return min(squares, history.objective) if history.converged else squares

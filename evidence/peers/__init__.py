@@ -1,0 +1,1 @@
+"""Programs that odefit is compared with, and odefit beside them."""

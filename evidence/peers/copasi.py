@@ -1,0 +1,178 @@
+"""The campaign's comparison with COPASI: scatter search, then Levenberg and Marquardt's method.
+
+How a problem is stated is told in `automatic_copasi_model`. Settings of both methods are COPASI's
+own, but that the first ends at two thirds of the time limit; the integration has the tolerances of
+all peers. Weights are those of the package where standard deviations are given. COPASI fits none:
+where they are estimated, it is told those that the published values imply, the best ones beside the
+published trajectories, which is more than any other method is told. It then fits all unknowns but
+those of the noise alone. What it finds is judged with the unknowns of the noise at their optimum,
+which odefit finds beside the time limit with all others held where COPASI has left them. An unknown
+of both, model and noise, such as a scale that multiplies both, is free in that last step too.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evidence.peers.stated import Found, check_stated, deviations, estimates_noise, noise_unknowns
+from odefit.common.errors import InputError
+
+if TYPE_CHECKING:
+    from evidence.peers.copasi_model import CopasiModel, Deviations
+    from odefit.common.arrays import Array
+    from odefit.problem.problem import Problem
+
+METHODS = ("Scatter Search", "Levenberg - Marquardt")
+"""What is run, one after the other, each from where the last one ended."""
+
+GLOBAL_SHARE = 2 / 3
+"""The most of the time limit for the first: the second is what finds the optimum it is near."""
+
+SAME = 1e-3
+"""Largest relative difference between COPASI's sum of squares and odefit's at the same unknowns."""
+
+ROUNDING = 1e-9
+"""What of the sum of squares of the data no difference counts below."""
+
+NOISE_EVALUATIONS = 200
+"""Largest number of evaluations in the search for the unknowns of the noise."""
+
+
+def copasi(problem: Problem, seed: int, limit: float, reference: Array | None = None) -> Found:
+    """Fit by COPASI; what it has found at the time limit is the answer there.
+
+    Parameters
+    ----------
+    reference
+        Published or true values, shape (n,): they say what the weights are where the noise is
+        estimated, and there COPASI's sum of squares is compared with odefit's.
+
+    Raises
+    ------
+    InputError
+        basico is missing, or the problem cannot be stated in this way.
+    """
+    try:
+        import basico  # noqa: F401 - the message comes before anything is done
+    except ImportError:
+        raise InputError(
+            "COPASI is missing, so it is not compared; `pip install copasi-basico` installs it"
+        ) from None
+    from evidence.peers.copasi_model import CopasiModel
+
+    check_stated(problem)
+    sds = weights_told(problem, reference)
+    deadline = time.monotonic() + limit
+    with tempfile.TemporaryDirectory() as folder:
+        model = CopasiModel(problem, sds, folder)
+        try:
+            if reference is not None:
+                check_same(model, problem, sds, reference)
+            values = None
+            late = False
+            for number, method in enumerate(METHODS):
+                began = time.monotonic()
+                seconds = deadline - began
+                if seconds <= 0:
+                    late = True
+                    break
+                if number == 0:
+                    seconds *= GLOBAL_SHARE
+                values = model.estimated(method, seed + 1, seconds, randomise=number == 0)
+                late = late or time.monotonic() - began >= seconds
+            unknowns = model.unknowns
+        finally:
+            model.close()
+    message = ", then ".join(METHODS)
+    if values is None:
+        return Found(None, 1, late, message)
+    vector = 0.5 * (problem.lower + problem.upper) if reference is None else reference.copy()
+    vector[unknowns] = values
+    if estimates_noise(problem):
+        vector = with_best_noise(problem, vector)
+        message += "; weights as the published values imply"
+    return Found(vector, 1, late, message)
+
+
+def weights_told(problem: Problem, reference: Array | None) -> Deviations:
+    """Return the standard deviation of each measurement, by experiment and observable.
+
+    Raises
+    ------
+    InputError
+        They are estimated, and there are no values that imply them.
+    """
+    from evidence.peers.script import Script
+    from odefit.expressions.algebras import NUMPY
+    from odefit.problem.binding import bound_value
+
+    if not estimates_noise(problem):
+        vector = np.ones(len(problem.unknowns))  # nothing depends on it
+        found = []
+        for condition in problem.conditions:
+            known = {
+                name: bound_value(what, condition.scalars, list(vector), NUMPY)
+                for name, what in condition.scalars.items()
+            }
+            found.append(
+                {n: deviations(problem, condition, n, known, vector) for n in condition.series}
+            )
+        return found
+    if reference is None:
+        raise InputError(
+            "COPASI's weights are given, not estimated, and no published values imply them here"
+        )
+    stated = Script(problem, lambda: None).statements(with_best_noise(problem, reference))
+    return [{name: part.sds for name, part in parts.items()} for parts in stated]
+
+
+def check_same(model: CopasiModel, problem: Problem, sds: Deviations, vector: Array) -> None:
+    """Refuse a problem that COPASI understands as another one.
+
+    Raises
+    ------
+    InputError
+        Its sum of squares is another than odefit's with the same weights.
+    """
+    from evidence.peers.script import Script
+
+    squares = size = 0.0
+    stated = Script(problem, lambda: None).statements(vector)
+    for parts, own in zip(stated, sds, strict=True):
+        for name, part in parts.items():
+            squares += float(np.sum((part.differences / own[name]) ** 2))
+            size += float(np.sum((part.measured / own[name]) ** 2))
+    found = model.objective(vector)
+    if not abs(found - squares) <= SAME * squares + ROUNDING * size:
+        raise InputError(
+            f"COPASI's weighted sum of squares at the reference is {found:.6g}, where that of "
+            f"odefit is {squares:.6g}: stated as it is here, the problem is another one there"
+        )
+
+
+def with_best_noise(problem: Problem, vector: Array) -> Array:
+    """Return the unknowns with those of the noise at their optimum, all others as they are."""
+    from odefit import Control, ForwardMap, SingleShooting
+    from odefit.simulation import Evaluation
+
+    free = noise_unknowns(problem)
+    vector = np.clip(vector, problem.lower, problem.upper)
+    if not free:
+        return vector
+    values = dict(zip(problem.keys, vector.tolist(), strict=True))
+    own = [problem.keys[i] for i in free]
+    reduced = problem.with_unknowns(fix={k: v for k, v in values.items() if k not in own})
+    start = reduced.vector({k: values[k] for k in reduced.keys})
+    search = SingleShooting(evaluations=NOISE_EVALUATIONS)
+    end = search.run(ForwardMap(reduced), 0, start, Control(0)).vector
+    found = problem.vector(values | dict(zip(reduced.keys, end.tolist(), strict=True)))
+    forward = ForwardMap(problem)
+    before, after = (forward.evaluate(v) for v in (vector, found))
+    if not isinstance(after, Evaluation):
+        return vector
+    worse = isinstance(before, Evaluation) and before.cost < after.cost
+    return vector if worse else found

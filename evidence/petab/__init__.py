@@ -1,0 +1,1 @@
+"""Published PEtab problems beside AMICI and pyPESTO."""

@@ -1,0 +1,1 @@
+"""The benchmark of Bassik et al. of the algebraic method."""

@@ -1,0 +1,237 @@
+"""The tables of the campaign `rational`: Table 1 and appendix B of the paper, and others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from evidence.rational import paper as paper
+from evidence.rational.plan import MODELS, given
+from evidence.running.campaign import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BEFORE, AFTER = 1e-4, 1e-6
+"""Targets of the RMSRE in per cent before and after polishing, for data without noise."""
+
+ORDER = (paper.COLUMNS[-1], *paper.SEARCHES)
+"""Columns of the paper that are shown; what is nearest to ours comes first."""
+
+AT_FLOOR = 2.0
+"""Times the objective of the floor: an estimate up to this fits the data as well as any can, and
+what is left of its error is what rounding does to the data."""
+
+INDISTINGUISHABLE = 3.84
+"""Difference of sums of squares, in variances of the noise, up to which the data cannot tell two
+estimates apart (the 95 % point of chi-squared with one degree of freedom)."""
+
+USEFUL = 0.1
+"""Largest relative error of any identifiable quantity up to which an estimate is useful."""
+
+WARNING = "derivatives of the data"
+"""Words by which the method says that noise hides the derivatives."""
+
+SETTING = ("noise", "points", "start", "end")
+
+MEASURED = (
+    *("before", "after", "floor", "worst_after", "worst_floor", "spread"),
+    *("objective", "objective_floor", "measurements", "seconds"),
+    *("promised", "found", "real", "lost", "candidates"),
+)
+"""The numbers in the result of a run."""
+
+
+def rational_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return Table 1 and appendix B for data without noise, and how many noisy fits are useful."""
+    runs = frame(records)
+    exact, noisy = runs[runs["noise"] == 0], runs[runs["noise"] > 0]
+    found: dict[str, pd.DataFrame] = {}
+    if len(exact):
+        found["median"] = table_1(exact, "median", paper.medians)
+        found["mean"] = table_1(exact, "mean", paper.means)
+        found["sets"] = appendix_b(exact)
+        found["targets"] = targets(exact)
+    if len(noisy):
+        found["noise"] = usefulness(noisy, [*SETTING])
+        found["noise-models"] = usefulness(noisy, ["model", *SETTING])
+    if len(exact) or not len(noisy):
+        found["models"] = models(exact, preparations(records))
+    return {**found, "runs": runs}
+
+
+def frame(records: Sequence[Record]) -> pd.DataFrame:
+    """Return a row for each run; errors are the paper's, in per cent, ``worst`` ones relative."""
+    import pandas as pd
+
+    rows = []
+    for record in records:
+        task, r = record.task, record.result or {}
+        if task["what"] != "run":
+            continue
+        rows.append(
+            {"model": _short(task["problem"]), "set": task["set"]}
+            | {name: task[name] for name in SETTING}
+            | {"data": "the paper's" if given(task) else "simulated"}
+            | {name: r.get(name) for name in MEASURED}
+            | {
+                "complete": bool(r.get("complete")),
+                "status": r.get("status", record.outcome),
+                "message": str(r.get("message", record.reason)),
+            }
+        )
+    columns = ["model", "set", *SETTING, "data", *MEASURED, "complete", "status", "message"]
+    table = pd.DataFrame(rows, columns=columns)
+    for name in ("noise", *MEASURED):
+        table[name] = pd.to_numeric(table[name])
+    table["complete"] = table["complete"].astype(bool)
+    return table
+
+
+def preparations(records: Sequence[Record]) -> Mapping[str, Mapping[str, Any]]:
+    """Return what was measured of the preparation of each model."""
+    return {
+        _short(r.task["problem"]): r.result
+        for r in records
+        if r.task["what"] == "preparation" and r.result is not None
+    }
+
+
+def table_1(
+    runs: pd.DataFrame, average: str, published: Callable[[str], Mapping[str, float]]
+) -> pd.DataFrame:
+    """Return averages of the RMSRE by model, ours before the paper's, in its order.
+
+    Runs without an estimate have no error: ``runs`` counts those that have one.
+    """
+    import pandas as pd
+
+    rows = []
+    for model in MODELS:
+        part = runs[runs["model"] == _short(model)]
+        if len(part):
+            ours = {
+                "odefit": part["after"].agg(average),
+                "before polishing": part["before"].agg(average),
+                "floor": part["floor"].agg(average),
+            }
+            rows.append(
+                {"model": _short(model), "runs": int(part["after"].notna().sum())}
+                | ours
+                | {
+                    name: round(value, 2)
+                    for name, value in reversed(list(published(model).items()))
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def appendix_b(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the RMSRE of every data set beside the paper's; its "Random Data 1" is our set 0."""
+    import pandas as pd
+
+    rows = []
+    for model in MODELS:
+        part = runs[runs["model"] == _short(model)].sort_values("set", kind="stable")
+        for run in part.to_dict("records"):
+            row = {"model": run["model"], "set": run["set"], "odefit": run["after"]}
+            row |= {"before polishing": run["before"], "floor": run["floor"]}
+            theirs = dict(zip(paper.COLUMNS, paper.ERRORS[model][run["set"]], strict=True))
+            rows.append(row | {name: theirs[name] for name in ORDER})
+    return pd.DataFrame(rows)
+
+
+def targets(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return how many runs of each setting reach the accuracy aimed at, and what rounding allows.
+
+    The paper's data have the error of the solver that made them (up to 1e-13), ours are rounded.
+    """
+    import pandas as pd
+
+    rows = []
+    by = [*SETTING, "data"]
+    for group, part in runs.groupby(by, sort=False):
+        reached = part["after"] <= AFTER
+        floor = part["objective"] <= AT_FLOOR * part["objective_floor"]
+        rows.append(
+            dict(zip(by, group, strict=True))
+            | {
+                "runs": len(part),
+                f"before <= {BEFORE:g} %": int((part["before"] <= BEFORE).sum()),
+                f"after <= {AFTER:g} %": int(reached.sum()),
+                f"floor <= {AFTER:g} %": int((part["floor"] <= AFTER).sum()),
+                "missed, at the floor": int((~reached & floor).sum()),
+                "missed otherwise": int((~reached & ~floor).sum()),
+                "all solutions found": int(part["complete"].sum()),
+                "median seconds": part["seconds"].dropna().median(),
+                "most seconds": part["seconds"].max(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def usefulness(runs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return the shares of noisy runs that are useful, beside what the data allow.
+
+    ``useful``: every identifiable quantity is within 10 %. ``useful optimum``: the same of the
+    least squares optimum next to the truth. ``spread <= 10 %``: no quantity has a larger standard
+    deviation (Cramér and Rao), so that anything else is luck. ``the others warned``: of those
+    that are not useful, how many said that derivatives are badly known. ``as good a fit``: the
+    data cannot tell the estimate from that optimum, or it is better.
+    """
+    import pandas as pd
+
+    rows = []
+    for group, part in runs.groupby(by, sort=False):
+        useful = part["worst_after"] <= USEFUL
+        above = (part["objective"] / part["objective_floor"] - 1) * part["measurements"]
+        rows.append(
+            dict(zip(by, group, strict=True))
+            | {
+                "runs": len(part),
+                "useful": float(useful.mean()),
+                "useful optimum": float((part["worst_floor"] <= USEFUL).mean()),
+                "spread <= 10 %": float((part["spread"] <= USEFUL).mean()),
+                "the others warned": part["message"][~useful].str.contains(WARNING).mean(),
+                "as good a fit": float((above <= INDISTINGUISHABLE).mean()),
+                "all solutions found": float(part["complete"].mean()),
+                "median of worst": part["worst_after"].dropna().median(),
+                "median of worst, optimum": part["worst_floor"].dropna().median(),
+                "median seconds": part["seconds"].dropna().median(),
+                "most seconds": part["seconds"].max(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def models(runs: pd.DataFrame, prepared: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """Return preparation, solutions expected and found, and seconds for a data set, by model."""
+    import pandas as pd
+
+    rows = []
+    for name in map(_short, MODELS):
+        part, once = runs[runs["model"] == name], prepared.get(name, {})
+        if len(part) or once:
+            promised = once.get("promised", part["promised"].max() if len(part) else None)
+            rows.append(
+                {
+                    "model": name,
+                    "preparation, seconds": once.get("seconds"),
+                    "paths": once.get("paths"),
+                    "solutions": promised,
+                    "runs": len(part),
+                    "all found": int(part["complete"].sum()),
+                    "fewest real": part["real"].min(),
+                    "most real": part["real"].max(),
+                    "median seconds": part["seconds"].dropna().median(),
+                    "most seconds": part["seconds"].max(),
+                }
+            )
+    table = pd.DataFrame(rows)
+    for column in table.columns[1:]:
+        table[column] = pd.to_numeric(table[column])
+    return table
+
+
+def _short(model: str) -> str:
+    return model.removeprefix("rational-")

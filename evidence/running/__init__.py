@@ -1,0 +1,1 @@
+"""The runner of all evidence: tasks, processes, the store, tables and figures."""

@@ -1,0 +1,86 @@
+"""The tables and figures of a campaign, written to files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evidence.running.campaign import Campaign, Record
+from odefit.reporting.numbers import significant
+from odefit.result_data.result_file import write_atomically
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DIGITS = 5
+"""Significant digits in Markdown; CSV has them all."""
+
+
+def write_outputs(
+    campaign: Campaign, records: Sequence[Record], folder: Path
+) -> dict[str, pd.DataFrame]:
+    """Write every table as CSV and Markdown, every figure as SVG and PNG; return the tables."""
+    tables = dict(campaign.tables(records))
+    troubles = trouble_table(records)
+    if len(troubles):
+        tables["troubles"] = troubles
+    for name, table in tables.items():
+        write_atomically(folder / f"{name}.csv", table.to_csv(index=False))
+        write_atomically(folder / f"{name}.md", markdown(table))
+    if not len(troubles):
+        for ending in ("csv", "md"):  # of an earlier run
+            (folder / f"troubles.{ending}").unlink(missing_ok=True)
+    if campaign.figures is not None:
+        import matplotlib as mpl
+
+        # Without these, the same figure is another file every time.
+        with mpl.rc_context({"svg.hashsalt": campaign.name}):
+            for name, figure in campaign.figures(records).items():
+                figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+                figure.savefig(folder / f"{name}.png", dpi=150)
+    return tables
+
+
+def trouble_table(records: Sequence[Record]) -> pd.DataFrame:
+    """Return a table of the tasks without a result, with the reasons."""
+    import pandas as pd
+
+    rows = [(r.key, r.outcome, r.seconds, r.reason) for r in records if r.result is None]
+    return pd.DataFrame(rows, columns=["task", "outcome", "seconds", "reason"])
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """Return a table in Markdown, with numbers aligned to the right."""
+    columns = [str(c) for c in table.columns]
+    numeric = [
+        all(isinstance(v, int | float) or hasattr(v, "dtype") for v in table[c])
+        for c in table.columns
+    ]
+    lines = [
+        f"| {' | '.join(columns)} |",
+        f"|{'|'.join('---:' if n else '---' for n in numeric)}|",
+    ]
+    lines += [f"| {' | '.join(map(shown, row))} |" for row in table.itertuples(index=False)]
+    return "\n".join(lines) + "\n"
+
+
+def shown(value: Any) -> str:
+    """Return the text of a cell: few digits, yes and no, empty where there is no value."""
+    if value is None:
+        return ""
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float) or hasattr(value, "dtype"):
+        number = float(value)
+        if math.isnan(number):
+            return ""
+        return (
+            str(int(number))
+            if number.is_integer() and abs(number) < 1e6
+            else significant(number, DIGITS)
+        )
+    return str(value).replace("|", "\\|").replace("\n", " ")

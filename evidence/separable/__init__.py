@@ -1,0 +1,1 @@
+"""The study of Dattner et al. of separable least squares."""

@@ -1,0 +1,330 @@
+"""Local Linearization against the Taylor method and CVODES, at equal measured error.
+
+    python -m evidence.speed.local_linearization [--repeats 5] [--target 1e-5] [--out FILE.md]
+
+Every method integrates states and sensitivities by all parameters and initial values, at a range
+of tolerances. The errors of the states, relative to the largest value of each on the trajectory,
+are measured against heyoka at 1e-14. Tolerances fall until the target is met; that run is
+shown, with the error that its sensitivities have: those of each state relative to their largest
+value, or to that of the state if that is larger (a sensitivity that is nothing but rounding errors
+does not count).
+
+single
+    One trajectory, values at 50 times.
+batch
+    1,000 initial value problems that begin on that trajectory, each a two-hundredth of it long, as
+    multiple shooting asks for: Local Linearization all at once, heyoka all at once (four to a
+    vector) and one by one, CVODES one by one.
+
+LL 2 is the method as published, LL 3 has states and sensitivities corrected by the defect. Compile
+times are not counted. Times are those of the processor, medians over repetitions in which all
+methods take turns: every method runs in one thread (set OPENBLAS_NUM_THREADS=1).
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evidence.running.processes import machine, markdown, publish
+from odefit import Model, Problem
+from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.simulation.engines.casadi_engine import CasadiEngine
+from odefit.simulation.engines.engine import (
+    BatchFailure,
+    BatchIntegrator,
+    BatchSolution,
+    Engine,
+    EngineFailure,
+    InitialState,
+    InitialValueProblems,
+)
+from odefit.simulation.engines.heyoka.heyoka_batches import HeyokaBatchIntegrator
+from odefit.simulation.engines.heyoka.heyoka_engine import HeyokaEngine
+from odefit.simulation.engines.linearized.local_linearization import (
+    LocalLinearizationBatchIntegrator,
+    LocalLinearizationEngine,
+)
+from odefit.simulation.engines.segments import Segment
+
+Array = NDArray[np.float64]
+
+MOST = 50_000_000
+"""Steps."""
+
+TIMES = 50
+PROBLEMS = 1_000
+SHORT = 200
+"""InitialValueProblems in a trajectory."""
+
+PATIENCE = 4.0
+"""Seconds of a run after which no smaller tolerance is tried, and nothing is repeated."""
+
+Run = Callable[[], tuple[Array, Array, int]]
+"""States, shape (t, n), sensitivities, shape (t, n, m), and steps."""
+
+
+class UnfinishedError(Exception):
+    """An integration stopped before its end."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem: equations, values of the parameters, start and end."""
+
+    ode: Mapping[str, str]
+    values: Mapping[str, float]
+    start: tuple[float, ...]
+    end: float
+
+
+CASES = {
+    "FitzHugh-Nagumo": Case(
+        {"v": "c*(v - v^3/3 + w)", "w": "-(v - a + b*w)/c"},
+        {"a": 0.2, "b": 0.2, "c": 3.0},
+        (-1.0, 1.0),
+        20.0,
+    ),
+    "Lorenz-63": Case(
+        {"x": "s*(y - x)", "y": "x*(r - z) - y", "z": "x*y - b*z"},
+        {"s": 10.0, "r": 28.0, "b": 8 / 3},
+        (1.0, 1.0, 20.0),
+        5.0,
+    ),
+    "stiff linear": Case(
+        {"x": "-k*(x - cos(t)) - a*sin(t)", "y": "x - y"},
+        {"k": 1e4, "a": 1.0},
+        (2.0, 0.5),
+        10.0,
+    ),
+    "van der Pol, mu = 100": Case(
+        {"x": "y", "y": "mu*(1 - x^2)*y - x"}, {"mu": 100.0}, (2.0, 0.0), 100.0
+    ),
+}
+
+
+@dataclass
+class Entry:
+    """A method at one tolerance."""
+
+    method: str
+    tolerance: float
+    run: Run
+    steps: int
+    error: float
+    slope_error: float
+    spent: list[float] = field(default_factory=list)
+
+
+class Setting:
+    """A case made ready: field, pattern, and what single runs and bundles are given."""
+
+    def __init__(self, case: Case) -> None:
+        data = {"t": [0.0, 1.0], next(iter(case.ode)): [1.0, 1.0]}
+        problem = Problem(
+            Model(ode=case.ode),
+            data,
+            {name: {} for name in case.values},
+            {name: {} for name in case.ode},
+        )
+        self.field = VectorField.of(problem.model, problem.conditions)
+        n, p = len(case.ode), len(case.values)
+        self.pattern = SensitivityPattern(p + n, frozenset((j, j) for j in range(p)))
+        scalars = np.array([case.values[name] for name in self.field.scalars])
+        times = np.linspace(0.0, case.end, TIMES + 1)[1:]
+        start = np.array(case.start)
+        # Directions in units of the unknowns' own sizes, as in a fit.
+        changes = np.concatenate([np.diag(scalars), np.zeros((p, n))], axis=1)
+        derivatives = np.concatenate([np.zeros((n, p)), np.eye(n)], axis=1)
+        self.segment = Segment(0.0, times, np.zeros(0), np.zeros((1, 0, 5)))
+        self.initial = InitialState(start, scalars, derivatives, changes, np.zeros(0))
+        self.exact = self.single(HeyokaEngine(self.field, self.pattern, 1e-14))
+        starts = np.sort(np.random.default_rng(0).uniform(0.0, case.end, PROBLEMS))
+        plain = HeyokaEngine(self.field, SensitivityPattern(0, frozenset()), 1e-14)
+        none = InitialState(start, scalars, np.zeros((n, 0)), np.zeros((p, 0)), np.zeros(0))
+        along = plain.integrate(
+            Segment(0.0, starts, np.zeros(0), self.segment.polynomials), none, MOST
+        )
+        assert not isinstance(along, EngineFailure), along
+        self.problems = InitialValueProblems(
+            starts,
+            [np.array([t + case.end / SHORT]) for t in starts],
+            np.zeros((PROBLEMS, 0, 5)),
+            along.states,
+            scalars,
+            derivatives,
+            changes,
+        )
+        self.exact_batch = self.one_by_one(HeyokaEngine(self.field, self.pattern, 1e-14))
+
+    def single(self, engine: Engine) -> tuple[Array, Array, int]:
+        """One trajectory."""
+        path = engine.integrate(self.segment, self.initial, MOST)
+        if isinstance(path, EngineFailure):
+            raise UnfinishedError(path.reason)
+        return path.states, path.sensitivities, path.steps
+
+    def one_by_one(self, engine: Engine) -> tuple[Array, Array, int]:
+        """Solve the batch, one problem after the other."""
+        s = self.problems
+        states, derivatives, steps = [], [], 0
+        for i, start in enumerate(s.starts):
+            segment = Segment(float(start), s.times[i], np.zeros(0), s.polynomials[i : i + 1])
+            initial = InitialState(
+                s.states[i], s.scalars, s.sensitivities, s.scalar_sensitivities, np.zeros(0)
+            )
+            path = engine.integrate(segment, initial, MOST)
+            if isinstance(path, EngineFailure):
+                raise UnfinishedError(path.reason)
+            states.append(path.states)
+            derivatives.append(path.sensitivities)
+            steps += path.steps
+        return np.concatenate(states), np.concatenate(derivatives), steps
+
+    def at_once(self, integrator: BatchIntegrator) -> tuple[Array, Array, int]:
+        """Solve the batch together."""
+        found = integrator.integrate(self.problems, MOST)
+        if isinstance(found, BatchFailure):
+            raise UnfinishedError(found.failure.reason)
+        assert isinstance(found, BatchSolution)
+        return found.states, found.sensitivities, int(found.steps.sum())
+
+
+def errors(found: tuple[Array, Array, int], exact: tuple[Array, Array, int]) -> tuple[float, float]:
+    """Of states and sensitivities, relative to their largest values on the trajectory."""
+    size = np.abs(exact[0]).max(axis=0)
+    slope = np.maximum(np.abs(exact[1]).max(axis=0), size[:, None])
+    return (
+        float((np.abs(found[0] - exact[0]) / size).max()),
+        float((np.abs(found[1] - exact[1]) / slope).max()),
+    )
+
+
+def entries(s: Setting, batch: bool, target: float) -> list[Entry]:
+    """All methods, at tolerances that fall until the target is met."""
+    f, pattern = s.field, s.pattern
+    coarse = (10.0 ** -np.arange(3, 9.5, 0.5)).tolist()
+    fine = (10.0 ** -np.arange(3, 13.0, 1.0)).tolist()
+    methods: dict[str, tuple[list[float], Callable[[float], Any], Callable[[Any], Any]]]
+    if batch:
+        methods = {
+            "LL 2, at once": (
+                coarse,
+                lambda tol: LocalLinearizationBatchIntegrator(f, pattern, tol, 1e-3 * tol),
+                s.at_once,
+            ),
+            "LL 3, at once": (
+                coarse,
+                lambda tol: LocalLinearizationBatchIntegrator(f, pattern, tol, 1e-3 * tol, order=3),
+                s.at_once,
+            ),
+            "heyoka, at once": (
+                fine,
+                lambda tol: HeyokaBatchIntegrator(f, pattern, tol),
+                s.at_once,
+            ),
+            "heyoka, one by one": (
+                fine,
+                lambda tol: HeyokaEngine(f, pattern, tol),
+                s.one_by_one,
+            ),
+            "CVODES, one by one": (
+                fine,
+                lambda tol: CasadiEngine(f, pattern, tol),
+                s.one_by_one,
+            ),
+        }
+    else:
+        methods = {
+            "LL 2": (
+                coarse,
+                lambda tol: LocalLinearizationEngine(f, pattern, tol, 1e-3 * tol),
+                s.single,
+            ),
+            "LL 3": (
+                coarse,
+                lambda tol: LocalLinearizationEngine(f, pattern, tol, 1e-3 * tol, order=3),
+                s.single,
+            ),
+            "heyoka": (fine, lambda tol: HeyokaEngine(f, pattern, tol), s.single),
+            "CVODES": (fine, lambda tol: CasadiEngine(f, pattern, tol), s.single),
+        }
+    exact = s.exact_batch if batch else s.exact
+    found = []
+    for method, (tolerances, make, integrate) in methods.items():
+        for tolerance in tolerances:
+            made = make(tolerance)
+
+            def run(made: Any = made, integrate: Any = integrate) -> tuple[Array, Array, int]:
+                values: tuple[Array, Array, int] = integrate(made)
+                return values
+
+            try:
+                run()
+                began = time.process_time()
+                result = run()
+            except UnfinishedError as error:
+                print(f"{method} at {tolerance:g}: {error}", file=sys.stderr)
+                continue
+            spent = time.process_time() - began
+            entry = Entry(method, tolerance, run, result[2], *errors(result, exact))
+            entry.spent.append(spent)
+            found.append(entry)
+            if entry.error <= target or spent > PATIENCE:
+                break
+    return found
+
+
+def best(found: list[Entry]) -> list[Entry]:
+    """Of each method the last run: the first that met the target."""
+    return list({e.method: e for e in found}.values())
+
+
+def main() -> None:
+    """Read the command line, run, report."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--target", type=float, default=1e-5)
+    parser.add_argument("--problems", nargs="+", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--out", type=Path, help="write the tables to this file")
+    options = parser.parse_args()
+    parts = []
+    for batch in (False, True):
+        rows = []
+        for name in options.problems:
+            print(name, "batch" if batch else "single", file=sys.stderr)
+            chosen = best(entries(Setting(CASES[name]), batch, options.target))
+            for _ in range(options.repeats - 1):
+                for entry in [e for e in chosen if e.spent[0] < PATIENCE]:
+                    began = time.process_time()
+                    entry.run()
+                    entry.spent.append(time.process_time() - began)
+            rows += [
+                [
+                    name,
+                    e.method,
+                    f"{e.tolerance:.0e}",
+                    f"{e.steps}",
+                    f"{1e3 * statistics.median(e.spent):.3g}",
+                    f"{e.error:.1e}" + ("" if e.error <= options.target else " (missed)"),
+                    f"{e.slope_error:.1e}",
+                ]
+                for e in chosen
+            ]
+        what = f"{PROBLEMS} short problems" if batch else "one trajectory"
+        header = [what, "method", "tolerance", "steps", "ms", "error", "of sensitivities"]
+        parts.append(markdown(header, rows))
+    publish("\n\n".join([*parts, machine()]), options.out)
+
+
+if __name__ == "__main__":
+    main()

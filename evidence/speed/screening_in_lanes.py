@@ -1,0 +1,135 @@
+"""What screening would gain if heyoka's lanes integrated several start points at once.
+
+    python -m evidence.speed.screening_in_lanes [--lanes 4] [--repeats 5] [--out FILE.md]
+
+Start points of single shooting are compared by their costs, one by one, with states alone. Here 64
+of them are integrated over all data times of dense series, by the scalar integrator and by the one
+for batches, which takes as many steps for all its lanes as the slowest needs. "Ordered" is
+with points that need about as many steps beside each other, which nobody knows beforehand.
+Points at which the Taylor method gives up are left out of both: a lane that fails stops the
+others. Microseconds of CPU time a point, the least of the repeats; compilation, without the cache
+of compiled models, in milliseconds. "Pays from" is the number of points from which on compiling
+pays, and "ordered, from" is the same for points in that order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+import numpy as np  # noqa: E402
+
+from evidence.running.processes import machine, markdown, publish  # noqa: E402
+from odefit.common.arrays import Array  # noqa: E402
+from odefit.problem.binding import Binding  # noqa: E402
+
+SYSTEMS = (
+    "pendulum",
+    "goodwin",
+    "brusselator",
+    "lotka-volterra-prey",
+    "repressilator",
+    "stirred-tank",
+    "robertson",
+    "chemostat",
+)
+POINTS = 64
+STEPS = 2_000
+
+
+class Kernel:
+    """An integrator of states alone, for one point or for as many as it has lanes."""
+
+    def __init__(self, name: str, lanes: int) -> None:
+        from evidence.front_door.dense_data import dense_problem
+        from odefit.problem.vector_field import VectorField
+        from odefit.simulation.engines.engines import TAYLOR_TOLERANCE
+        from odefit.simulation.engines.heyoka.heyoka_equations import VariationalEquations
+
+        self.problem, _ = dense_problem(name, 1e-2, 0)
+        condition = self.problem.conditions[0]
+        field = VectorField.of(self.problem.model, self.problem.conditions)
+        began = time.process_time()
+        self._equations = VariationalEquations(field, 0, (), lanes, TAYLOR_TOLERANCE)
+        self.compilation = time.process_time() - began
+        scalars = condition.scalars
+        self._initial = Binding([condition.initial[s] for s in field.states], scalars)
+        self._scalars = Binding([scalars[s] for s in field.scalars], scalars)
+        self._grid = np.unique(np.append(condition.t0, condition.times))
+        self._lanes = lanes
+
+    def steps(self, points: Array) -> int:
+        """Integrate as many points as there are lanes; the steps taken, 0 if a single one fails."""
+        states = np.array([self._initial(p) for p in points]).T
+        scalars = np.array([self._scalars(p) for p in points]).T
+        self._equations.pars[: len(scalars)] = scalars
+        if self._lanes == 1:
+            integrator = self._equations.start(self._grid[0], states)
+            outcome, _, _, taken, _, _ = integrator.propagate_grid(self._grid, max_steps=STEPS)
+            return int(taken) if outcome.name == "time_limit" else 0
+        grid = np.repeat(self._grid[:, None], self._lanes, axis=1)
+        integrator = self._equations.start(grid[0], states)
+        integrator.propagate_grid(grid, max_steps=STEPS)
+        return max(int(result[3]) for result in integrator.propagate_res)
+
+    def microseconds(self, points: Array) -> float:
+        """Time for a point."""
+        began = time.process_time()
+        for group in points.reshape(-1, self._lanes, points.shape[1]):
+            self.steps(group)
+        return 1e6 * (time.process_time() - began) / len(points)
+
+
+def row(name: str, lanes: int, repeats: int) -> list[str]:
+    """What is measured of one system."""
+    from odefit.methods.starts import sample
+
+    single, batch = Kernel(name, 1), Kernel(name, lanes)
+    points = sample(single.problem, 0, POINTS, 0)
+    steps = np.array([single.steps(p[None]) for p in points])
+    points, steps = points[steps > 0], steps[steps > 0]
+    kept = len(points) // lanes * lanes
+    points, steps = points[:kept], steps[:kept]
+    ordered = points[np.argsort(steps, kind="stable")]
+    times = [
+        min(kernel.microseconds(some) for _ in range(repeats))
+        for kernel, some in ((single, points), (batch, points), (batch, ordered))
+    ]
+    slowest = steps.reshape(-1, lanes).max(axis=1).mean()
+    pays = [
+        f"{1e6 * batch.compilation / (times[0] - t):.0f}" if t < times[0] else "never"
+        for t in times[1:]
+    ]
+    return [
+        name,
+        str(kept),
+        f"{steps.mean():.0f}",
+        f"{slowest:.0f}",
+        *(f"{t:.0f}" for t in times),
+        f"{1e3 * batch.compilation:.0f}",
+        *pays,
+    ]
+
+
+def main() -> None:
+    """Read the command line, run, report."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--lanes", type=int, default=4)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--out", type=Path, help="write the table to this file")
+    arguments = parser.parse_args()
+    header = ["system", "points", "steps", "of the slowest lane", "one by one", "in lanes"]
+    header += ["ordered", "compile, ms", "pays from", "ordered, from"]
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CACHE_HOME"] = folder
+        rows = [row(name, arguments.lanes, arguments.repeats) for name in SYSTEMS]
+    publish(f"{markdown(header, rows)}\n\n{machine()}", arguments.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Seconds until odefit does something: process start to exit, median of fresh processes.
+
+    python -m evidence.speed.start_up [--repeats 11] [--out FILE.md]
+
+A bare ``python -c pass`` and the import of numpy alone run between them, taking turns: what is
+above those is odefit's. The problem is lotka-volterra-f; "first time" is with an empty cache of
+compiled models. "Heaviest imports" is what ``-X importtime`` says of ``import odefit``:
+milliseconds in each module itself and in what only it imports first, packages added up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import statistics
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import odefit.library
+from evidence.running.processes import console_script, machine, markdown, publish, run_process
+
+LIMIT = 60.0
+FIRST = "odefit fit, first time"
+VALUES = ("k1=0.02", "k2=0.03", "k3=0.05", "r=100", "w=100")
+
+
+def commands() -> dict[str, list[str]]:
+    """What is timed."""
+    file = str(odefit.library.path("lotka-volterra-f"))
+    script = console_script("odefit")
+    python = sys.executable
+    loaded = "import odefit; odefit.fit(odefit.library.load('lotka-volterra-f'))"
+    return {
+        "python -c pass": [python, "-c", "pass"],
+        "import numpy": [python, "-c", "import numpy"],
+        "import odefit": [python, "-c", "import odefit"],
+        "odefit --help": [script, "--help"],
+        "odefit --version": [script, "--version"],
+        "odefit simulate": [script, "simulate", file, "--csv", os.devnull, "--set", *VALUES],
+        FIRST: [script, "fit", file],
+        "odefit fit, again": [script, "fit", file],
+        "import odefit, then fit, again": [python, "-c", loaded],
+    }
+
+
+def measure(repeats: int) -> dict[str, list[float]]:
+    """Seconds of every command, taking turns; a first round is not counted."""
+    spent: dict[str, list[float]] = {name: [] for name in commands()}
+    for repetition in range(repeats + 1):
+        for name, command in commands().items():
+            with tempfile.TemporaryDirectory() as folder:
+                empty = Path(folder) if name == FIRST else None
+                finished = run_process(command, LIMIT, empty)
+            if finished.status != 0:
+                raise SystemExit(f"{name}: exit status {finished.status}\n{finished.errors}")
+            if repetition:
+                spent[name].append(finished.seconds)
+    return spent
+
+
+def heaviest(statement: str, count: int = 8) -> str:
+    """Packages by the milliseconds that their modules take of a statement's imports."""
+    finished = run_process([sys.executable, "-X", "importtime", "-c", statement], LIMIT)
+    total: Counter[str] = Counter()
+    for line in finished.errors.splitlines():
+        found = re.match(r"import time:\s+(\d+) \|\s+\d+ \|\s+([\w.]+)", line)
+        if found:
+            total[found[2].partition(".")[0]] += int(found[1])
+    return ", ".join(f"{name} {us / 1000:.0f}" for name, us in total.most_common(count))
+
+
+def main() -> None:
+    """Read the command line, run, report."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=11)
+    parser.add_argument("--out", type=Path, help="write the table to this file")
+    options = parser.parse_args()
+    rows = [
+        [name, f"{statistics.median(s):.2f}", f"{min(s):.2f}"]
+        for name, s in measure(options.repeats).items()
+    ]
+    table = markdown(["process", "median, s", "fastest, s"], rows)
+    imports = (
+        f"Heaviest imports of `import odefit`, ms: {heaviest('import odefit')}. "
+        f"Of a fit: {heaviest(commands()['import odefit, then fit, again'][-1])}."
+    )
+    publish(f"{table}\n\n{imports}\n\n{machine()}", options.out)
+
+
+if __name__ == "__main__":
+    main()

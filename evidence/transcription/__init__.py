@@ -1,0 +1,1 @@
+"""The study of Fernandez de Dios et al. of direct transcription."""

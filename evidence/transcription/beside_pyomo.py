@@ -1,0 +1,263 @@
+"""Seconds to discretise alpha-pinene and to solve it with IPOPT, against the number of steps.
+
+    python -m evidence.transcription.beside_pyomo
+        [--steps 1230 3690 12300] [--repeats 3] [--out FILE.md]
+
+The first table is the trapezoid rule on a uniform mesh to t = 36900 min, of M steps: all five
+states at all points are variables. "Build" is from the problem to the nonlinear program with its
+derivatives, "IPOPT" one solve on one thread at tolerance 1e-8. Below it is the exponent of M,
+fitted by least squares to the logarithms.
+
+The second compares the building with Pyomo's, in the same process: the same model written by hand
+in pyomo.dae, with the same uniform mesh, discretised there by backward differences (which are
+Radau collocation with one point) and by Radau collocation with three points. "Build" is to a model
+ready for a solver: with exact derivatives for odefit, before any derivative for Pyomo, whose
+solvers make them from the .nl file. That file is written by Pyomo in both cases: by odefit's
+interface to AMPL solvers, and from Pyomo's model. "Difference" is how far Pyomo's constraints, at
+odefit's solution, are from zero, relative to the largest state, as a check that both are the same.
+
+Both start from the data interpolated by straight lines and all rate constants at 1e-4 1/min (our
+choice; the reference is between 2e-5 and 3e-4). Times are the smallest of the repetitions, after
+a small problem that is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import odefit
+from evidence.running.processes import machine, markdown, publish, seconds
+from odefit.common.arrays import Array
+from odefit.discretisation.assembly import assemble
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Baseline
+from odefit.discretisation.instance import Instance
+from odefit.discretisation.mesh import UniformMesh
+from odefit.discretisation.schemes import Collocation, Scheme, Trapezoid
+from odefit.methods.solvers.nl import PyomoAlgebra, write_nl
+from odefit.methods.solvers.nlpsol import Ipopt
+from odefit.methods.solvers.nonlinear_program import nonlinear_program
+from odefit.methods.solvers.solver import Answer, Limits
+
+FINAL = 36900.0
+STEPS = (1230, 3690, 12300, 36900, 100_000)
+BESIDE = 3690
+"""Steps of the comparison with Pyomo."""
+RATE = 1e-4
+LIMIT = 300.0
+
+DATA = odefit.library.load("alpha-pinene")
+MEASURED = DATA.conditions[0].series
+DATA_TIMES = DATA.conditions[0].times
+STATES = ("x1", "x2", "x3", "x4", "x5")
+INITIAL = dict(zip(STATES, (100.0, 0.0, 0.0, 0.0, 0.0), strict=True))
+
+
+def interpolated(times: Array) -> Array:
+    """States at `times`, shape (times, 5), by straight lines through initial values and data."""
+    knots = np.append(0.0, DATA_TIMES)
+    columns = [
+        np.interp(times, knots, np.append(INITIAL[s], MEASURED[f"y{s[1]}"].values)) for s in STATES
+    ]
+    return np.column_stack(columns)
+
+
+# odefit -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Run:
+    """One solve: seconds and what came out."""
+
+    discretisation: Discretisation
+    build: float
+    solve: float
+    answer: Answer
+
+
+def run(scheme: Scheme, steps: int) -> Run:
+    """Build and solve."""
+    began = time.perf_counter()
+    d = Discretisation(DATA, scheme, UniformMesh(steps, FINAL))
+    nonlinear_program(d, Baseline())  # kept with the discretisation
+    built = time.perf_counter()
+    start = np.full(len(DATA.unknowns), RATE)
+    instance = Instance(d, Baseline(), interpolated(d.times), start)
+    found = Ipopt().solve(instance, Limits(LIMIT))
+    return Run(d, built - began, time.perf_counter() - built, found)
+
+
+def growth(chosen: list[int], repeats: int) -> str:
+    """The first table, and the exponents."""
+    rows: list[list[str]] = []
+    spent = []
+    run(Trapezoid(), 123)
+    for steps in chosen:
+        print(f"M = {steps}", file=sys.stderr)
+        runs = [run(Trapezoid(), steps) for _ in range(repeats)]
+        build, solve = min(r.build for r in runs), min(r.solve for r in runs)
+        spent.append((build, solve, build + solve))
+        found = runs[0].answer
+        rows.append(
+            [
+                str(steps),
+                str(runs[0].discretisation.points * len(STATES)),
+                seconds(build),
+                seconds(solve),
+                seconds(build + solve),
+                str(found.iterations),
+                f"{found.objective:.6f}",
+                found.outcome.value,
+            ]
+        )
+    header = ["M", "variables", "build, s", "IPOPT, s", "total, s"]
+    table = markdown([*header, "iterations", "objective", "outcome"], rows)
+    if len(chosen) < 2:
+        return table
+    slopes = [np.polyfit(np.log(chosen), np.log(s), 1)[0] for s in zip(*spent, strict=True)]
+    words = "Exponents of M: build {:.2f}, IPOPT {:.2f}, total {:.2f}.".format(*slopes)
+    return f"{table}\n\n{words}"
+
+
+# Pyomo ------------------------------------------------------------------------------------------
+
+
+def pyomo_model(steps: int, points: int) -> Any:
+    """Backward differences, or Radau collocation with so many points (none: 0)."""
+    import pyomo.dae as dae
+    import pyomo.environ as pyo
+
+    m = pyo.ConcreteModel()
+    mesh = np.linspace(0.0, FINAL, steps + 1)
+    m.t = dae.ContinuousSet(bounds=(0.0, FINAL), initialize=mesh.tolist())
+    m.p = pyo.Var(range(1, 6), bounds=(0.0, 1.0), initialize=RATE)
+    m.x = pyo.Var(range(1, 6), m.t)
+    m.dx = dae.DerivativeVar(m.x, wrt=m.t)
+
+    def ode(m: Any, i: int, t: float) -> Any:
+        p = m.p
+        x = {k: m.x[k, t] for k in range(1, 6)}
+        slopes = {
+            1: -(p[1] + p[2]) * x[1],
+            2: p[1] * x[1],
+            3: p[2] * x[1] - (p[3] + p[4]) * x[3] + p[5] * x[5],
+            4: p[3] * x[3],
+            5: p[4] * x[3] - p[5] * x[5],
+        }
+        return m.dx[i, t] == slopes[i]
+
+    m.ode = pyo.Constraint(range(1, 6), m.t, rule=ode)
+    for i, state in enumerate(STATES, start=1):
+        m.x[i, 0.0].fix(INITIAL[state])
+    if points:
+        method = pyo.TransformationFactory("dae.collocation")
+        method.apply_to(m, wrt=m.t, nfe=steps, ncp=points, scheme="LAGRANGE-RADAU")
+    else:
+        method = pyo.TransformationFactory("dae.finite_difference")
+        method.apply_to(m, wrt=m.t, nfe=steps, scheme="BACKWARD")
+    times = np.array(list(m.t))
+    for row, values in zip(times.tolist(), interpolated(times), strict=True):
+        for i in range(1, 6):
+            if not m.x[i, row].fixed:
+                m.x[i, row].set_value(float(values[i - 1]))
+    nearest = [times[np.argmin(np.abs(times - t))] for t in DATA_TIMES]
+    assert np.allclose(nearest, DATA_TIMES, rtol=1e-12)
+    m.objective = pyo.Objective(
+        expr=sum(
+            (m.x[i, float(t)] - float(value)) ** 2
+            for i in range(1, 6)
+            for t, value in zip(nearest, MEASURED[f"y{i}"].values, strict=True)
+        )
+    )
+    return m
+
+
+def difference(m: Any, found: Run) -> float:
+    """Largest of Pyomo's residuals at odefit's solution, relative to the largest state."""
+    import pyomo.environ as pyo
+
+    values, unknowns = found.answer.values, found.answer.unknowns
+    if values is None or unknowns is None:
+        raise SystemExit(f"no solution to compare with: {found.answer.message}")
+    times = np.array(list(m.t))
+    if len(times) != len(values) or not np.allclose(times, found.discretisation.times):
+        raise SystemExit("Pyomo's points are not odefit's")
+    for k, p in enumerate(unknowns.tolist(), start=1):
+        m.p[k].set_value(p)
+    for k, t in enumerate(times.tolist()):
+        for i in range(1, 6):
+            m.x[i, t].set_value(float(values[k, i - 1]))
+            m.dx[i, t].set_value(0.0)
+    for row in m.ode.values():
+        i, t = row.index()
+        m.dx[i, t].set_value(pyo.value(row.lower) - pyo.value(row.body))
+    worst = 0.0
+    step = FINAL / found.discretisation.steps
+    for c in m.component_data_objects(pyo.Constraint, active=True):
+        if c.parent_component() is not m.ode:
+            worst = max(worst, abs(pyo.value(c.body) - pyo.value(c.lower)) * step)
+    return worst / float(np.abs(values).max())
+
+
+def timed(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+    """Smallest seconds, and the last result."""
+    spent, found = [], None
+    for _ in range(repeats):
+        began = time.perf_counter()
+        found = work()
+        spent.append(time.perf_counter() - began)
+    return min(spent), found
+
+
+def beside_pyomo(steps: int, repeats: int) -> str:
+    """The second table."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "problem.nl"
+        for name, scheme, points in (
+            ("backward differences", Collocation(1), 0),
+            ("Radau collocation, 3 points", Collocation(3), 3),
+        ):
+            print(f"Pyomo, {name}", file=sys.stderr)
+            own = [run(scheme, steps) for _ in range(repeats)]
+            solved = own[0]
+            a = assemble(solved.discretisation, Baseline())
+            at = interpolated(solved.discretisation.times)
+            start = a.pack(at, np.full(len(DATA.unknowns), RATE))
+            algebra = PyomoAlgebra("benchmark", smooth=True)
+            writing, _ = timed(lambda a=a, s=start, g=algebra: write_nl(a, s, path, g), repeats)  # type: ignore[misc]
+            build = min(r.build for r in own)
+            size = solved.discretisation.points * len(STATES)
+            rows.append([f"odefit, {name}", str(size), seconds(build), seconds(writing), ""])
+            rival, m = timed(lambda n=points: pyomo_model(steps, n), repeats)  # type: ignore[misc]
+            written, _ = timed(lambda m=m: m.write(str(path)), repeats)  # type: ignore[misc]
+            both = 2 * len(STATES) * len(m.t)
+            far = f"{difference(m, solved):.0e}"
+            rows.append([f"Pyomo, {name}", str(both), seconds(rival), seconds(written), far])
+    header = [f"M = {steps}", "variables", "build, s", "write .nl, s", "difference"]
+    return markdown(header, rows)
+
+
+def main() -> None:
+    """Read the command line, run, report."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--steps", type=int, nargs="+", default=list(STEPS))
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--out", type=Path, help="write the tables to this file")
+    options = parser.parse_args()
+    text = [growth(options.steps, options.repeats), beside_pyomo(BESIDE, options.repeats)]
+    publish("\n\n".join([*text, f"{machine()} Pyomo {version('pyomo')}."]), options.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,276 @@
+"""The runs of the study of Fernandez de Dios et al. (section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from evidence.running.campaign import Task
+
+if TYPE_CHECKING:
+    from odefit.common.arrays import Array
+    from odefit.discretisation.discretisation import Discretisation
+    from odefit.discretisation.formulations import Formulation
+    from odefit.discretisation.instance import Instance
+    from odefit.methods.solvers.solver import Solver
+
+STEPS: dict[str, tuple[int, ...]] = {
+    "alpha-pinene": (1230, 3690),
+    "bbg": (120, 1200),
+    "fitzhugh-nagumo": (200, 2000),
+    "harmonic": (230, 2300),
+    "lotka-volterra-f": (100, 1000),
+    "lotka-volterra-p": (100, 1000, 10000),
+    "mammillary-3-f": (100, 1000),
+    "mammillary-3-p": (100, 1000),
+    "hiv-f": (100, 1000),
+    "hiv-p": (100, 1000),
+    "crauste-f": (100, 1000),
+    "crauste-p": (100, 1000),
+}
+"""Mesh sizes M by problem: Table 2 and footnote 9. The smallest is the coarse mesh."""
+
+FINAL = {"alpha-pinene": 36900.0}
+"""Ends of meshes that go on after the last measurement."""
+
+SCHEMES = ("Euler", "Trapezoid", "Adams-Moulton", "Simpson", "Runge-Kutta")
+
+TOLERANCES: tuple[float, ...] = (1e-4, 1e-6)
+"""The values of eps in ExtraTol."""
+
+OTHER_TOLERANCES: dict[str, tuple[float, ...]] = {
+    "lotka-volterra-p": (1e-5, 1e-6, 1e-8),
+    "crauste-f": (1e-5, 1e-7, 1e-9),
+    "crauste-p": (1e-5, 1e-7, 1e-9),
+}
+"""The values of eps by problem in footnote 8, in place of those."""
+
+PENALTIES: tuple[float, ...] = (1e3, 1e5)
+"""The values of P in SoftCons."""
+
+LOCAL_SOLVERS = ("Ipopt", "Bonmin")
+"""Solvers that come with odefit; others have tasks where they are installed."""
+
+LEFT_OUT = ("uno", "maingo")
+"""Solvers that have no tasks, with thousands of points too slow to say anything."""
+
+StartKind = Literal["zero", "data"]
+
+START: StartKind = "data"
+"""Where every solver starts: all variables zero, moved within their bounds, which is AMPL's
+default and so the paper's; or observed states at their data."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The configuration of one run.
+
+    Attributes
+    ----------
+    problem, scheme, solver
+        By name.
+    formulation, value
+        ``"Baseline"``, ``"ExtraTol"`` with eps or ``"SoftCons"`` with P; 0 for none.
+    steps
+        M.
+    """
+
+    problem: str
+    scheme: str
+    formulation: str
+    value: float
+    steps: int
+    solver: str
+
+    @property
+    def key(self) -> str:
+        """The configuration in words."""
+        value = f" {self.value:g}" if self.value else ""
+        form = f"{self.formulation}{value}"
+        return f"{self.problem}, {self.scheme}, {form}, M = {self.steps}, {self.solver}"
+
+    @staticmethod
+    def of(key: str) -> Configuration:
+        """Return the configuration of that key."""
+        problem, scheme, form, steps, solver = key.split(", ")
+        formulation, _, value = form.partition(" ")
+        m = int(steps.removeprefix("M = "))
+        return Configuration(problem, scheme, formulation, float(value or 0.0), m, solver)
+
+    @property
+    def mesh(self) -> str:
+        """Whether the mesh is coarse or fine."""
+        return "coarse" if self.steps == STEPS[self.problem][0] else "fine"
+
+    @property
+    def setting(self) -> str:
+        """The formulation, and the side of the middle on which its value is."""
+        if self.formulation == "ExtraTol":
+            first = self.value == tolerances(self.problem)[0]
+            return "ExtraTol loose" if first else "ExtraTol tight"
+        if self.formulation == "SoftCons":
+            return "SoftCons light" if self.value == PENALTIES[0] else "SoftCons heavy"
+        return self.formulation
+
+    @property
+    def task(self) -> Task:
+        """Return the task: its key, and the factors over which a part of the campaign is spread.
+
+        M and eps are in the key alone: as factors, values that few problems have (M = 10000,
+        eps = 1e-8) would bring these problems into every small part.
+        """
+        return {
+            "key": self.key,
+            "problem": self.problem,
+            "scheme": self.scheme,
+            "formulation": self.setting,
+            "mesh": self.mesh,
+            "solver": self.solver,
+        }
+
+
+def tolerances(problem: str) -> tuple[float, ...]:
+    """Return the values of eps in ExtraTol for a problem."""
+    return OTHER_TOLERANCES.get(problem, TOLERANCES)
+
+
+def configurations(solver: str, meshes: tuple[str, ...]) -> Iterator[Configuration]:
+    """Return all runs of a solver on coarse meshes, fine ones or both; coarse ones first."""
+    for mesh in meshes:
+        for problem, sizes in STEPS.items():
+            forms = [("Baseline", 0.0)]
+            forms += [("ExtraTol", eps) for eps in tolerances(problem)]
+            forms += [("SoftCons", penalty) for penalty in PENALTIES]
+            for steps in sizes[:1] if mesh == "coarse" else sizes[1:]:
+                for scheme in SCHEMES:
+                    for form, value in forms:
+                        yield Configuration(problem, scheme, form, value, steps, solver)
+
+
+def solvers() -> Mapping[str, Solver]:
+    """Return the solvers that can run here, and the local ones in any case, local ones first."""
+    every = _registry()
+    local = {n: s for n, s in every.items() if n in LOCAL_SOLVERS}
+    rest = {n: s for n, s in every.items() if n not in local and s.missing() is None}
+    return local | dict(sorted(rest.items(), key=lambda item: item[1].scope == "global"))
+
+
+def _registry() -> dict[str, Solver]:
+    """Return all solvers by name; one that comes with odefit is not run again over AMPL."""
+    from odefit.methods.solvers.registry import SOLVERS
+
+    every = [make() for name, make in SOLVERS.items() if ":" not in name and name not in LEFT_OUT]
+    return {s.name: s for s in every}
+
+
+def instance_of(configuration: Configuration, start: StartKind = START) -> Instance:
+    """Return the discretised problem of a run, with its start."""
+    from odefit import library
+    from odefit.discretisation import schemes
+    from odefit.discretisation.discretisation import Discretisation
+    from odefit.discretisation.instance import Instance
+    from odefit.discretisation.mesh import UniformMesh
+
+    c = configuration
+    mesh = UniformMesh(c.steps, FINAL.get(c.problem))
+    d = Discretisation(library.load(c.problem), schemes.SCHEMES[c.scheme.lower()], mesh)
+    values, unknowns = start_of(d, start)
+    return Instance(d, _formulation(c), values, unknowns)
+
+
+def start_of(
+    discretisation: Discretisation, kind: StartKind = START
+) -> tuple[Array | None, Array | None]:
+    """Return start values at points and of unknowns; None where the solver's own zero will do.
+
+    From data: observed states on straight lines between measurements, other states at their
+    initial value; unknown initial values as measured (at the first measurement) or in the middle
+    of their bounds; parameters zero, moved within their bounds.
+    """
+    if kind == "zero":
+        return None, None
+    import numpy as np
+
+    from odefit.discretisation.initial_guess import guess_from_data
+
+    problem = discretisation.problem
+    parameters = set(problem.model.parameters)
+    unknowns = np.clip(np.zeros(len(problem.keys)), problem.lower, problem.upper)
+    shown = {e.name: name for name, e in problem.model.observables.items()}
+    for i, key in enumerate(problem.keys):
+        if key in parameters:
+            continue
+        unknowns[i] = (problem.lower[i] + problem.upper[i]) / 2
+        for condition in problem.conditions:
+            series = condition.series.get(shown.get(key, ""))
+            if series is not None:
+                unknowns[i] = np.clip(series.values[0], problem.lower[i], problem.upper[i])
+    return guess_from_data(discretisation, unknowns), unknowns
+
+
+def _formulation(c: Configuration) -> Formulation:
+    from odefit.discretisation.formulations import Baseline, ExtraTol, SoftCons
+
+    if c.formulation == "Baseline":
+        return Baseline()
+    return ExtraTol(c.value) if c.formulation == "ExtraTol" else SoftCons(c.value)
+
+
+def solve(configuration: Configuration, seconds: float) -> dict[str, Any]:
+    """Make a run; return the solver's answer, and what the study measures of it.
+
+    Parameters
+    ----------
+    configuration
+        What.
+    seconds
+        The solver's time limit.
+    """
+    import time
+
+    from evidence.transcription import metrics as metrics
+    from odefit import library
+    from odefit.discretisation.scales import data_variation
+    from odefit.methods.solvers.isolation import solve_isolated
+    from odefit.methods.solvers.solver import Limits, penalised_objective
+
+    began = time.perf_counter()
+    solver = _registry()[configuration.solver]
+    instance = instance_of(configuration)
+    d, problem = instance.discretisation, instance.discretisation.problem
+    absolute = metrics.ABSOLUTE_GAP * data_variation(d)
+    limits = Limits(seconds, 1, metrics.RELATIVE_GAP, absolute)
+    # A global solver that overruns or dies leaves its best point and its bound behind.
+    proves = solver.scope == "global"
+    a = solve_isolated(solver, instance, limits) if proves else solver.solve(instance, limits)
+    taken = time.perf_counter() - began
+    max_re = nrmse = cost = None
+    unknowns: dict[str, float] = {}
+    if a.values is not None and a.unknowns is not None:
+        reference = library.reference(configuration.problem)
+        max_re = metrics.max_relative_error(problem, reference, a.unknowns)
+        nrmse = metrics.normalised_error(problem, d.predictions(a.values, a.unknowns))
+        cost = penalised_objective(instance, a.values, a.unknowns)
+        unknowns = dict(zip(problem.keys, map(float, a.unknowns), strict=True))
+    meet = cost is not None and metrics.certified(cost, a.lower_bound, absolute)
+    return {
+        "scope": solver.scope,
+        "solved": a.solved,
+        "success": a.success,
+        "certified": bool(a.success and meet) if proves else None,
+        "place": metrics.place(max_re, nrmse) if a.success else "elsewhere",
+        "max_re": max_re,
+        "nrmse": nrmse,
+        "objective": a.objective,
+        "cost": cost,
+        "lower_bound": a.lower_bound,
+        "gap": None if cost is None else metrics.relative_gap(cost, a.lower_bound),
+        "violation": a.violation,
+        "seconds": a.seconds,
+        "build_seconds": max(taken - a.seconds, 0.0),
+        "iterations": a.iterations,
+        "outcome": a.outcome.value,
+        "message": a.message,
+        "unknowns": unknowns,
+    }

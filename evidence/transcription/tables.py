@@ -1,0 +1,214 @@
+"""The tables of the study of Fernandez de Dios et al., beside the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from evidence.running.campaign import Record
+from evidence.transcription import paper as paper
+from evidence.transcription.plan import Configuration
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BESIDE: dict[str, tuple[str, ...]] = {
+    "ipopt": ("Ipopt",),
+    "bonmin": ("BONMIN",),
+    "scip": ("BARON", "Couenne"),
+    "couenne": ("Couenne",),
+    "baron": ("BARON",),
+    "octeract-engine": ("Octeract",),
+    "knitro": ("Knitro",),
+    "knitroampl": ("Knitro",),
+    "conopt": ("CONOPT",),
+    "snopt": ("SNOPT",),
+}
+"""The paper's solvers that stand beside ours, by their names in small letters."""
+
+GLOBAL_SOLVERS = (
+    *("scip", "maingo", "couenne", "baron", "octeract-engine"),
+    *("gurobi", "gurobi_ampl"),
+)
+"""Global solvers; all others are local."""
+
+DIGITS = 3
+"""Digits of proportions, as in the paper."""
+
+OURS = ("runs", *paper.COLUMNS, "CERTIFIED")
+
+Group = tuple[str, ...]
+
+
+def study_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return Tables 3 to 6 and B.7 to B.12 in full, a summary of times, and every run.
+
+    A run without a result (stopped, crashed) counts in the denominators, and nowhere else.
+    """
+    runs = frame(records)
+    pairs: dict[tuple[str, ...], Mapping[Any, paper.Figures]] = {
+        ("problem",): paper.PROBLEMS,
+        ("solver",): paper.SOLVERS,
+        ("scheme",): paper.SCHEMES,
+        ("formulation",): paper.FORMULATIONS,
+        ("scope",): paper.scopes(),
+        ("scope", "mesh"): {},
+        ("problem", "solver"): paper.PROBLEM_SOLVER,
+        ("problem", "scheme"): paper.PROBLEM_SCHEME,
+        ("problem", "formulation"): paper.PROBLEM_FORMULATION,
+        ("solver", "scheme"): paper.SOLVER_SCHEME,
+        ("solver", "formulation"): paper.SOLVER_FORMULATION,
+        ("scheme", "formulation"): paper.SCHEME_FORMULATION,
+    }
+    found = {"times": _times(runs)}
+    found |= {"-".join(by): compared(runs, by, published) for by, published in pairs.items()}
+    for scope in ("local", "global"):
+        part = runs[runs["scope"] == scope]
+        if len(part):
+            found[scope] = compared(part, ("problem",), {})
+    return {**found, "runs": runs}
+
+
+def scope_of(solver: str) -> str:
+    """Whether a solver is local or global, also where it has no result."""
+    return "global" if solver.lower() in GLOBAL_SOLVERS else "local"
+
+
+def frame(records: Sequence[Record]) -> pd.DataFrame:
+    """Return a row for each run."""
+    import pandas as pd
+
+    rows = []
+    for record in records:
+        c = Configuration.of(record.key)
+        r: Mapping[str, Any] = record.result or {}
+        rows.append(
+            {
+                "problem": c.problem,
+                "scheme": c.scheme,
+                "formulation": c.formulation,
+                "value": c.value,
+                "mesh": c.mesh,
+                "M": c.steps,
+                "solver": c.solver,
+                "scope": scope_of(c.solver),
+                "solved": bool(r.get("solved")),
+                "success": bool(r.get("success")),
+                "place": str(r.get("place", "")),
+                "certified": bool(r.get("certified")),
+                "ended": r.get("outcome", record.outcome),
+                "message": r.get("message", record.reason),
+            }
+            | {
+                name: r.get(name)
+                for name in (
+                    *("max_re", "nrmse", "objective", "cost", "lower_bound", "gap", "violation"),
+                    *("seconds", "build_seconds", "iterations"),
+                )
+            }
+            | {"wall": record.seconds}
+        )
+    table = pd.DataFrame(rows)
+    start = list(table.columns).index("max_re")
+    for column in table.columns[start:]:
+        table[column] = pd.to_numeric(table[column])
+    return table
+
+
+def compared(
+    runs: pd.DataFrame, by: Sequence[str], published: Mapping[Any, paper.Figures]
+) -> pd.DataFrame:
+    """Return a row for each group beside the paper's figures; the best by FOUND come first.
+
+    Where `by` has solvers, a row has one of ours and one of the paper's (see `BESIDE`), named in
+    the column ``paper solver``. The paper's other rows follow without ours.
+    """
+    import pandas as pd
+
+    known: dict[Group, paper.Figures] = {
+        (k,) if isinstance(k, str) else k: v for k, v in published.items()
+    }
+    rows: list[dict[str, Any]] = []
+    used: set[Group] = set()
+    for key, part in runs.groupby(list(by), sort=False):
+        group = tuple(map(str, key))
+        theirs: list[Group | None] = [t for t in _beside(by, group) if t in known]
+        used |= {t for t in theirs if t is not None}
+        rows += [_row(by, group, part, t, known) for t in theirs or [None]]
+    rows += [_row(by, None, None, t, known) for t in known if t not in used]
+    columns = [*by, *OURS]
+    if known:
+        solver = ["paper solver"] if "solver" in by else []
+        columns += [*solver, *(f"paper {name}" for name in paper.COLUMNS)]
+    table = pd.DataFrame(rows, columns=columns)
+    for name in [c for c in columns if c.split()[-1] in OURS and c != "runs"]:
+        table[name] = pd.to_numeric(table[name])
+    order = ["FOUND", "paper FOUND"] if known else ["FOUND"]
+    return table.sort_values(order, ascending=False, kind="stable").reset_index(drop=True)
+
+
+def _row(
+    by: Sequence[str],
+    group: Group | None,
+    part: pd.DataFrame | None,
+    theirs: Group | None,
+    known: Mapping[Group, paper.Figures],
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"runs": 0}
+    if group is not None and part is not None:
+        row = dict(zip(by, group, strict=True)) | proportions(part)
+    if theirs is not None:
+        row |= {
+            f"paper {name}": figure
+            for name, figure in zip(paper.COLUMNS, known[theirs], strict=True)
+        }
+        names = dict(zip(by, theirs, strict=True))
+        row |= {name: value for name, value in names.items() if name not in (*row, "solver")}
+        row |= {"paper solver": names["solver"]} if "solver" in names else {}
+    return row
+
+
+def _beside(by: Sequence[str], group: Group) -> list[Group]:
+    """Return the paper's groups that correspond to one of ours."""
+    if "solver" not in by:
+        return [group]
+    at = list(by).index("solver")
+    return [(*group[:at], name, *group[at + 1 :]) for name in BESIDE.get(group[at].lower(), ())]
+
+
+def proportions(part: pd.DataFrame) -> dict[str, float | None]:
+    """Return the columns of section 4, over all runs of a group.
+
+    CERTIFIED, which the paper does not have: of the runs of global solvers, those whose bound
+    and best point met; None where there are no such runs.
+    """
+    found = part["place"] == "found"
+    seconds = part["seconds"][found]
+    proving = part["certified"][part["scope"] == "global"]
+    return {
+        "runs": len(part),
+        "SOLVED": round(float(part["solved"].mean()), DIGITS),
+        "FOUND": round(float(found.mean()), DIGITS),
+        "NEAR": round(float((part["place"] == "near").mean()), DIGITS),
+        "ALTERN": round(float((part["place"] == "alternative").mean()), DIGITS),
+        "TIME": round(float(seconds.min()), DIGITS) if len(seconds) else None,
+        "SUCCESS": round(float(part["success"].mean()), DIGITS),
+        "CERTIFIED": round(float(proving.mean()), DIGITS) if len(proving) else None,
+    }
+
+
+def _times(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return how long runs took, and how many were stopped at their limit."""
+    groups = runs.groupby(["solver", "mesh"], sort=False)
+    return (
+        groups.agg(
+            runs=("wall", "size"),
+            without_result=("seconds", lambda s: int(s.isna().sum())),
+            median_seconds=("wall", "median"),
+            mean_seconds=("wall", "mean"),
+            most_seconds=("wall", "max"),
+            median_building=("build_seconds", "median"),
+        )
+        .reset_index()
+        .rename(columns=lambda name: str(name).replace("_", " "))
+    )
