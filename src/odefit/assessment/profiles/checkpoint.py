@@ -16,13 +16,7 @@ from odefit.methods.running.start_checkpoint import numbers
 
 
 class SideCheckpoint:
-    """The finished sides of the profiles of one fit.
-
-    Parameters
-    ----------
-    checkpoint
-        Their records.
-    """
+    """The finished sides of the profiles of one fit."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint

@@ -45,14 +45,7 @@ SHORTEST = 1e-4
 class Straightened:
     """One coordinate for each unknown: asinh(x/2e) where its scale is logarithmic, else x/e.
 
-    Attributes
-    ----------
-    logarithmic
-        Which unknowns have a logarithmic scale, shape (n,).
-    units
-        The values e, shape (n,).
-    lower, upper
-        The bounds in coordinates, shape (n,).
+    `units` are the values e, shape (n,); the bounds are those in coordinates.
     """
 
     logarithmic: BoolArray
@@ -86,15 +79,7 @@ class Straightened:
 
 
 def units_by_effect(problem: Problem, vector: Array, effects: Array) -> Array:
-    """Return the units of the coordinates at a vector.
-
-    Parameters
-    ----------
-    problem, vector
-        The problem and the vector, shape (n,).
-    effects
-        The effect of a change of each unknown by 1, shape (n,).
-    """
+    """Return the units of the coordinates, from the effect of a change of each unknown by 1."""
     size = sizes_at(problem, vector, part=0.0)
     with np.errstate(divide="ignore"):
         units = SLIGHT / effects
@@ -108,25 +93,10 @@ def units_by_effect(problem: Problem, vector: Array, effects: Array) -> Array:
 class Joint:
     """Residuals and continuity conditions at a point, with their derivatives by all coordinates.
 
-    The coordinates are those of the n unknowns, and after them those of all nodes but the first of
-    each condition, which follow from the unknowns.
-
-    Attributes
-    ----------
-    unknowns, nodes
-        The coordinates, shapes (n,) and (K, N), those of the first nodes filled in.
-    vector
-        The unknowns in natural units, shape (n,).
-    cost
-        The cost of the discontinuous trajectory.
-    residuals, by_coordinate
-        Residuals, shape (r,), and their derivatives, shape (r, w).
-    gaps, gaps_by_coordinate
-        Ends of intervals less the nodes there, shape (q,), and their derivatives, shape (q, w).
-    growth
-        The largest growth of a deviation over each interval that ends at a node, shape (I,).
-    choice
-        The choice of an engine for the next integration.
+    The coordinates are those of the n unknowns, then those of all nodes but the first of each
+    condition, which follow from the unknowns; `nodes`, shape (K, N), has these filled in. `gaps`
+    are the ends of intervals less the nodes there, shape (q,). `growth` is the largest growth of a
+    deviation over each interval that ends at a node.
     """
 
     unknowns: Array
@@ -144,21 +114,9 @@ class Joint:
 class JointProblem:
     """The forward map of a problem on nodes, in straightened coordinates.
 
-    Parameters
-    ----------
-    forward
-        The problem's forward map.
-    times
-        Times of the nodes of each condition, the first at its t0.
-    vector
-        Values of the unknowns, from which the sizes of states that are not measured follow.
-
-    Attributes
-    ----------
-    times
-        The times of the nodes.
-    inner
-        Numbers of the nodes that are free, shape (K - conditions,).
+    The first of each condition's `times` is its t0. The sizes of states that are not measured
+    follow from `vector`. `inner` are the numbers of the nodes that are free, shape (K -
+    conditions,).
     """
 
     def __init__(self, forward: ForwardMap, times: Sequence[Array], vector: Array) -> None:

@@ -23,12 +23,7 @@ SLIGHT_EFFECT = 1.0
 class Coordinates:
     """One coordinate for each unknown: itself, its natural logarithm or its reciprocal.
 
-    Attributes
-    ----------
-    logarithm, reciprocal
-        Which unknowns have which, shape (n,).
-    lower, upper
-        The bounds in coordinates, shape (n,).
+    The bounds are those in coordinates, shape (n,).
     """
 
     logarithm: BoolArray
@@ -40,12 +35,7 @@ class Coordinates:
     def of(cls, problem: Problem, vector: Array, effects: Array) -> Coordinates:
         """Return the coordinates that suit the neighbourhood of a vector.
 
-        Parameters
-        ----------
-        vector
-            The unknowns, shape (n,).
-        effects
-            The effect of a change of each by a factor e, in standard deviations, shape (n,).
+        `effects` are those of a change of each unknown by a factor e, in standard deviations.
         """
         positive = np.array([u.parameter.scale == "log10" for u in problem.unknowns], dtype=bool)
         positive &= vector > 0

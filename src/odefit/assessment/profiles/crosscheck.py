@@ -39,23 +39,9 @@ def contradicted(
 ) -> Side:
     """Return a side, without its limit where fits of other profiles refute it.
 
-    Parameters
-    ----------
-    side
-        One side of the profile of an unknown.
-    sign
-        1 for the side of larger values, -1 for the other.
-    first
-        The coordinate of the estimate.
-    limit
-        The limit of the deviance.
-    coordinates, deviances
-        Of the points of the other profiles: the coordinate of this unknown, and the deviance,
-        shape (m,).
-    origins
-        The names of their profiles.
-    logarithmic
-        Whether coordinates are logarithms to base 10.
+    `sign` is 1 for the side of larger values, else -1; `first` is the coordinate of the estimate.
+    The points of the other profiles, shape (m,), are given by the coordinate of this unknown, the
+    deviance, and the name of their profile.
     """
     found = refutation(side, sign, first, limit, coordinates, deviances, origins, logarithmic)
     if found is None:
@@ -112,8 +98,8 @@ def refutation(
 def _curve(side: Side, sign: int, first: float, outward: Array) -> Array:
     """Return the deviance of the curve at some distances from the estimate.
 
-    The lower of the cubics through the points with their derivatives and of straight lines: what
-    is below both is below the curve, whether it bends or has a kink.
+    It is the lower of the cubics through the points with their derivatives and of straight lines:
+    what is below both is below the curve, whether it bends or has a kink.
     """
     from scipy.interpolate import CubicHermiteSpline
 

@@ -39,32 +39,13 @@ NO_EFFECT = 1e-100
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """The best fit at one value of a quantity.
+    """The best fit at one value of a quantity, in the coordinate of the profile.
 
-    Attributes
-    ----------
-    at
-        The value, in the coordinate of the profile.
-    cost
-        The lowest cost there.
-    slope
-        The derivative of that cost by the coordinate.
-    curvature
-        Its second derivative in the Gauss-Newton model.
-    vector
-        All unknowns in natural units, shape (n,).
-    tangent
-        Their derivatives by the coordinate of the profile, shape (n,), from the implicit function
-        theorem with the Gauss-Newton matrix.
-    effects
-        The effect of a change of each by a factor e, in standard deviations, shape (n,).
-    residuals, jacobian
-        The residuals and their derivatives by the unknowns, shapes (r,) and (r, n).
-    choice
-        The choice of an engine for the next evaluation.
-    steps
-        Number of steps of its minimisation, where numbers of evaluations say nothing of how hard
-        it was.
+    `slope` is the derivative of the lowest cost, `curvature` its second one in the Gauss-Newton
+    model. `tangent` holds the derivatives of all unknowns by the coordinate, from the implicit
+    function theorem with the Gauss-Newton matrix; `effects` those of a change of each by a factor
+    e, in standard deviations. `steps` counts those of the minimisation where evaluations do not
+    measure its difficulty.
     """
 
     at: float
@@ -106,17 +87,10 @@ class Family(Protocol):
         """Return the point of the optimum, or why there is none."""
 
     def point(self, near: Sequence[Point], at: float, gain: float) -> Point | str:
-        """Return the point at (or, for a quantity that is pulled, near) a value, or a reason.
+        """Return the point at a value (near it for a quantity that is pulled), or a reason.
 
-        Parameters
-        ----------
-        near
-            One or two points of the family from which the start of the minimisation is predicted,
-            the nearest last.
-        at
-            The value of the coordinate.
-        gain
-            The decrease of the cost that is too small for another step.
+        The start is predicted from one or two points of the family, the nearest last. A decrease of
+        the cost by `gain` is too small for another step.
         """
 
 

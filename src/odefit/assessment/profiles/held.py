@@ -28,21 +28,7 @@ from odefit.simulation.engines.engine_choice import EngineChoice
 
 
 class HeldUnknown(Common):
-    """The best fits with one unknown held.
-
-    Parameters
-    ----------
-    forward
-        The problem's forward map.
-    index
-        The number of the unknown.
-    vector
-        The optimum in natural units, shape (n,).
-    choice
-        The choice of an engine at the optimum.
-    unit
-        The variance of the residuals.
-    """
+    """The best fits with unknown number `index` held; `unit` is the variance of the residuals."""
 
     exact = True
 

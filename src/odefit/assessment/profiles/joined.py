@@ -52,10 +52,7 @@ AT_BOUND = 1e-8
 class Curvature:
     """Second derivatives of the Lagrangian beyond those of Gauss and Newton, in a basis.
 
-    Attributes
-    ----------
-    basis, matrix
-        Orthonormal directions, shape (w, k), and the derivatives along them, shape (k, k).
+    The orthonormal directions have shape (w, k), and the derivatives along them (k, k).
     """
 
     basis: Array
@@ -70,19 +67,9 @@ class Curvature:
 class Tangents:
     """The linearised problem at a point: its null space, its shortest correction, multipliers.
 
-    Parameters
-    ----------
-    at
-        The point.
-    others
-        Numbers of the unknowns that are free, shape (k,).
-
-    Attributes
-    ----------
-    columns
-        Numbers of the free coordinates: k unknowns, then all nodes, shape (w,).
-    null
-        An orthonormal basis of the steps that keep the linearised conditions, shape (w, d).
+    `columns` are the numbers of the free coordinates: k unknowns, the `others`, then all nodes,
+    shape (w,); `null` is an orthonormal basis of the steps that keep the linearised conditions,
+    shape (w, d).
     """
 
     def __init__(self, at: Joint, others: IntArray) -> None:
@@ -121,10 +108,7 @@ class Tangents:
     def multipliers(self, near: BoolArray) -> Array:
         """Return the multipliers of the conditions at which the gradient nearly vanishes.
 
-        Parameters
-        ----------
-        near
-            Which unknowns are at a bound that holds them, shape (k,).
+        `near` tells which unknowns are at a bound that holds them, shape (k,).
         """
         if not self._equations:
             return np.zeros(0)
@@ -157,18 +141,8 @@ class Tangents:
 class JoinedMinimum:
     """The end of a minimisation on nodes.
 
-    Attributes
-    ----------
-    at, tangents
-        The point, with the linearised problem there.
-    near
-        Which of the free unknowns bounds hold, shape (k,).
-    multipliers
-        The multipliers of the continuity conditions, shape (q,).
-    steps
-        The number of steps that were taken.
-    stopped
-        Whether it was told to stop: the point is the best so far, its gaps may be open.
+    `near` tells which of the free unknowns bounds hold, `multipliers` are those of the continuity
+    conditions, shape (q,). If `stopped`, the point is the best so far, and its gaps may be open.
     """
 
     at: Joint
@@ -180,18 +154,10 @@ class JoinedMinimum:
 
 
 class Minimiser:
-    """Minimises the cost on nodes under continuity, some unknowns held.
+    """Minimises the cost on nodes under continuity, all unknowns but the `others` held.
 
-    Parameters
-    ----------
-    problem, coordinates
-        The problem on nodes and the coordinates of its unknowns.
-    others
-        Numbers of the unknowns that are free.
-    evaluate
-        Evaluates a point, given by the coordinates of unknowns and nodes.
-    stop
-        Says whether to end now, with the best point so far.
+    `evaluate` takes the coordinates of unknowns and nodes. When `stop` returns True, the search
+    ends with the best point so far.
     """
 
     def __init__(
@@ -212,16 +178,10 @@ class Minimiser:
         gain: float,
         curvature: Curvature | None,
     ) -> JoinedMinimum | str:
-        """Return the minimum, or why there is none; told to stop, the best point so far.
+        """Return the minimum, or a reason; if it was stopped, the best point so far.
 
-        Parameters
-        ----------
-        unknowns, nodes
-            Coordinates of the start.
-        gain
-            The decrease of the cost that is too small for another step.
-        curvature
-            Second derivatives at a point nearby; None where none are known.
+        A decrease of the cost by `gain` is too small for another step; `curvature` is that at a
+        point nearby.
         """
         at = self._evaluate(unknowns, nodes)
         if isinstance(at, str):

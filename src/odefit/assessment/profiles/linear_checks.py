@@ -1,10 +1,10 @@
-"""Can a linear interval be trusted? Bounds, curvature, and intervals that say nothing.
+"""Checks of linear intervals: bounds, curvature, and intervals without information.
 
 Linearisation holds an unknown at a bound where it is, and takes the model for its tangent within
 the interval. Both can be checked at little cost: by how far the unknown could leave its bound
 before the fit becomes too bad, and by the deviance at the ends of the interval, with a refit of one
-or two steps. The latter is what the curvature measures of D. M. Bates and D. G. Watts (Relative
-curvature measures of nonlinearity, 1980) stand for, measured where it matters.
+or two steps. The latter measures where it matters what the curvature measures of D. M. Bates and D.
+G. Watts (Relative curvature measures of nonlinearity, 1980) stand for.
 """
 
 from __future__ import annotations
@@ -64,16 +64,8 @@ def checked(
 ) -> Uncertainty:
     """Return the uncertainty without intervals that hold only as long as others stay at a bound.
 
-    Intervals end at the bounds, and those that say nothing are withheld.
-
-    Parameters
-    ----------
-    forward, vector, evaluation
-        The problem, the solution, shape (n,), and the evaluation there.
-    uncertainty
-        What linearisation says.
-    conditions
-        The number of equations that hold beside the data.
+    Intervals end at the bounds, and those without information are withheld. `conditions` is the
+    number of equations that hold beside the data.
     """
     problem = forward.problem
     tied = _tied(forward, vector, evaluation, uncertainty, conditions)
@@ -125,14 +117,7 @@ def with_curvature(
 ) -> Uncertainty:
     """Return the uncertainty with a flag at linear intervals whose ends fit worse or better.
 
-    Parameters
-    ----------
-    forward, vector, evaluation, uncertainty
-        As :func:`checked` takes them.
-    evaluations
-        The number of evaluations of the fit: the check is left out where it would take a share.
-    stop
-        A function that says whether to end now.
+    The check is left out where it would take a considerable share of the fit's `evaluations`.
     """
     problem = forward.problem
     keys = [
@@ -208,8 +193,8 @@ def _tied(
 ) -> dict[int, list[int]]:
     """Return the unknowns whose intervals hold only as long as others stay at their bounds.
 
-    An unknown at a bound is released, and moved inwards as far as the limit of the deviance
-    allows. All others that follow it by more than a part of their intervals are tied to it.
+    An unknown at a bound is released, and moved inwards as far as the limit of the deviance allows.
+    All others that follow it by more than a part of their intervals are tied to it.
     """
     problem, jacobian = forward.problem, evaluation.information
     touched = np.flatnonzero(bounds_touched(problem, vector))

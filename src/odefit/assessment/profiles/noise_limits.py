@@ -3,9 +3,9 @@
 The profile of a standard deviation s is n log(s^2/m) + n(m/s^2 - 1), with m its square at the
 maximum of the likelihood, which is too small by the unknowns that were fitted beside it. The
 restricted likelihood (H. D. Patterson and R. Thompson, Biometrika 58, 1971) has the degrees of
-freedom v in the place of n, and its maximum at m n/v. Its interval, for which n m/s^2 has
-a chi-square distribution with v degrees of freedom, is told here as one limit for each side of the
-profile. So are the intervals of scales of noise that is not normal, and of dispersions of counts.
+freedom v in the place of n, and its maximum at m n/v. Its interval, for which n m/s^2 has a chi-
+square distribution with v degrees of freedom, is expressed here as one limit for each side of the
+profile. The same holds for scales of noise that is not normal, and for dispersions of counts.
 """
 
 from __future__ import annotations
@@ -30,15 +30,7 @@ LEAST_LIMIT = 1e-4
 def limits_by_unknown(
     forward: ForwardMap, vector: Array, evaluation: Evaluation, level: float
 ) -> dict[int, tuple[float, float]]:
-    """Return the limits of the deviance on both sides, by number, of an sd or a dispersion.
-
-    Parameters
-    ----------
-    forward, vector, evaluation
-        The problem, its solution, shape (n,), and the evaluation there.
-    level
-        The level of the intervals.
-    """
+    """Return the limits of the deviance on both sides, by number, of an sd or a dispersion."""
     if not forward.likelihood:
         return {}
     counted = adjusted_dispersions(forward, vector, evaluation, level)
@@ -68,14 +60,8 @@ def limits_by_unknown(
 def noise_limits(count: float, degrees: float, level: float) -> tuple[float, float]:
     """Return the limits of the deviance below and above the estimate.
 
-    Parameters
-    ----------
-    count
-        The number n of measurements with this standard deviation.
-    degrees
-        Their degrees of freedom v, n less the sum of their leverages.
-    level
-        The level of the interval.
+    `count` is the number n of measurements with this standard deviation, `degrees` their degrees of
+    freedom v, n less the sum of their leverages.
     """
     low, high = _chi_square_region(degrees, level)
     # Chi-square of v degrees of freedom is n m / s^2.

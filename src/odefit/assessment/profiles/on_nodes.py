@@ -66,18 +66,10 @@ def is_narrow(evaluation: Evaluation, vector: Array, unit: float) -> bool:
 class NodePoint(Point):
     """The best fit at one value of an unknown, on nodes.
 
-    Attributes
-    ----------
-    problem
-        The problem on the nodes of this point.
-    units
-        The units of coordinates that suit its neighbourhood, shape (n,).
-    nodes, nodes_tangent
-        Coordinates of the nodes, shape (K, N), and their derivatives by that of the profile.
-    bend
-        Second derivatives of the Lagrangian; None where they could not be computed.
-    stiffness
-        The effect of a change of the unknowns by a factor e on one integration.
+    `nodes` and `nodes_tangent` are coordinates of the nodes, shape (K, N), and their derivatives by
+    that of the profile; `units` suit its neighbourhood. `bend` holds second derivatives of the
+    Lagrangian, None where they could not be computed. `stiffness` is the effect of a change of the
+    unknowns by a factor e on one integration.
     """
 
     problem: JointProblem
@@ -89,14 +81,9 @@ class NodePoint(Point):
 
 
 class HeldOnNodes:
-    """The best fits with one unknown held, on nodes.
+    """The best fits with one unknown held, on nodes; arguments as those of `HeldUnknown`.
 
-    Parameters
-    ----------
-    forward, index, vector, choice, unit
-        The arguments are those of :class:`odefit.assessment.profiles.held.HeldUnknown`.
-    stop
-        Says whether refits are to end now. There is no point then, only a reason.
+    When `stop` returns True, there is no further point, only a reason.
     """
 
     exact = True
@@ -224,15 +211,8 @@ class HeldOnNodes:
     def optima(self, highest: float, gain: float) -> Array:
         """Return the optima of all unknowns that are reached from this side, shape (k, n).
 
-        Refits with nothing held begin at the outermost point and at each minimum of the curve: a
-        side that has passed into another valley shows it there.
-
-        Parameters
-        ----------
-        highest
-            The highest cost of a point from which a refit begins.
-        gain
-            The decrease of the cost that is too small for another step.
+        Refits with nothing held begin at the outermost point and at each minimum of the curve whose
+        cost is at most `highest`: a side that has passed into another valley shows it there.
         """
         points = sorted(self._found, key=lambda p: abs(p.at - self._origin))[1:]
         points = [p for p in points if p.cost <= highest]

@@ -34,28 +34,11 @@ class Verdict(StrEnum):
 class Side:
     """One side of a profile, from the estimate outwards.
 
-    Attributes
-    ----------
-    at
-        Coordinates, shape (k,): values, or their logarithms to base 10.
-    deviances, slopes
-        The deviances there and their derivatives by the coordinate, shape (k,).
-    vectors
-        All unknowns at these points, shape (k, n).
-    limit
-        The coordinate of the end of the interval; NaN where there is none.
-    end
-        How the side ends.
-    reason
-        Why, where that needs words.
-    unchecked
-        Whether its limit was not compared with other optima, because time ended before.
-    better
-        A vector that fits better than the estimate, shape (n,); empty if there is none.
-    evaluations, minimisations
-        Numbers of evaluations of the model and of fits.
-    optima
-        Optima of all unknowns that are reached from this side, shape (k, n).
+    Coordinates `at`, shape (k,), are values or their logarithms to base 10; `slopes` are
+    derivatives of the deviances by them. `limit` is the coordinate of the end of the interval, or
+    NaN; `unchecked` tells that it was not compared with other optima, because time ended. `better`
+    is a vector that fits better than the estimate, or empty; `optima`, shape (k, n), are those that
+    are reached from here.
     """
 
     at: Array

@@ -73,27 +73,10 @@ def profile_all(
     keys: Sequence[str] | None = None,
     expressions: Sequence[str] = (),
 ) -> ProfilesData:
-    """Return profile likelihoods.
+    """Return profile likelihoods of the unknowns `keys` and of the quantities `expressions`.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    vector
-        The optimum, shape (n,).
-    level
-        The level of the intervals.
-    control
-        When to stop, where to work, and where to keep what is done.
-    keys
-        The unknowns to profile; None for all of them, or for none where there are expressions.
-    expressions
-        Other quantities, see :mod:`odefit.assessment.profiles.quantities`.
-
-    Raises
-    ------
-    InputError
-        A key or an expression is unknown, or there is no noise by which to judge.
+    Without `keys` all unknowns are profiled, or none where there are expressions. Raises InputError
+    if a key or an expression is unknown, or there is no noise by which to judge.
     """
     began = time.perf_counter()
     tasks = _tasks(problem, keys, expressions)

@@ -76,15 +76,7 @@ class OwnCoordinate:
 
 
 class PulledQuantity(Common):
-    """The best fits for the values of a quantity, found by pulling at it.
-
-    Parameters
-    ----------
-    forward, vector, choice, unit
-        As :class:`HeldUnknown` takes them.
-    quantity
-        The quantity.
-    """
+    """The best fits for the values of a quantity, found by pulling at it; else as `HeldUnknown`."""
 
     exact = False
     lower, upper = -math.inf, math.inf

@@ -31,20 +31,9 @@ _EXPERIMENT = re.compile(r"\s*(?P<rest>.*?)\s+in\s+\[(?P<experiment>.*)\]\s*", r
 
 @dataclass(frozen=True)
 class Quantity:
-    """A function of the unknowns.
+    """A function of the unknowns: an expression, or a state or observable at a `time`.
 
-    Attributes
-    ----------
-    key
-        Its name in tables.
-    text
-        As the user wrote it.
-    experiment
-        The experiment whose values it is about.
-    expression
-        The expression; for a value at a time, its name alone.
-    time
-        The time; None for an expression in the unknowns.
+    `text` is what the user wrote, `experiment` the one whose values count.
     """
 
     key: str
@@ -55,13 +44,7 @@ class Quantity:
 
     @classmethod
     def of(cls, problem: Problem, text: str) -> Quantity:
-        """Return the quantity that a text means.
-
-        Raises
-        ------
-        InputError
-            The text is no expression, or has a name or an experiment that the problem does not.
-        """
+        """Return the quantity that a text means; unknown names raise InputError."""
         match = _LABEL.fullmatch(text)
         label, rest = (match["label"], match["rest"]) if match else ("", text)
         if "@" in rest:
@@ -90,17 +73,7 @@ class Quantity:
         return {k for n in self.expression.names for k in unknowns_of(bounds[n], condition.scalars)}
 
     def at(self, forward: ForwardMap, vector: Array, choice: EngineChoice) -> tuple[float, Array]:
-        """Return its value and its derivatives by the unknowns, shape (n,); NaN where it has none.
-
-        Parameters
-        ----------
-        forward
-            The problem's forward map.
-        vector
-            The unknowns, shape (n,).
-        choice
-            The choice of an engine.
-        """
+        """Return its value and its derivatives by the unknowns, shape (n,); NaN where undefined."""
         n = len(vector)
         condition = forward.problem.condition(self.experiment)
         if self.time is not None:

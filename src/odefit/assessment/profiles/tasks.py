@@ -14,15 +14,8 @@ from odefit.problem.problem import Problem
 class Optimum:
     """The optimum that profiles begin from.
 
-    Attributes
-    ----------
-    problem, vector
-        The problem and the optimum, shape (n,).
-    deviance, limit
-        The deviance from it, and its limit.
-    noise
-        Limits of the lower and the upper side, by number, of unknowns that are factors of a
-        standard deviation.
+    `noise` holds limits of the lower and the upper side, by number, of unknowns that are factors of
+    a standard deviation.
     """
 
     problem: Problem
@@ -43,7 +36,7 @@ class Task:
 
     It begins at the optimum, or at `start`, an optimum of another valley. From there it is traced
     outwards, or back to the value at the optimum where it is `inward`. Where there is a `fit`, a
-    point of that curve, the task is not the side but one more point, at the coordinate `at`.
+    point of that curve, the task is one more point, at the coordinate `at`, instead of a side.
     """
 
     key: str

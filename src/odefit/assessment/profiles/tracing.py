@@ -100,26 +100,10 @@ def trace(
     most: int | None = None,
     edge: float | None = None,
 ) -> Side:
-    """Return one side of a profile.
+    """Return one side of a profile, from the point `first` at the optimum.
 
-    Parameters
-    ----------
-    family
-        The best fits for all values of the quantity.
-    first
-        That at the optimum.
-    sign
-        1 for the side of larger values, -1 for the other.
-    deviance, limit
-        The deviance, and its limit at the level of the interval.
-    logarithmic
-        Whether the coordinate is a logarithm to base 10.
-    stop
-        A function that says whether to end now.
-    most
-        Number of evaluations after which the side ends; None for the usual one.
-    edge
-        The coordinate that counts as the bound; None for the bound itself.
+    `sign` is 1 for the side of larger values, else -1. The side ends after `most` evaluations (None
+    for the usual number), or at `edge`, which counts as the bound.
     """
     return _Tracer(family, first, sign, deviance, limit, logarithmic, stop, most, edge).side()
 
@@ -129,14 +113,7 @@ def departure(
 ) -> float:
     """Return how far a cubic departs from a parabola at most.
 
-    The parabola has the same ends and the same change of the slope.
-
-    Parameters
-    ----------
-    step
-        The distance of the ends.
-    values, slopes
-        The values and the slopes at both ends.
+    The parabola has the same ends, at distance `step`, and the same change of the slope.
     """
     third = step * (slopes[0] + slopes[1]) - 2 * (values[1] - values[0])
     # The maximum of s (1 - s) |s - 1/2| is the root of 3, by 36.

@@ -1,10 +1,10 @@
-"""Several valleys of the best fits: which optima they have, and the lowest of their curves.
+"""Several valleys of the best fits: their optima, and the lowest of their curves.
 
 Where the best fits change from one valley to another, the curve of the estimate's own valley goes
-on above the lowest one, and meets the limit too early. A side that passes into another valley
-shows it: a refit with nothing held leads from there to an optimum of its own. From each of these
-the profile is traced as well, and what is reported is the lowest of all curves. So it is from a
-fit of another profile that refutes a limit.
+on above the lowest one, and meets the limit too early. A side that passes into another valley shows
+it: a refit with nothing held leads from there to an optimum of its own. From each of these, and
+from a fit of another profile that refutes a limit, the profile is traced as well. The result is the
+lowest of all curves.
 """
 
 from __future__ import annotations
@@ -90,23 +90,10 @@ def lowest_of(
     """Return the side that the curves of several valleys make: the lowest of them everywhere.
 
     It ends where the last of them does. A curve that ends without an answer, below all others,
-    leaves it unanswered.
-
-    Parameters
-    ----------
-    sides
-        The same side of the profile of one unknown, that from the estimate first.
-    sign
-        1 for the side of larger values, -1 for the other.
-    first
-        The coordinate of the estimate.
-    limit
-        The limit of the deviance.
-    back
-        Curves from other valleys towards the estimate: they have points, but no end of the side.
-    across
-        Curves of the opposite side from other valleys, whose optimum may be on this one. They are
-        counted there.
+    leaves it unanswered. Of `sides` the one from the estimate comes first. `back` are curves from
+    other valleys towards the estimate: they have points, but no end of the side. `across` are
+    curves of the opposite side from other valleys, whose optimum may be on this one; they are
+    counted there.
     """
     curves = [*sides, *back, *across]
 
@@ -166,15 +153,8 @@ def lowest_of(
 def unchecked(tasks: Sequence[Task], sides: Mapping[Task, Side], narrow: bool) -> set[Task]:
     """Return the sides that were not compared with other optima, because time ended before.
 
-    Parameters
-    ----------
-    tasks
-        The sides of the profiles, from the estimate.
-    sides
-        All sides that were traced, and those without points that were not.
-    narrow
-        Whether the valley of the estimate is narrow, so that limits are checked from the optima
-        of other valleys, to which any side may lead.
+    If the estimate's valley is `narrow`, limits are checked from the optima of other valleys, to
+    which any side may lead.
     """
     if narrow and any(t not in sides or sides[t].end == "stopped" for t in tasks):
         return {t for t in tasks if t.quantity is None}
@@ -211,10 +191,9 @@ def with_points(best: Optimum, sides: Mapping[Task, Side]) -> dict[Task, Side]:
 
 
 def _belongs(point: Side, curve: tuple[Array, Array, Array], tolerance: float) -> bool:
-    """Tell whether a point between those of a curve is one of it.
+    """Return whether a point between those of a curve is near where the curve is expected.
 
-    It is about where the curve is expected. The cubic may be far below it, but the points on both
-    sides are not.
+    The cubic may be far below it, but the points on both sides are not.
     """
     at, deviances, _ = curve
     if not len(point.at) or not at.min() < point.at[0] < at.max():
@@ -230,8 +209,8 @@ def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -
     """Return points to be added to the curves of which the lowest one is made.
 
     Where it passes from one to another it has a kink, which no cubic follows: on both sides of it,
-    there is to be a point of the curve that is the lowest there. None is needed where the cubic is
-    close to both curves. Such a point can show that the cubic on its other side is uncertain, too.
+    there is to be a point of the curve that is the lowest there, unless the cubic is close to both
+    curves. Such a point can show that the cubic on its other side is uncertain, too.
     """
     curves, found = with_points(best, sides), []
     for task, side in merged(best, tasks, dict(sides)).items():
@@ -330,19 +309,10 @@ def refuted(
 def starts_again(
     best: Optimum, known: Iterable[Task], refuting: Mapping[Task, tuple[float, ...]]
 ) -> list[Task]:
-    """Return the sides that show whether limits stand which fits of other profiles refute.
+    """Return the sides that show whether limits stand that fits of other profiles refute.
 
     A fit between the estimate and the optimum of another valley may lie on the way from there back
     to the estimate, beyond which the limit is known. Else its own curve is followed outwards.
-
-    Parameters
-    ----------
-    best
-        The optimum.
-    known
-        All sides that have been traced.
-    refuting
-        The sides whose limits are refuted, with the fits that refute them.
     """
     scaling = Scaling.of(best.problem)
     known = list(known)

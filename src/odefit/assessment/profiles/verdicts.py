@@ -33,24 +33,10 @@ def assembled(
     directions: Sequence[Direction],
     problem: Problem,
 ) -> Profile:
-    """Return the profile that two sides make.
+    """Return the profile that the lower and the upper side make; see :class:`Profile`.
 
-    Parameters
-    ----------
-    key, text, logarithmic, estimate
-        See :class:`Profile`.
-    vector
-        The optimum, shape (n,).
-    sides
-        The lower side and the upper one.
-    limit
-        The limit of the deviance.
-    linear
-        The limits of the linear interval, NaN where there are none.
-    directions
-        The undetermined directions at the optimum in which the quantity takes part.
-    problem
-        The problem.
+    `linear` are the limits of the linear interval, `directions` the undetermined directions at the
+    optimum in which the quantity takes part.
     """
     low, high = sides
 
