@@ -1,4 +1,4 @@
-"""Whether the objective of the answer agrees with the bounds that are proved for it.
+"""Compare the objective of the answer with the bounds that are proved for it.
 
 A bound in continuous time is proved with enclosures, and the objective is that of an integrated
 trajectory. Where the answer is below the lower bound, or above what was found, one of the two is
@@ -46,21 +46,8 @@ def agreeing_with_bounds(
 ) -> tuple[Answer, Estimate, str]:
     """Return an answer that agrees with the bounds of its certificate, or no certificate.
 
-    Parameters
-    ----------
-    found, estimate
-        The answer, and what the methods found, with the certificate.
-    proposed
-        Other values that the proof has come across.
-    control, polish
-        Limits of the fit, and whether an answer that is integrated anew is improved.
-
-    Returns
-    -------
-    answer, estimate
-        As they were, if they agree.
-    warning
-        What was wrong, and what was done; empty if nothing was.
+    The last value is a warning. `proposed` are other values that the proof has come across; with
+    `polish` an answer that is integrated anew is improved. The warning is empty if all agreed.
     """
     bounds = estimate.certificate
     wrong = "" if bounds is None else contradiction(bounds, found)

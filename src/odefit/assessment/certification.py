@@ -17,21 +17,7 @@ MAX_CERTIFIED = 12
 def certify_answer(problem: Problem, start: Start, control: Control) -> tuple[Estimate | None, str]:
     """Prove how much better any other values of the unknowns could be.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    start
-        The answer, from which the upper bound begins.
-    control
-        Limits of the fit.
-
-    Returns
-    -------
-    estimate
-        What branch and bound found, with its certificate; None if there is none.
-    reason
-        A sentence on why there is none.
+    The result is what branch and bound found from the answer, with its certificate, or a reason.
     """
     count = len(start.vector)
     if start.nodes is not None:

@@ -14,12 +14,7 @@ NEGLIGIBLE_DOUBT = 1e-9
 def assess_completeness(c: Completeness | None, inside: int | None) -> Completeness | None:
     """Return what a method knows of the number of solutions, with its sentence.
 
-    Parameters
-    ----------
-    c
-        The count of a method that finds all solutions; None from other methods.
-    inside
-        Solutions, equally good, that are within the bounds; None where there are no bounds.
+    `inside` is the number of equally good solutions within the bounds; None without bounds.
     """
     if c is None:
         return None

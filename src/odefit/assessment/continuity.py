@@ -13,10 +13,7 @@ CONTINUITY_TOLERANCE = 1e-6
 def assess_continuity(nodes: Nodes | None, gap: float) -> Continuity | None:
     """Return how a trajectory through nodes is to be read; None for a single integration.
 
-    Parameters
-    ----------
-    gap
-        The largest discontinuity, relative to the sizes of the states.
+    `gap` is the largest discontinuity, relative to the sizes of the states.
     """
     if nodes is None:
         return None

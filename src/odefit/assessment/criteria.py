@@ -13,17 +13,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Criteria:
-    """Information criteria of one answer.
+    """Information criteria of one answer, from its deviance -2 log L.
 
-    Attributes
-    ----------
-    deviance
-        -2 log L.
-    parameters
-        The number k of parameters: directions that the data determine, those of the noise among
-        them, and the variance of plain least squares.
-    measurements
-        The number n of measurements.
+    The number k of `parameters` counts directions that the data determine, those of the noise among
+    them, and the variance of plain least squares.
     """
 
     deviance: float
@@ -34,14 +27,7 @@ class Criteria:
     def of_squares(cls, squares: float, parameters: int, measurements: int) -> Criteria:
         """Return those of plain least squares, at the maximum of the likelihood S/n.
 
-        Parameters
-        ----------
-        squares
-            The sum of squared residuals S.
-        parameters
-            The number of parameters without the variance.
-        measurements
-            The number n of measurements.
+        `parameters` does not count the variance.
         """
         n = measurements
         deviance = n * (math.log(2 * math.pi * squares / n) + 1) if squares > 0 else -math.inf

@@ -54,13 +54,7 @@ def _where(scope: str) -> str:
 
 
 def assess_agreement(d: Agreement | None, keys: Sequence[str], vector: Array) -> Agreement | None:
-    """Return how far the discretised and the final answer are apart, with a sentence.
-
-    Parameters
-    ----------
-    keys, vector
-        The names of the unknowns, and the final answer, shape (n,).
-    """
+    """Return how far the discretised and the final answer are apart, with a sentence."""
     if d is None:
         return None
     own = np.array(d.vector)

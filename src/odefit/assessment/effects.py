@@ -28,14 +28,7 @@ def acting(jacobian: Array, sizes: Array) -> tuple[Array, BoolArray]:
     """Return the norms of the columns of a Jacobian, and which unknowns have an effect.
 
     A derivative is as large as the unit of its unknown is. So what counts is the effect of a change
-    of each unknown by its size.
-
-    Parameters
-    ----------
-    jacobian
-        Shape (m, n).
-    sizes
-        The size of each unknown, shape (n,), see :func:`odefit.problem.variants.sizes.sizes_at`.
+    of each unknown by its size, see :func:`odefit.problem.variants.sizes.sizes_at`.
     """
     norms = column_norms(jacobian)
     effects = norms * sizes
@@ -43,16 +36,9 @@ def acting(jacobian: Array, sizes: Array) -> tuple[Array, BoolArray]:
 
 
 def column_space(jacobian: Array, sizes: Array) -> Array:
-    """Return an orthonormal basis of what the columns of a Jacobian determine.
+    """Return an orthonormal basis of what the columns of a Jacobian determine, shape (m, rank).
 
-    Parameters
-    ----------
-    jacobian, sizes
-        As :func:`acting` takes them.
-
-    Returns
-    -------
-    An array of shape (m, rank); the sum of squares of a row is the leverage of that residual.
+    The sum of squares of a row is the leverage of that residual.
     """
     norms, effective = acting(jacobian, sizes)
     if not effective.any():

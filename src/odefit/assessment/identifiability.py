@@ -1,9 +1,9 @@
-"""What the data can determine, before any fit: the rank of the sensitivities at generic points.
+"""Local identifiability before any fit: the rank of the sensitivities at generic points.
 
 Predictions depend on the unknowns through a matrix of sensitivities, whose rank is the same at
 almost every point. A direction that it does not see at any of a few points is not determined by
-measurements at these times, however precise. This is a numerical finding, not a proof: an
-unknown may act somewhere else, and one that acts here may act in two ways that agree.
+measurements at these times, however precise. This is a numerical finding, not a proof: an unknown
+may act somewhere else, and one that acts here may act in two ways that agree.
 """
 
 from __future__ import annotations

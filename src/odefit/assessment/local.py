@@ -32,15 +32,13 @@ def assess_local(
 ) -> Local:
     """Return whether first-order conditions hold at `vector` with its bounds, and the curvature.
 
-    The sentence also tells what a certificate in continuous time says of other optima, and
-    whether others may fit as well, unless the answer is known to be `unique`.
-
-    The distance to the minimum of the local quadratic model is measured by the decrease that it
-    promises: root(2 decrease), over the residual standard deviation. In that unit it is the
-    length of the remaining step in standard errors (the norm of the projected gradient in the
-    metric of the covariance). An answer whose residuals are zero to the accuracy of the
-    integration is an optimum, and so is one where the promised decrease is below what that
-    accuracy makes of the objective.
+    The sentence also reports what a certificate in continuous time proves about other optima, and
+    whether others may fit as well, unless the answer is known to be `unique`. The distance to the
+    minimum of the local quadratic model is measured by the decrease that it promises: root(2
+    decrease), over the residual standard deviation. In that unit it is the length of the remaining
+    step in standard errors (the norm of the projected gradient in the metric of the covariance). An
+    answer whose residuals are zero to the accuracy of the integration is an optimum, and so is one
+    where the promised decrease is below what that accuracy makes of the objective.
     """
     problem = forward.problem
     scaling = Scaling.of(problem)

@@ -1,4 +1,4 @@
-"""Predictions with bands: what the model says of any time, and how far the data support it.
+"""Predictions with bands: the model's values at any time, and how far the data support them.
 
 A confidence band holds the model's own curve, a prediction band the next measurement of it. The
 linear bands (G. A. F. Seber and C. J. Wild, Nonlinear Regression, 1989, section 5.1) take the
@@ -46,23 +46,10 @@ the prediction is not determined either."""
 class Band:
     """The prediction of one observable or state in one experiment.
 
-    Attributes
-    ----------
-    name
-        The name of the observable or state.
-    observable
-        Whether it is an observable.
-    times, values
-        Times, and the values at the estimate, shape (k,).
-    errors
-        Standard errors of the values, shape (k,); NaN where the data do not determine them.
-    confidence
-        Ends of the confidence band, shape (2, k).
-    prediction
-        Ends of the prediction band, shape (2, k): NaN for what has no noise model.
-    cut
-        Whether a linear confidence band has been cut at zero, below which the equations let
-        nothing be.
+    `values`, shape (k,), are those at the estimate, with standard `errors`, NaN where the data do
+    not determine them. `confidence` and `prediction` are the ends of the bands, shape (2, k); the
+    latter is NaN without a noise model. `cut` tells that a linear band was cut at zero, which the
+    equations keep the values above.
     """
 
     name: str
@@ -79,34 +66,14 @@ class BandSource(Protocol):
     """Makes bands of the predictions of an experiment."""
 
     def bands(self, condition: Condition, times: Array, level: float) -> list[Band] | Failure:
-        """Return the bands of all observables and states, or why there is no trajectory.
-
-        Parameters
-        ----------
-        condition
-            The experiment.
-        times
-            Times, increasing, not before t0.
-        level
-            The level of confidence, between 0 and 1.
-        """
+        """Return the bands of all observables and states at increasing times, or a failure."""
 
 
 class LinearBands:
     """Bands by linearisation at the estimate, with Student's t where the noise is estimated.
 
-    Parameters
-    ----------
-    forward
-        The forward map of the problem.
-    vector
-        The estimate, shape (n,).
-
-    Raises
-    ------
-    InputError
-        The model cannot be integrated at the estimate, or its trajectories begin anew at
-        shooting nodes, so that they have no sensitivities.
+    Raises InputError if the model cannot be integrated at the estimate, or if its trajectories
+    begin anew at shooting nodes, so that they have no sensitivities.
     """
 
     def __init__(self, forward: ForwardMap, vector: Array) -> None:
@@ -240,23 +207,10 @@ def _evaluated(forward: ForwardMap, vector: Array) -> Evaluation:
 
 
 class SampledBands:
-    """Bands from samples of the unknowns: percentiles of their curves.
+    """Bands from samples of the unknowns, shape (samples, n): percentiles of their curves.
 
-    Parameters
-    ----------
-    forward
-        The forward map of the problem.
-    vector
-        The estimate, shape (n,).
-    samples
-        Samples of the unknowns, shape (samples, n), from a bootstrap or a posterior.
-    seed
-        The seed of the noise that the prediction band adds.
-
-    Raises
-    ------
-    InputError
-        There are too few samples.
+    `seed` is that of the noise that the prediction band adds. Raises InputError for too few
+    samples.
     """
 
     def __init__(self, forward: ForwardMap, vector: Array, samples: Array, seed: int = 0) -> None:
@@ -390,26 +344,11 @@ def noise_sds(
     predicted: Mapping[str, Dual],
     times: Array,
 ) -> Array | None:
-    """Return the standard deviations of measurements at any times, on the scale of their noise.
+    """Return the standard deviations of measurements at any times, shape (k,); None if unknown.
 
-    Where the data have a column of them, those between the measurements are interpolated.
-
-    Parameters
-    ----------
-    forward, condition
-        The forward map, and the experiment.
-    name
-        The name of the observable.
-    vector
-        The unknowns, shape (n,).
-    predicted
-        The observables at `times` by name, and what else changes in time in the noise.
-    times
-        The times, shape (k,).
-
-    Returns
-    -------
-    An array of shape (k,); None where the noise is not known.
+    They are on the scale of their noise. Where the data have a column of them, those between the
+    measurements are interpolated. `predicted` holds the observables at `times` by name, and
+    whatever else in the noise changes in time.
     """
     problem = forward.problem
     series = condition.series.get(name)

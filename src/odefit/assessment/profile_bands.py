@@ -29,19 +29,8 @@ LEAST_ERROR = 1e-9
 class ProfileBands:
     """Bands whose ends are those of the profile likelihood of each value.
 
-    Parameters
-    ----------
-    forward
-        The forward map of the problem.
-    vector
-        The estimate, shape (n,).
-    control
-        When to stop, and where to work; None for no limits.
-
-    Raises
-    ------
-    InputError
-        The model cannot be integrated at the estimate, or the answer is on shooting nodes.
+    Raises InputError if the model cannot be integrated at the estimate, or if the answer is on
+    shooting nodes.
     """
 
     def __init__(self, forward: ForwardMap, vector: Array, control: Control | None = None) -> None:

@@ -34,24 +34,14 @@ deviation."""
 
 @dataclass(frozen=True, eq=False)
 class NoiseFreedom:
-    """How many of the measurements whose noise is estimated tell of that noise.
+    """The information that the m measurements with estimated noise hold about that noise.
 
-    Attributes
-    ----------
-    rows, sd_rows
-        Rows of the Jacobian that belong to these measurements, and those that their standard
-        deviations add, shape (m,).
-    leverages
-        Leverages of the measurements, shape (m,): how much of each the unknowns follow.
-    share
-        The part of each measurement that tells of its noise, shape (m,): 1 - p/n where n
-        measurements have one standard deviation and their leverages add up to p. The variances
-        of the maximum of the likelihood are too small by this factor.
-    unknowns
-        The unknowns that act on standard deviations alone, q numbers.
-    logarithms
-        Derivatives of the logarithms of the standard deviations by the logarithms of these
-        unknowns, shape (m, q).
+    `rows` and `sd_rows` are their rows of the Jacobian, and those that their standard deviations
+    add; `leverages` measure how much of each the unknowns follow. `share` is the part of each that
+    informs about its noise: 1 - p/n where n measurements have one standard deviation and their
+    leverages add up to p. The variances of the maximum of the likelihood are too small by this
+    factor. `unknowns` are the q that act on standard deviations alone; `logarithms`, shape (m, q),
+    the derivatives of log-deviations by log-unknowns.
     """
 
     rows: IntArray
@@ -87,13 +77,7 @@ class NoiseFreedom:
         return np.asarray(self.logarithms.max(axis=0) - least <= 1e-6 * np.abs(least))
 
     def corrected(self, vector: Array) -> Array:
-        """Return the noise parameters with corrected standard deviations, shape (q,).
-
-        Parameters
-        ----------
-        vector
-            The solution, shape (unknowns,).
-        """
+        """Return the noise parameters with corrected standard deviations, shape (q,)."""
         larger = -0.5 * np.log(self.share)
         change, *_ = np.linalg.lstsq(self.logarithms, larger, rcond=SPAN_TOLERANCE)
         return np.asarray(vector[self.unknowns] * np.exp(change))
@@ -102,18 +86,11 @@ class NoiseFreedom:
 def noise_freedom(
     forward: ForwardMap, vector: Array, jacobian: Array, orthonormal: Array
 ) -> NoiseFreedom | None:
-    """Return the degrees of freedom of an estimated noise; None where none is estimated.
+    """Return the degrees of freedom of an estimated noise; None where nothing is estimated.
 
-    Noise that is not normal, or of censored values, is left out: there is no such theory of it.
-
-    Parameters
-    ----------
-    forward, vector
-        The problem and its solution, shape (n,).
-    jacobian
-        The Jacobian there, shape (r, n), its columns zero for unknowns that are held.
-    orthonormal
-        An orthonormal basis of its columns, shape (r, rank).
+    Noise that is not normal, or of censored values, is left out: there is no such theory of it. The
+    columns of the Jacobian are zero for unknowns that are held; `orthonormal` is a basis of them,
+    shape (r, rank).
     """
     normal = [b for b in forward.series_rows if b.gaussian]
     pairs = [(b.rows, b.sd_rows) for b in normal if b.sd_rows is not None]
@@ -136,15 +113,7 @@ def noise_freedom(
 
 
 def corrected_covariance(orthonormal: Array, freedom: NoiseFreedom) -> Array:
-    """Return the covariance of the coordinates of an orthonormal basis, shape (rank, rank).
-
-    Parameters
-    ----------
-    orthonormal
-        The basis of the Jacobian's columns, shape (r, rank).
-    freedom
-        The measurements whose standard deviations are too small.
-    """
+    """Return the covariance of the coordinates of an orthonormal basis, shape (rank, rank)."""
     weighted = orthonormal.copy()
     factors = np.sqrt(freedom.share)[:, None]
     weighted[freedom.rows] *= factors
@@ -156,13 +125,6 @@ def inflated_covariance(orthonormal: Array, freedom: NoiseFreedom, covariance: A
     """Return the covariance with the errors of the weights, shape (rank, rank).
 
     One common standard deviation is no weight, and nothing changes.
-
-    Parameters
-    ----------
-    orthonormal, freedom
-        As :func:`corrected_covariance` takes them.
-    covariance
-        What that returns.
     """
     weighted = orthonormal[freedom.rows] * np.sqrt(freedom.share)[:, None]
     directions = _span(freedom.logarithms, freedom.share)
@@ -179,16 +141,8 @@ def effective_degrees(
 ) -> Array:
     """Return the degrees of freedom of the variances of some linear combinations, shape (k,).
 
-    They are infinite where the variance does not depend on estimated noise.
-
-    Parameters
-    ----------
-    orthonormal, freedom
-        As :func:`corrected_covariance` takes them.
-    directions
-        The combinations in the coordinates of the basis, shape (k, rank).
-    covariance
-        The covariance of these coordinates, shape (rank, rank).
+    `directions` are the combinations in the coordinates of the basis, shape (k, rank). The degrees
+    are infinite where the variance does not depend on estimated noise.
     """
     # Degrees do not depend on the lengths of the combinations, whose fourth powers may overflow.
     lengths = np.abs(directions).max(axis=1, initial=0.0)
@@ -204,15 +158,7 @@ def effective_degrees(
 
 
 def chi_square_interval(value: float, degrees: float, level: float) -> tuple[float, float]:
-    """Return the interval of a standard deviation.
-
-    Parameters
-    ----------
-    value, degrees
-        Its corrected estimate, and the degrees of freedom of that.
-    level
-        The level of the interval.
-    """
+    """Return the interval of a standard deviation from its corrected estimate."""
     from scipy.special import chdtri
 
     tail = 0.5 * (1.0 - level)

@@ -29,20 +29,11 @@ LARGEST_EXPONENT = 700.0
 class Deviance:
     """Differences of the cost from its minimum, as a likelihood-ratio statistic.
 
-    Attributes
-    ----------
-    minimum
-        The lowest cost.
-    variance
-        What the differences are measured in: the residual variance s^2 where no noise is given,
-        else 1. NaN where it cannot be estimated, 0 where the data are reproduced to rounding.
-    degrees
-        Degrees of freedom of the estimate of the noise, nu; infinite where the noise is given.
-    estimated
-        Number of measurements whose standard deviation depends on unknowns, n; 0 where none
-        does.
-    fits
-        Where noise is neither normal nor that of counts, simulated fits, which have the limit.
+    They are measured in `variance`: the residual variance s^2 where no noise is given, else 1; NaN
+    where it cannot be estimated, 0 where the data are reproduced to rounding. `degrees` are those
+    of the estimate of the noise, nu, infinite where it is given; `estimated` is the number of
+    measurements whose standard deviation depends on unknowns. Where noise is neither normal nor
+    that of counts, simulated `fits` have the limit.
     """
 
     minimum: float
@@ -55,19 +46,7 @@ class Deviance:
     def of(
         cls, forward: ForwardMap, vector: Array, evaluation: Evaluation, conditions: int = 0
     ) -> Deviance:
-        """Return the deviance relative to an optimum.
-
-        Parameters
-        ----------
-        forward
-            The forward map of the problem.
-        vector
-            The optimum, shape (n,).
-        evaluation
-            The evaluation of the problem there.
-        conditions
-            The number of equations that hold beside the data.
-        """
+        """Return the deviance from an optimum; `conditions` equations hold beside the data."""
         free = ~bounds_touched(forward.problem, vector)
         sizes = sizes_at(forward.problem, vector)
         basis = column_space(evaluation.information[:, free], sizes[free])
@@ -107,14 +86,9 @@ class Deviance:
         return self.minimum + 0.5 * self.variance * deviance
 
     def limit(self, level: float) -> float:
-        """Return the deviance up to which values belong to the confidence interval.
+        """Return the deviance up to which values belong to the confidence interval of a level.
 
         It is NaN where there are too few measurements to estimate the noise.
-
-        Parameters
-        ----------
-        level
-            The level of confidence, between 0 and 1.
         """
         # scipy.stats has the same functions, and takes a quarter of a second to import.
         from scipy.special import fdtri, gammaincinv

@@ -28,15 +28,7 @@ MAX_POWER = 3
 def describe_directions(
     forward: ForwardMap, vector: Array, evaluation: Evaluation, basis: Array
 ) -> tuple[Direction, ...]:
-    """Describe each undetermined direction in words.
-
-    Parameters
-    ----------
-    vector
-        The solution, shape (n,).
-    basis
-        A basis of the undetermined directions: changes in natural units, shape (k, n).
-    """
+    """Describe each undetermined direction, a row of `basis` in natural units, in words."""
     sizes = sizes_at(forward.problem, vector, part=0.0)
     return tuple(
         _describe(forward, vector, evaluation, row, sizes) for row in _sparse_basis(basis / sizes)

@@ -37,17 +37,8 @@ GRID = 80
 class Counted:
     """The m counts with one dispersion, and how far their means follow them.
 
-    Attributes
-    ----------
-    noise, means, counts
-        The noise model, and the means of the counts, both of shape (m,).
-    dispersion
-        The maximum of the likelihood.
-    rows
-        The rows of the counts among the residuals, shape (m,).
-    basis
-        Their rows of an orthonormal basis of the information on all other unknowns,
-        shape (m, rank).
+    `rows` are those of the counts among the residuals, `basis` their rows of an orthonormal basis
+    of the information on all other unknowns, shape (m, rank).
     """
 
     noise: Noise
@@ -82,19 +73,8 @@ class Counted:
 class AdjustedDispersion:
     """A dispersion by its adjusted profile likelihood.
 
-    Attributes
-    ----------
-    index
-        The number of the unknown.
-    estimate
-        The maximum.
-    lower, upper
-        The interval; zero and infinity where it has no end.
-    limits
-        Limits of the deviance of the plain profile likelihood on both sides of its maximum, at
-        which its interval has these ends.
-    counts
-        The counts with this dispersion.
+    The interval is open where it is zero or infinite. `limits` are those of the deviance of the
+    plain profile likelihood on both sides of its maximum, at which its interval has these ends.
     """
 
     index: int
@@ -108,15 +88,7 @@ class AdjustedDispersion:
 def adjusted_dispersions(
     forward: ForwardMap, vector: Array, evaluation: Evaluation, level: float
 ) -> list[AdjustedDispersion]:
-    """Return the dispersions that are estimated, none of those at a bound among them.
-
-    Parameters
-    ----------
-    forward, vector, evaluation
-        The problem, the solution, shape (n,), and the evaluation there.
-    level
-        The level of the intervals.
-    """
+    """Return the dispersions that are estimated, except those at a bound."""
     return [
         _adjusted(index, counted, level) for index, counted in _counted(forward, vector, evaluation)
     ]

@@ -21,19 +21,11 @@ LEAST_PLACE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class IntervalCoordinates:
-    """The transformation of the unknowns to coordinates without bounds.
+    """The transformation of the n unknowns to coordinates without bounds.
 
-    Attributes
-    ----------
-    logarithmic
-        Whether an unknown's own scale is its natural logarithm, shape (n,).
-    lower, upper
-        Bounds on that scale, shape (n,); infinite where there are none.
-    powers
-        The powers of the unknowns, shape (n,), by which the density that a prior is of (of the
-        value, or of its logarithm) differs from one on the unknown's own scale.
-    sizes
-        Typical sizes of the unknowns on that scale, shape (n,).
+    Bounds and typical `sizes` are on the unknown's own scale, its natural logarithm where
+    `logarithmic`. `powers` are those by which the density that a prior is of (of the value, or of
+    its logarithm) differs from one on that scale.
     """
 
     logarithmic: BoolArray

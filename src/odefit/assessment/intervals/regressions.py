@@ -33,17 +33,7 @@ RELAXATION = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Measurements with one density and one scale.
-
-    Attributes
-    ----------
-    rows
-        Their rows in the design.
-    density
-        Their density.
-    unknown
-        The number of the unknown that is their scale; None where the scale is known.
-    """
+    """Measurements, rows of the design, with one density and one scale (an unknown or 1)."""
 
     rows: IntArray
     density: Density
@@ -64,14 +54,8 @@ class Part:
 class Fitted:
     """The maxima of the likelihood.
 
-    Attributes
-    ----------
-    coordinates
-        The coefficients, shape (fits, k).
-    scales
-        The scales, shape (fits, parts); one where they are known.
-    costs
-        The negative log-likelihoods but for constants, shape (fits,).
+    Shapes: coefficients `coordinates` (fits, k); `scales` (fits, parts), one where known; `costs`
+    (fits,), negative log-likelihoods without constants.
     """
 
     coordinates: Array
@@ -91,18 +75,9 @@ class Fitted:
 def fit_all(
     design: Array, parts: Sequence[Part], values: Array, fixed: int | None = None
 ) -> Fitted:
-    """Return the fits of all data sets.
+    """Return the fits of all data sets, shape (fits, m), to the regressors `design`, shape (m, k).
 
-    Parameters
-    ----------
-    design
-        The regressors, shape (m, k).
-    parts
-        The densities of the measurements; each row belongs to one part.
-    values
-        The data sets, shape (fits, m).
-    fixed
-        The number of a part whose scale is one, although it is unknown.
+    Each row belongs to one part; the scale of part `fixed` is one, although it is unknown.
     """
     free = [p for p, part in enumerate(parts) if part.unknown is not None and p != fixed]
     scales = np.ones((len(values), len(parts)))

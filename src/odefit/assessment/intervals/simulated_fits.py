@@ -54,21 +54,12 @@ BLOCK = 50
 
 @dataclass(frozen=True, eq=False)
 class SimulatedFits:
-    """How far fits of pure noise to the linearised model are from the truth.
+    """The errors of fits of pure noise to the linearised model.
 
-    Attributes
-    ----------
-    parts
-        The measurements with one density and one scale each.
-    unknowns
-        The unknowns of the predictions, k of them: neither noise parameters nor at a bound.
-    to_coordinates
-        What turns gradients by these unknowns into directions in the coordinates of the design,
-        shape (k, rank). The Fisher information of the coordinates is the identity.
-    design
-        The derivatives of the predictions by the coordinates, over the scale, shape (m, rank).
-    samples
-        The number of fits.
+    `unknowns` are the k of the predictions, without noise parameters and those at a bound.
+    `to_coordinates`, shape (k, rank), turns gradients by these into directions in the coordinates
+    of the `design`, shape (m, rank), whose Fisher information is the identity. `samples` is the
+    number of fits.
     """
 
     parts: tuple[Part, ...]
@@ -79,15 +70,10 @@ class SimulatedFits:
 
     @classmethod
     def of(cls, forward: ForwardMap, vector: Array, evaluation: Evaluation) -> SimulatedFits | None:
-        """Return the simulation of a problem, made once; None where it is no use or too long.
+        """Return the simulation of a problem, made once; None where it is useless or too long.
 
         That is where all noise is normal, where standard deviations are expressions or those of
         censored values are estimated, and for designs that are large.
-
-        Parameters
-        ----------
-        forward, vector, evaluation
-            The problem, the solution, shape (n,), and the evaluation there.
         """
         if evaluation not in _KNOWN:
             _KNOWN[evaluation] = cls._made(forward, vector, evaluation)
@@ -132,10 +118,7 @@ class SimulatedFits:
     def errors(self, gradients: Array) -> Array:
         """Return standard errors of linear combinations of the unknowns, shape (k,).
 
-        Parameters
-        ----------
-        gradients
-            The derivatives of the combinations by all unknowns, shape (k, n).
+        `gradients` are the derivatives of the combinations by all unknowns, shape (k, n).
         """
         factors = self._factors(gradients)
         return np.asarray(np.sqrt(np.einsum("ki,ij,kj->k", factors, self._scatter, factors)))
@@ -146,15 +129,7 @@ class SimulatedFits:
         return np.asarray(factors @ self._scatter @ factors.T)
 
     def half_widths(self, gradients: Array, level: float) -> Array:
-        """Return the half-widths of intervals of linear combinations, shape (k,).
-
-        Parameters
-        ----------
-        gradients
-            As :meth:`errors` takes them.
-        level
-            The level of the intervals.
-        """
+        """Return half-widths of intervals of linear combinations, shape (k,)."""
         directions = self._directions(gradients)
         found = self._standard_errors(directions)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -163,16 +138,9 @@ class SimulatedFits:
         return np.where(sizes > 0, sizes * np.quantile(pivots, level, axis=0), 0.0)
 
     def scales(self, level: float) -> dict[int, tuple[float, float, float, float]]:
-        """Return what estimates of scales are to be multiplied by, by number of the unknown.
+        """Return factors of estimated scales, by number of the unknown.
 
-        Parameters
-        ----------
-        level
-            The level of the intervals.
-
-        Returns
-        -------
-        For each unknown the factor that corrects the estimate, the factors of the ends of its
+        For each they are the factor that corrects the estimate, the factors of the ends of its
         interval, and the standard deviation of the estimate's logarithm.
         """
         found = {}
@@ -188,11 +156,6 @@ class SimulatedFits:
         """Return the limit of the deviance of an unknown or of any combination of them.
 
         Each direction of a random basis is held at the truth in its share of the fits.
-
-        Parameters
-        ----------
-        level
-            The level of the intervals.
         """
         rank, blocks = self.design.shape[1], self._blocks
         differences = []
@@ -204,13 +167,7 @@ class SimulatedFits:
         return float(np.quantile(2 * np.concatenate(differences), level))
 
     def limits_of_scales(self, level: float) -> dict[int, tuple[float, float]]:
-        """Return the limits of the deviance below and above estimated scales, by unknown.
-
-        Parameters
-        ----------
-        level
-            The level of the intervals.
-        """
+        """Return the limits of the deviance below and above estimated scales, by unknown."""
         found = {}
         for position, part in enumerate(self.parts):
             if part.unknown is None:

@@ -34,15 +34,7 @@ UNCORRECTED = (
 def with_small_samples(
     forward: ForwardMap, vector: Array, evaluation: Evaluation, uncertainty: Uncertainty
 ) -> Uncertainty:
-    """Return the uncertainty with intervals that hold for small samples as well.
-
-    Parameters
-    ----------
-    forward, vector, evaluation
-        The problem, the solution, shape (n,), and the evaluation there.
-    uncertainty
-        What holds for large samples.
-    """
+    """Return the uncertainty of large samples with intervals that hold for small ones."""
     fits = SimulatedFits.of(forward, vector, evaluation)
     if fits is not None:
         uncertainty = _simulated(forward.problem, vector, uncertainty, fits)

@@ -47,17 +47,8 @@ def assess_uncertainty(
     Where the noise is estimated, variances, quantiles and the intervals of the noise parameters
     allow for the degrees of freedom that the fit has used up, see
     :mod:`odefit.assessment.intervals.degrees_of_freedom`; with noise that is not normal, see
-    :mod:`odefit.assessment.intervals.small_samples`.
-
-    Parameters
-    ----------
-    vector
-        The solution, shape (n,).
-    level
-        The level of the confidence intervals, between 0 and 1.
-    conditions
-        The number of equations that hold beside the data: the directions that they determine
-        were not fitted.
+    :mod:`odefit.assessment.intervals.small_samples`. `conditions` equations hold beside the data:
+    the directions that they determine were not fitted.
     """
     problem = forward.problem
     n = len(vector)
@@ -161,21 +152,10 @@ def _measurements(forward: ForwardMap) -> int:
 
 
 def singular_directions(scaled: Array) -> tuple[Array, Array, BoolArray, Array]:
-    """Return which directions the rows of a Jacobian with columns of unit length determine.
+    """Return the directions that the rows of a Jacobian with columns of unit length determine.
 
-    Parameters
-    ----------
-    scaled
-        The Jacobian, shape (m, n).
-
-    Returns
-    -------
-    values, directions
-        The singular values, shape (n,), and the right singular vectors as rows, shape (n, n).
-    determined
-        Which of the directions are determined, shape (n,).
-    share
-        The share of each unknown in the undetermined directions, shape (n,).
+    The results are singular values, shape (n,), right singular vectors as rows, which of these
+    directions are determined, and the share of each unknown in the undetermined ones.
     """
     # All right vectors are wanted, and of the left ones, a square of the measurements, none.
     _, s, vt = np.linalg.svd(scaled, full_matrices=scaled.shape[0] < scaled.shape[1])

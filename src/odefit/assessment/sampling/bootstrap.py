@@ -133,15 +133,7 @@ class Bootstrap:
 
 
 def percentiles(values: Array, level: float) -> Array:
-    """Return percentile intervals of samples, shape (n, 2); NaN with too few of them.
-
-    Parameters
-    ----------
-    values
-        The samples, shape (samples, n).
-    level
-        The level of confidence, between 0 and 1.
-    """
+    """Return percentile intervals of samples, shape (n, 2); NaN with too few of them."""
     check_level(level)
     if len(values) < MIN_SAMPLES:
         return np.full((values.shape[1], 2), np.nan)
@@ -152,16 +144,9 @@ def percentiles(values: Array, level: float) -> Array:
 class Resampling:
     """The search of the optimum of a simulated data set, of which the number is the index.
 
-    Attributes
-    ----------
-    vector
-        The estimate from which data are simulated, shape (n,).
-    pools
-        Standardised residuals by observable from which noise is drawn; empty for normal noise.
-    unit_sd
-        The standard deviation of noise that is not given.
-    inflation
-        The factor of noise whose standard deviation is estimated, for small samples.
+    `pools` are standardised residuals by observable from which noise is drawn, empty for normal
+    noise; `unit_sd` is the standard deviation of noise that is not given; `inflation` is a factor
+    of estimated standard deviations, for small samples.
     """
 
     vector: Array
@@ -211,39 +196,12 @@ def bootstrap(
 ) -> Bootstrap:
     """Simulate data at an estimate, and fit each of them from there.
 
-    Parameters
-    ----------
-    problem
-        The problem that was fitted.
-    vector
-        The estimate, shape (n,).
-    count
-        The number of simulated data sets.
-    kind
-        ``"parametric"`` draws noise from the noise model, ``"residual"`` from the residuals.
-    seed
-        The seed of the noise; the same seed gives the same samples for any number of jobs.
-    time_limit
-        The number of seconds after which the samples fitted so far are returned.
-    memory
-        How much memory it may use with its processes, as a number of bytes or a text such as
-        ``"4GB"``; beyond that, what is there is returned, labelled as such.
-    executor
-        Any :class:`concurrent.futures.Executor`; without one, local processes if they pay.
-    jobs
-        The largest number of local processes; None for one a core.
-    progress
-        A function that is called with a :class:`odefit.Progress` after each sample.
-    checkpoint
-        A file in which fitted samples are kept, and found again.
-    stop
-        An event that another thread sets to end early with what is there.
-
-    Raises
-    ------
-    InputError
-        An argument makes no sense, the model cannot be integrated at the estimate, or there are
-        too few measurements for a residual bootstrap.
+    ``"parametric"`` draws noise from the noise model, ``"residual"`` from the residuals. Samples
+    depend on `seed` alone, whatever `jobs`. What is there when the `time_limit`, the `memory` or
+    the event `stop` ends the work is returned, labelled as such; `checkpoint` is a file in which
+    fitted samples are kept and found again. Raises InputError for arguments that make no sense, a
+    model that cannot be integrated at the estimate, and too few measurements for a residual
+    bootstrap.
     """
     began = time.perf_counter()
     _check(count, kind, seed, time_limit)

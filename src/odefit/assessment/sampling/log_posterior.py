@@ -22,15 +22,6 @@ class LogPosterior:
 
     The gradient of a stiff problem with many unknowns comes from the adjoint. A gradient that is
     inaccurate costs a Hamiltonian sampler effective samples, and never changes its distribution.
-
-    Parameters
-    ----------
-    forward
-        The forward map of the problem.
-    vector
-        The estimate, shape (n,).
-    evaluation
-        The evaluation there.
     """
 
     def __init__(self, forward: ForwardMap, vector: Array, evaluation: Evaluation) -> None:

@@ -137,13 +137,7 @@ class Posterior:
 
 
 def diagnostics(chains: Array) -> tuple[Array, Array]:
-    """Return effective sample sizes and potential scale reductions, shape (n,) each.
-
-    Parameters
-    ----------
-    chains
-        The samples, shape (chains, draws, n).
-    """
+    """Return effective sample sizes and potential scale reductions of chains (chains, draws, n)."""
     import arviz
 
     ess: Callable[..., Any] = arviz.ess
@@ -174,42 +168,12 @@ def sample_posterior(
     checkpoint: str | Path | None = None,
     stop: threading.Event | None = None,
 ) -> Posterior:
-    """Sample the posterior distribution, from the optimum.
+    """Sample the posterior distribution from the optimum, each chain after `tune` steps.
 
-    Parameters
-    ----------
-    problem
-        The problem that was fitted.
-    vector
-        The estimate, shape (n,).
-    draws, chains
-        The number of samples of a chain, and of chains.
-    tune
-        The number of samples before these, by which the sampler adapts.
-    seed
-        The seed; the same seed gives the same samples for any number of jobs.
-    time_limit
-        The number of seconds after which the samples made so far are returned.
-    memory
-        How much memory it may use with its processes, as a number of bytes or a text such as
-        ``"4GB"``; beyond that, what is there is returned, labelled as such.
-    executor
-        Any :class:`concurrent.futures.Executor` for the chains; without one, local processes if
-        they pay.
-    jobs
-        The largest number of local processes; None for one a core.
-    progress
-        A function that is called with a :class:`odefit.Progress` after each chain.
-    checkpoint
-        A file in which finished chains are kept, and found again.
-    stop
-        An event that another thread sets to end early with what is there.
-
-    Raises
-    ------
-    InputError
-        An argument makes no sense, the package nutpie is missing, or the model cannot be
-        integrated at the estimate.
+    Samples depend on `seed` alone, whatever `jobs`. What is there when the `time_limit`, the
+    `memory` or the event `stop` ends the work is returned, labelled as such; `checkpoint` is a file
+    in which finished chains are kept and found again. Raises InputError for arguments that make no
+    sense, without the package nutpie, and for a model that cannot be integrated at the estimate.
     """
     for name, number in (("draws", draws), ("chains", chains), ("tune", tune)):
         if not isinstance(number, int) or number < 1:
