@@ -24,10 +24,10 @@ from odefit.expressions.derived_functions import DERIVED
 from odefit.expressions.grammar import COMPARISONS, FUNCTIONS, LOGIC, PIECEWISE, TRUTH
 from odefit.methods.registry import METHODS
 from odefit.problem import problem_from_mapping, problem_to_mapping
-from odefit.problem.doses import DOSE_FIELDS
+from odefit.problem.experiment import DOSE_FIELDS
 from odefit.problem.model import Interpolation
 from odefit.problem.noise import NOISE_FIELDS, Distribution, Loss, Transform
-from odefit.problem.notation.rate_laws import LAWS
+from odefit.problem.notation.reactions import LAWS
 from odefit.problem.parameters import PARAMETER_FIELDS
 from odefit.problem.priors import FAMILIES, PriorScale
 from odefit.problem.toml.reading import EVENT_KEYS, EXPERIMENT_KEYS, SECTION_NAMES, TEXT_KEYS

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from odefit import library
 from odefit.fitting.fit import fit
-from odefit.formats.loading import load
-from odefit.formats.saving import save
+from odefit.formats.files import load, save
 from odefit.methods import Control, MultiStart, Progress, SingleShooting, Start, Status
 from odefit.methods.registry import METHODS
 from odefit.problem import (

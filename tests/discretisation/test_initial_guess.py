@@ -14,7 +14,7 @@ from odefit.discretisation.initial_guess import (
 )
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import SCHEMES
-from odefit.problem.variants.state_guesses import data_size
+from odefit.problem.variants.start_ranges import data_size
 from tests.methods.problems import explosive
 
 NAN = float("nan")

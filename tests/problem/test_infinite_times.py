@@ -13,9 +13,8 @@ import pytest
 import odefit
 from odefit import Experiment, InputError, Model, Problem
 from odefit.problem import problem_from_mapping, problem_to_mapping
-from odefit.problem.variants.horizon import with_horizon
 from odefit.problem.variants.start_ranges import ranges
-from odefit.problem.variants.thinning import with_values_by_variation
+from odefit.problem.variants.thinning import with_horizon, with_values_by_variation
 
 TEXT = """
 format = 1

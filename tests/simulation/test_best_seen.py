@@ -8,7 +8,7 @@ import numpy as np
 
 import odefit
 from odefit.methods.starts import with_guess
-from odefit.problem.variants.horizon import with_horizon
+from odefit.problem.variants.thinning import with_horizon
 from odefit.simulation import ForwardMap
 from odefit.simulation.best_seen import BestSeen, best_seen, noting, same_task
 

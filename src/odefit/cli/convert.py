@@ -23,7 +23,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run ``odefit convert``: write a problem in another format."""
-    from odefit.formats.saving import save
+    from odefit.formats.files import save
 
     print(save(loaded(options.problem, options), options.target))
     return DONE

@@ -75,7 +75,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 def loaded(path: str | Path, options: argparse.Namespace) -> Problem:
     """Return the problem in a file, read as the options of :func:`add_reading` say."""
-    from odefit.formats.loading import load
+    from odefit.formats.files import load
 
     return load(path, nominal=options.nominal, within=options.within)
 

@@ -9,7 +9,7 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.problem.variants.sizes import typical_sizes
-from odefit.problem.variants.state_guesses import states_from_data
+from odefit.problem.variants.start_ranges import states_from_data
 from odefit.simulation import Failure, ForwardMap
 
 StateGuess = Literal["data", "simulation", "zero"]

@@ -14,8 +14,7 @@ from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.initial_guess import guess_from_data
 from odefit.problem.variants.sizes import expected_sizes, typical_sizes
-from odefit.problem.variants.start_ranges import ranges
-from odefit.problem.variants.state_guesses import data_size
+from odefit.problem.variants.start_ranges import data_size, ranges
 
 SCALED_OBJECTIVE = 100.0
 """Value to which the objective of constant predictions is scaled."""

@@ -29,7 +29,7 @@ from odefit.explorer.page_data import (
 from odefit.explorer.phase_plane import phase_plane, why_no_field
 from odefit.explorer.sensitivity_curves import sensitivity_curves
 from odefit.explorer.sliders import first_values, misplaced, sliders
-from odefit.formats.saving import save
+from odefit.formats.files import save
 from odefit.methods.registry import METHODS
 from odefit.problem.problem import Problem
 from odefit.result.result import Result

@@ -18,7 +18,7 @@ from odefit.common.arrays import Array
 from odefit.methods.estimate import Start, Status
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import START_SEARCH, SingleShooting
-from odefit.problem.variants.horizon import with_horizon
+from odefit.problem.variants.thinning import with_horizon
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines.making_engines import EngineName
 

@@ -2,8 +2,7 @@
 
 from odefit.common.errors import InputError
 from odefit.expressions.expressions import Expression, ExpressionError, parse
-from odefit.problem.doses import Doses
-from odefit.problem.experiment import Cycle, Event, Experiment
+from odefit.problem.experiment import Cycle, Doses, Event, Experiment
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise
 from odefit.problem.parameters import Parameter, Unknown

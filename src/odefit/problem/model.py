@@ -22,8 +22,7 @@ from odefit.expressions.expressions import (
 )
 from odefit.expressions.grammar import RESERVED
 from odefit.problem.inputs.issues import Issues, finite_number
-from odefit.problem.notation.notation import Notation
-from odefit.problem.notation.writing_out import written_out
+from odefit.problem.notation.notation import Notation, written_out
 from odefit.problem.sbml import read_antimony, read_sbml
 
 Interpolation = Literal["linear", "constant", "cubic"]

@@ -18,9 +18,8 @@ from odefit.problem.building.resolution import resolve
 from odefit.problem.building.revision import revised
 from odefit.problem.building.switches import with_switches
 from odefit.problem.condition import Condition
-from odefit.problem.doses import Doses
 from odefit.problem.dosing.subjects import with_subjects
-from odefit.problem.experiment import Experiment, Value, frame
+from odefit.problem.experiment import Doses, Experiment, Value, frame
 from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise, as_noise, noise_hint

@@ -24,8 +24,7 @@ from odefit.assessment.profiles.parts import Verdict
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.methods.estimate import Certificate, Status
-from odefit.problem.inputs.control_characters import refuse_controls
-from odefit.problem.inputs.file_access import read_content
+from odefit.problem.inputs.file_access import read_content, refuse_controls
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData

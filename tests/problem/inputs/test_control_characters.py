@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import odefit
-from odefit.problem.inputs.control_characters import has_controls, refuse_controls
+from odefit.problem.inputs.file_access import has_controls, refuse_controls
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.toml.drafts import draft
 from tests.problem.texts import DECAY

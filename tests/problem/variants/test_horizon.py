@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from odefit import Experiment, ForwardMap, Model, Problem
 from odefit.common.arrays import Array
-from odefit.problem.variants.horizon import with_horizon
+from odefit.problem.variants.thinning import with_horizon
 from odefit.simulation import Evaluation
 
 

@@ -11,7 +11,13 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.expressions.expressions import TIME, Expression
-from odefit.formats.petab.formula_text import FORMULAS, Formula, identifier
+from odefit.formats.petab.sbml_writing import (
+    FORMULAS,
+    Formula,
+    SbmlEquations,
+    WrittenEvent,
+    identifier,
+)
 from odefit.problem.binding import bound_value
 from odefit.problem.building.preparation import Definition
 from odefit.problem.building.resolution import resolve
@@ -21,7 +27,6 @@ from odefit.problem.inputs.issues import Issues
 from odefit.problem.noise import Noise
 from odefit.problem.parameters import Parameter
 from odefit.problem.problem import Problem
-from odefit.problem.sbml.sbml_writing import SbmlEquations, WrittenEvent
 from odefit.problem.vector_field import VectorField
 
 DELAY = 1e-12

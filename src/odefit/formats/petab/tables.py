@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from odefit.common.errors import closest, shown
+from odefit.common.errors import closest, did_you_mean, one_of, shown
+from odefit.formats.petab.description import Measurement
 from odefit.problem.inputs.file_access import read_text
 from odefit.problem.inputs.issues import Issues
+from odefit.problem.priors import FAMILIES
 
 EMPTY = frozenset({"", "nan", "na", "n/a", "null", "none"})
 """Cells that say nothing, in any case of letters: pandas, by which others read PEtab, takes them
@@ -142,3 +145,175 @@ def as_number(text: str) -> float | None:
 def as_list(text: str) -> tuple[str, ...]:
     """Return the parts of a cell that are separated by semicolons."""
     return tuple(part.strip() for part in text.split(";")) if text else ()
+
+
+WITHOUT_EFFECT = frozenset(
+    {"parameterName", "observableName", "datasetId", "replicateId", "conditionName",
+     "experimentName", "name"}
+)  # fmt: skip
+"""Columns that the standard names and that change nothing, so that a misspelt one is no mistake."""
+
+
+def column_notes(
+    tables: Mapping[str, Sequence[Table]], columns: Mapping[str, Sequence[str]], issues: Issues
+) -> list[str]:
+    """Return a sentence for each column that is not read; misspelt ones are mistakes.
+
+    The standard allows further columns in all tables but the condition table of version 1.
+    `columns` are those that are read, by kind of table.
+    """
+    notes = []
+    for kind, known in columns.items():
+        for table in tables[kind]:
+            table.check_near_misses([c for c in known if c not in WITHOUT_EFFECT], issues)
+            notes += [
+                f"The column '{c}' of {table.label} is not read." for c in table.unused(known)
+            ]
+    return notes
+
+
+def aliases(tables: Sequence[Table], issues: Issues) -> dict[str, str]:
+    """Return the names in the tables for ids of the model, from the mapping tables."""
+    required = ("petabEntityId", "modelEntityId")
+    rows = [row for table in tables if table.require(required, issues) for row in table]
+    named = unique(rows, "petabEntityId", issues)
+    return {n: row.get("modelEntityId") for n, row in named.items() if row.get("modelEntityId")}
+
+
+def unique(rows: Sequence[Row], column: str, issues: Issues) -> dict[str, Row]:
+    """Return rows by the id in `column`, with ids that are empty or occur twice reported."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        name = row.text(column, issues)
+        if not name:
+            continue
+        if name in found:
+            issues.error(
+                row.place, f"{column} {shown(name)} occurs twice, first in {found[name].place}"
+            )
+        found.setdefault(name, row)
+    return found
+
+
+def all_rows(tables: Sequence[Table], required: Sequence[str], issues: Issues) -> list[Row]:
+    """Return the rows of several tables, of those that have the required columns."""
+    return [row for table in tables if table.require(required, issues) for row in table]
+
+
+def bounds(row: Row, estimate: bool, issues: Issues) -> tuple[float, float]:
+    """Return lower and upper bound; an empty cell is no bound."""
+    lower = row.number("lowerBound", issues, infinite=True, missing=-math.inf)
+    upper = row.number("upperBound", issues, infinite=True, missing=math.inf)
+    if lower is None or upper is None:
+        return -math.inf, math.inf
+    if estimate and lower > upper:
+        issues.error(row.place, f"lowerBound {lower:g} is above upperBound {upper:g}")
+    return lower, upper
+
+
+def nominal_value(row: Row, estimate: bool, issues: Issues) -> float | None:
+    """Return the nominal value; a parameter that is not estimated must have one."""
+    if not row.get("nominalValue"):
+        if not estimate:
+            issues.error(
+                row.place, "nominalValue is empty, but the parameter is not estimated; give one"
+            )
+        return None
+    return row.number("nominalValue", issues)
+
+
+def check_known(row: Row, kind: str, name: str, known: Collection[str], issues: Issues) -> None:
+    """Report a name that is not in the table of its kind; an empty one is no mistake here."""
+    if name and name not in known:
+        issues.error(
+            row.place,
+            f"there is no {kind} {shown(name)} in the {kind} table{did_you_mean(name, known)}",
+        )
+
+
+def measurement(
+    row: Row, observable: str, experiment: str, time: float | None, issues: Issues
+) -> Measurement | None:
+    """Return a row of the measurement table, or None if its time or its value is a mistake."""
+    value = row.number("measurement", issues)
+    if time is None or value is None:
+        return None
+    return Measurement(
+        observable,
+        experiment,
+        time,
+        value,
+        as_list(row.get("observableParameters")),
+        as_list(row.get("noiseParameters")),
+        row.place,
+    )
+
+
+def check_measured(rows: Collection[object], tables: Sequence[Table], issues: Issues) -> None:
+    """Report tables without a measurement."""
+    if not rows and not issues.errors:
+        issues.error(tables[0].label, "the table has no measurement")
+
+
+VERSION_2_NAMES = {**{name: name for name in FAMILIES}, "chisquare": "chi-square"}
+VERSION_1_NAMES = {
+    "uniform": ("uniform", False),
+    "normal": ("normal", False),
+    "laplace": ("laplace", False),
+    "logNormal": ("log-normal", False),
+    "logLaplace": ("log-laplace", False),
+    "parameterScaleUniform": ("uniform", True),
+    "parameterScaleNormal": ("normal", True),
+    "parameterScaleLaplace": ("laplace", True),
+}
+"""What version 1 calls them, and whether they are meant on the scale of the parameter."""
+
+
+def prior_of_version_1(row: Row, scale: str, issues: Issues) -> dict[str, Any] | None:
+    """Return the prior of the objective, or None; scales are ``"lin"``, ``"log"``, ``"log10"``."""
+    kind = _kind(row, "objectivePriorType", "objectivePriorParameters", VERSION_1_NAMES, issues)
+    if kind is None:
+        return None
+    family, on_scale = VERSION_1_NAMES[kind]
+    if family == "uniform" and not row.get("objectivePriorParameters"):
+        return None  # uniform between the bounds, which says nothing
+    prior = _prior(family, "objectivePriorParameters", row, issues)
+    if prior is not None and on_scale and scale != "lin":
+        prior["on"] = scale
+    return prior
+
+
+def prior_of_version_2(row: Row, issues: Issues) -> dict[str, Any] | None:
+    """Return the prior; None if there is none. The arguments are those for version 1."""
+    kind = _kind(row, "priorDistribution", "priorParameters", VERSION_2_NAMES, issues)
+    if kind is None:
+        return None
+    return _prior(VERSION_2_NAMES[kind], "priorParameters", row, issues)
+
+
+def _kind(
+    row: Row, column: str, parameters: str, known: Collection[str], issues: Issues
+) -> str | None:
+    """Return what a row calls its family; None if there is none, or an unknown one."""
+    kind = row.get(column)
+    if kind in known:
+        return kind
+    if kind:
+        issues.error(row.place, f"{column}: unknown {shown(kind)}{one_of(kind, known)}")
+    elif row.get(parameters):
+        issues.error(row.place, f"{parameters} without {column}")
+    return None
+
+
+def _prior(family: str, column: str, row: Row, issues: Issues) -> dict[str, Any] | None:
+    text = row.get(column)
+    names = FAMILIES[family]
+    numbers = [as_number(part) for part in as_list(text)]
+    if len(numbers) != len(names) or any(n is None or math.isinf(n) for n in numbers):
+        issues.error(
+            row.place,
+            f"{column}: expected {' and '.join(names)} of the {family} distribution, separated by "
+            f"a semicolon, got {shown(text)}",
+        )
+        return None
+    return {"distribution": family, **dict(zip(names, numbers, strict=True))}

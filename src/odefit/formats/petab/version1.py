@@ -16,8 +16,8 @@ from odefit.formats.petab.description import (
     ParameterRow,
     Period,
 )
-from odefit.formats.petab.prior_families import prior_of_version_1
-from odefit.formats.petab.rows import (
+from odefit.formats.petab.tables import (
+    Table,
     aliases,
     all_rows,
     bounds,
@@ -26,9 +26,9 @@ from odefit.formats.petab.rows import (
     column_notes,
     measurement,
     nominal_value,
+    prior_of_version_1,
     unique,
 )
-from odefit.formats.petab.tables import Table
 from odefit.formats.petab.yaml_file import PetabFiles
 from odefit.problem.inputs.issues import Issues
 
@@ -54,7 +54,7 @@ _PLACEHOLDER = r"\b{}Parameter([0-9]+)_{}\b"
 
 def describe(files: PetabFiles, issues: Issues) -> Description:
     """Return what the tables say; mistakes go to `issues`."""
-    notes = [*files.notes, *column_notes(files, COLUMNS, issues)]
+    notes = [*files.notes, *column_notes(files.tables, COLUMNS, issues)]
     parameters = _parameters(files.tables["parameter"], notes, issues)
     observables = _observables(files.tables["observable"], issues)
     conditions = _conditions(files.tables["condition"], issues)

@@ -15,19 +15,20 @@ from odefit.formats.petab.description import (
     ParameterRow,
     Period,
 )
-from odefit.formats.petab.prior_families import prior_of_version_2
-from odefit.formats.petab.rows import (
+from odefit.formats.petab.tables import (
+    Table,
     aliases,
     all_rows,
+    as_list,
     bounds,
     check_known,
     check_measured,
     column_notes,
     measurement,
     nominal_value,
+    prior_of_version_2,
     unique,
 )
-from odefit.formats.petab.tables import Table, as_list
 from odefit.formats.petab.yaml_file import PetabFiles
 from odefit.problem.inputs.issues import Issues
 
@@ -57,7 +58,7 @@ DISTRIBUTIONS = ("normal", "laplace", "log-normal", "log-laplace")
 
 def describe(files: PetabFiles, issues: Issues) -> Description:
     """Return what the tables say; mistakes go to `issues`."""
-    notes = [*files.notes, *column_notes(files, COLUMNS, issues)]
+    notes = [*files.notes, *column_notes(files.tables, COLUMNS, issues)]
     observables = _observables(files.tables["observable"], issues)
     conditions = _conditions(files.tables["condition"], issues)
     experiments = _experiments(files.tables["experiment"], conditions, issues)

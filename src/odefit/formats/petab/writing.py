@@ -14,10 +14,9 @@ import numpy as np
 
 from odefit.common.errors import InputError
 from odefit.formats.petab.export import Export
-from odefit.formats.petab.formula_text import identifier
+from odefit.formats.petab.sbml_writing import identifier, sbml_text
 from odefit.problem.priors import Prior
 from odefit.problem.problem import Problem
-from odefit.problem.sbml.sbml_writing import sbml_text
 
 FILES = {
     "model": "model.xml",

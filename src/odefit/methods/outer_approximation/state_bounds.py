@@ -21,7 +21,7 @@ from odefit.methods.outer_approximation.nonnegative_states import EquationBounds
 from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm
 from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
-from odefit.problem.variants.state_guesses import data_size
+from odefit.problem.variants.start_ranges import data_size
 
 WIDENING = 0.2
 """Part of a discretised state's range by which bounds that it contradicts are moved beyond it."""

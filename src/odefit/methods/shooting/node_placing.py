@@ -13,7 +13,7 @@ from odefit.common.option_checks import whole
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import typical_sizes
-from odefit.problem.variants.state_guesses import data_size, states_from_data
+from odefit.problem.variants.start_ranges import data_size, states_from_data
 
 GivenNodes = int | Sequence[float] | Mapping[str, Sequence[float]] | None
 """The forms in which nodes can be given, see :class:`odefit.MultipleShooting`."""

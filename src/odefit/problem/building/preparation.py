@@ -12,7 +12,7 @@ from odefit.common.errors import shown
 from odefit.expressions.expressions import TIME, Expression, parse
 from odefit.problem.building.columns import NAMES_OF_TIME, column_names
 from odefit.problem.experiment import UNREADABLE, Cycle, Event, Experiment, data_place
-from odefit.problem.inputs.control_characters import has_controls
+from odefit.problem.inputs.file_access import has_controls
 from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise

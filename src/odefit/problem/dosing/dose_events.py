@@ -13,9 +13,8 @@ from typing import Any, Literal
 
 from odefit.common.errors import did_you_mean, shown
 from odefit.expressions.expressions import Expression, parse
-from odefit.problem.doses import Doses, of_state
 from odefit.problem.dosing.dose_records import Record
-from odefit.problem.experiment import Cycle, Event
+from odefit.problem.experiment import Cycle, Doses, Event, of_state
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.model import Model
 from odefit.problem.parameters import Parameter

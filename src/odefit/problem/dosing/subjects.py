@@ -13,10 +13,9 @@ from odefit.common.errors import InputError, did_you_mean
 from odefit.expressions.expressions import TIME, Expression, as_expression
 from odefit.problem.building.columns import as_table, column_names, used_columns
 from odefit.problem.building.preparation import experiment_place
-from odefit.problem.doses import as_doses, expressions_of
 from odefit.problem.dosing.dose_events import DoseEvents
 from odefit.problem.dosing.dose_records import ROLES, LongTable, Record
-from odefit.problem.experiment import UNREADABLE, Experiment, data_place
+from odefit.problem.experiment import UNREADABLE, Experiment, as_doses, data_place, expressions_of
 from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.inputs.table import Cells
 from odefit.problem.model import Model

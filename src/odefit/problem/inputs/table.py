@@ -15,8 +15,7 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.common.errors import shown
 from odefit.expressions.expressions import TIME
-from odefit.problem.inputs.control_characters import has_controls
-from odefit.problem.inputs.file_access import read_text
+from odefit.problem.inputs.file_access import has_controls, read_text
 from odefit.problem.inputs.issues import LARGEST, Issues, too_large
 
 DELIMITERS = ",;\t"

@@ -15,8 +15,7 @@ from odefit.expressions.expressions import ExpressionError, parse
 from odefit.expressions.formulas import Part, name, number
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.notation.arrays import Arrays, number_text
-from odefit.problem.notation.rate_laws import rates_of
-from odefit.problem.notation.reactions import ZERO, Reaction
+from odefit.problem.notation.reactions import ZERO, Reaction, rates_of
 
 MAX_RAYS = 200
 """So many sums with positive weights are kept while all of them are looked for."""

@@ -3,10 +3,9 @@
 from odefit.problem.sbml.antimony import read_antimony
 from odefit.problem.sbml.formulas import condition_text, formula_text
 from odefit.problem.sbml.math_trees import expression_text
-from odefit.problem.sbml.sbml_model import SbmlModel, Start
+from odefit.problem.sbml.sbml_model import SbmlEvent, SbmlModel, Start
 from odefit.problem.sbml.sbml_reading import read_sbml
-from odefit.problem.sbml.substitution import substituted
-from odefit.problem.sbml.triggers import SbmlEvent
+from odefit.problem.sbml.terms import substituted
 
 __all__ = [
     "SbmlEvent",

@@ -8,20 +8,22 @@ from typing import Any
 
 from odefit.common.errors import did_you_mean, shown
 from odefit.expressions.expressions import ExpressionError
-from odefit.problem.sbml.cancelling import without_factor
 from odefit.problem.sbml.math_trees import RATE_PREFIX
-from odefit.problem.sbml.substitution import expanded, names_in, replaced_in
 from odefit.problem.sbml.symbols import Symbol, Symbols, place_of
 from odefit.problem.sbml.terms import (
     ZERO,
     Term,
     difference,
+    expanded,
+    names_in,
     negative,
     number,
     numeric,
     product,
     quotient,
+    replaced_in,
     total,
+    without_factor,
 )
 
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping
 
 from odefit.expressions.expressions import MAX_LENGTH, MAX_NESTING, TIME, ExpressionError
-from odefit.problem.sbml.functions import applied, is_function
-from odefit.problem.sbml.substitution import as_term
+from odefit.problem.sbml.math_trees import applied, is_function
 from odefit.problem.sbml.terms import (
     FALSE,
     TRUE,
     Term,
     all_of,
     any_of,
+    as_term,
     compared,
     difference,
     negative,

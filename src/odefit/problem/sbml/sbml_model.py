@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 
 from odefit.common.errors import InputError, did_you_mean
 from odefit.expressions.expressions import ExpressionError
-from odefit.problem.sbml.substitution import as_term, expanded, substituted
-from odefit.problem.sbml.terms import Term
-from odefit.problem.sbml.triggers import SbmlEvent
+from odefit.problem.sbml.terms import Term, as_term, expanded, substituted
 
 
 class Start(NamedTuple):
@@ -26,6 +24,33 @@ class Start(NamedTuple):
 
     computed: dict[str, str]
     initial: dict[str, str]
+
+
+@dataclass(frozen=True)
+class SbmlEvent:
+    """An event of an SBML model.
+
+    Attributes
+    ----------
+    id
+        Its identifier, or ``event 2`` and so on without one.
+    trigger
+        The condition: the event happens each time that it becomes true.
+    assign
+        New values of states and constants, from the values just before.
+    initial_value
+        What counts as the value of the trigger before the start: if it is false and the trigger is
+        true at the start, the event happens then.
+    persistent, from_trigger_values
+        SBML's attributes; they matter for events at the same time alone, as there are no delays.
+    """
+
+    id: str
+    trigger: str
+    assign: dict[str, str]
+    initial_value: bool = True
+    persistent: bool = True
+    from_trigger_values: bool = True
 
 
 @dataclass(frozen=True)

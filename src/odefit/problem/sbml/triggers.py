@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from odefit.common.errors import did_you_mean
 from odefit.expressions.expressions import ExpressionError
 from odefit.problem.sbml.equations import Equations, changing_species
-from odefit.problem.sbml.substitution import replaced_in
+from odefit.problem.sbml.sbml_model import SbmlEvent
 from odefit.problem.sbml.symbols import Symbol, Symbols, place_of
-from odefit.problem.sbml.terms import Term, condition, numeric, product, quotient
-
-
-@dataclass(frozen=True)
-class SbmlEvent:
-    """An event of an SBML model.
-
-    Attributes
-    ----------
-    id
-        Its identifier, or ``event 2`` and so on without one.
-    trigger
-        The condition: the event happens each time that it becomes true.
-    assign
-        New values of states and constants, from the values just before.
-    initial_value
-        What counts as the value of the trigger before the start: if it is false and the trigger is
-        true at the start, the event happens then.
-    persistent, from_trigger_values
-        SBML's attributes; they matter for events at the same time alone, as there are no delays.
-    """
-
-    id: str
-    trigger: str
-    assign: dict[str, str]
-    initial_value: bool = True
-    persistent: bool = True
-    from_trigger_values: bool = True
+from odefit.problem.sbml.terms import Term, condition, numeric, product, quotient, replaced_in
 
 
 def mark_events(model: Any, symbols: Symbols) -> None:

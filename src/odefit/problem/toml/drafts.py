@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
@@ -11,31 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from odefit.common.errors import InputError, shown
-from odefit.problem.dosing.dose_records import MISSING, ROLES
+from odefit.common.errors import InputError
+from odefit.problem.dosing.dose_records import MISSING
 from odefit.problem.dosing.subjects import IDENTIFIERS
-from odefit.problem.inputs.control_characters import CONTROL
+from odefit.problem.inputs.file_access import CONTROL
 from odefit.problem.inputs.issues import Issues
-from odefit.problem.inputs.table import Cells, read_cells
-from odefit.problem.model import check_name
-from odefit.problem.toml.draft_columns import (
-    are_counts,
-    column_of_runs,
-    names_time,
-    number_in,
-    unit_of_time,
-    with_usable_names,
-)
+from odefit.problem.inputs.table import read_cells
+from odefit.problem.toml.draft_columns import Columns, are_counts, unit_of_time
 from odefit.problem.toml.reading import problem_from_mapping
-
-INPUT_WORDS = (
-    "u", "input", "temp", "temperature", "feed", "flow", "light", "voltage", "current", "dilution",
-    "stimulus", "inflow", "rain", "load",
-)  # fmt: skip
-"""Names, in lower case and without a number behind them, that are those of inputs."""
-
-STAIRS = 4
-"""A column without gaps has the steps of an input if it has so many rows, or more, per value."""
 
 FIRST_UNKNOWNS = ("rate", "level", "initial value")
 """What the placeholder has to be estimated of each observable."""
@@ -63,7 +45,7 @@ def draft(data: Path, folder: Path, name: str) -> Draft:
     cells = read_cells(data, str(data), issues)
     issues.raise_errors()
     assert cells is not None
-    columns = _Columns(cells, str(data))
+    columns = Columns(cells, str(data))
     relative = Path(os.path.relpath(data, folder)).as_posix()
     written = _Writer(columns, relative, name).text()
     found = Draft(CONTROL.sub(lambda c: repr(c[0])[1:-1], written), columns.remarks)  # in comments
@@ -73,150 +55,10 @@ def draft(data: Path, folder: Path, name: str) -> Draft:
     return found
 
 
-class _Columns:
-    """What each column of a table may be."""
-
-    def __init__(self, cells: Cells, place: str) -> None:
-        self.place = place
-        self.remarks: list[str] = []
-        cells, self.named = with_usable_names(cells)
-        self.values: dict[str, list[float]] = {}
-        self.texts = dict(cells.items())
-        rows = range(len(next(iter(cells.values()), [])))
-        for name, column in cells.items():
-            numbers = [number_in(cell) for cell in column]
-            wrong = [i for i in rows if numbers[i] is None]
-            if wrong:
-                self.remarks.append(
-                    f"{name}: has texts, such as {shown(column[wrong[0]].strip())} in row "
-                    f"{cells.lines[wrong[0]]}; correct them if it is a measurement"
-                )
-            elif any(not math.isnan(v) for v in numbers if v is not None):
-                self.values[name] = [math.nan if v is None else v for v in numbers]
-        self.time = self._find_time()
-        self.roles = self._find_roles()
-        self.by = self._find_subjects()
-        self.dosing = "AMT" in self.roles
-        taken = {self.time, self.by, *self.roles.values()}
-        rest = [n for n in self.values if n not in taken]
-        self.sds = [n for n in rest if n.endswith("_sd") and n[:-3] in rest]
-        rest = [n for n in rest if n not in self.sds]
-        self.covariates = [n for n in rest if self.by is not None and self._constant(n)]
-        rest = [n for n in rest if n not in self.covariates and self._usable(n)]
-        self.inputs = {n: kind for n in rest if (kind := self._input(n)) is not None}
-        self.observables = [n for n in rest if n not in self.inputs]
-        if not self.observables and "DV" not in self.roles and self.inputs:
-            self.observables = [self.inputs.popitem()[0]]
-        if "DV" in self.roles:  # long tables have their measurements there
-            self.covariates += self.observables
-            self.observables = []
-        elif not self.observables:
-            have = ", ".join(cells)
-            raise InputError(
-                "; ".join(
-                    [
-                        (
-                            f"{place}: no column beside the times can be a measurement (columns "
-                            f"are: {have}); expected numbers that differ, in columns whose names "
-                            "are letters, digits and _"
-                        ),
-                        *self.remarks,
-                    ]
-                )
-            )
-
-    def of(self, name: str) -> list[float]:
-        """Return the numbers of a column, without gaps."""
-        return [v for v in self.values[name] if not math.isnan(v)]
-
-    def by_role(self, role: str) -> list[float]:
-        """Return the numbers in the column of a role."""
-        return self.of(self.roles[role]) if self.roles.get(role) in self.values else []
-
-    @property
-    def span(self) -> float:
-        """The length of the time, or one if there is none."""
-        times = self.of(self.time)
-        return (max(times) - min(times)) or 1.0
-
-    def _find_time(self) -> str:
-        for name in self.values:
-            if names_time(name):
-                return name
-        for name in self.values:
-            if name.casefold().startswith("time"):
-                return name
-        first = next(iter(self.values), None)
-        if first is not None:
-            values = self.values[first]
-            if all(a <= b for a, b in itertools.pairwise(values)) and len(values) > 1:
-                return first
-        raise InputError(
-            f"{self.place}: no column with the times; expected numbers in a column named t or "
-            "time, or in the first one, increasing"
-        )
-
-    def _find_roles(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for role, names in ROLES.items():
-            for column in self.texts:
-                if column.upper() in names and column != self.time:
-                    found.setdefault(role, column)
-        if not {"AMT", "EVID", "DV"} & found.keys():
-            return {}
-        return found
-
-    def _find_subjects(self) -> str | None:
-        for name, column in self.texts.items():
-            if name.upper() in IDENTIFIERS and len(set(column)) < len(column):
-                break
-        else:
-            others = {n: column for n, column in self.texts.items() if n != self.time}
-            runs = None if self.roles else column_of_runs(self.values[self.time], others)
-            if runs is None:
-                return None
-            name = runs
-        self.remarks = [r for r in self.remarks if not r.startswith(f"{name}:")]
-        return name
-
-    def _constant(self, name: str) -> bool:
-        """Whether a column has one value for each subject."""
-        if self.by is None:
-            return len(set(self.of(name))) == 1
-        found: dict[str, set[float]] = {}
-        for subject, value in zip(self.texts[self.by], self.values[name], strict=True):
-            if not math.isnan(value):
-                found.setdefault(subject, set()).add(value)
-        return all(len(values) == 1 for values in found.values())
-
-    def _usable(self, name: str) -> bool:
-        issues = Issues()
-        check_name(name, "", issues)
-        if issues.errors:
-            why = issues.errors[0].partition(": ")[2]
-            self.remarks.append(f"{name}: rename it if it is a measurement: {why}")
-        elif len(self.of(name)) == 1:
-            self.remarks.append(f"{name}: has one value alone")
-        elif len(set(self.of(name))) == 1:
-            self.remarks.append(f"{name}: is the same in all rows; it may be one of [constants]")
-        else:
-            return True
-        return False
-
-    def _input(self, name: str) -> str | None:
-        """Return the interpolation of a column that seems to be an input; None if it does not."""
-        values = self.values[name]
-        gaps = any(math.isnan(v) for v in values)
-        different = len(set(values))
-        if name.casefold().rstrip("0123456789").rstrip("_") in INPUT_WORDS:
-            return "constant" if different * STAIRS <= len(values) else "linear"
-        return "constant" if not gaps and 1 < different <= len(values) / STAIRS else None
-
-
 class _Writer:
     """Writes the problem file."""
 
-    def __init__(self, columns: _Columns, data: str, name: str) -> None:
+    def __init__(self, columns: Columns, data: str, name: str) -> None:
         self.columns, self.data, self.name = columns, data, name
         self._taken = {*columns.texts, "t"}
         self.parameters: dict[str, str] = {}
@@ -468,7 +310,7 @@ class _Writer:
         return f'{name} = {{ sd = "estimate" }}'
 
 
-def _filled(columns: _Columns, name: str) -> list[bool]:
+def _filled(columns: Columns, name: str) -> list[bool]:
     """Return for each measured value whether its standard deviation is given."""
     pairs = zip(columns.values[name[:-3]], columns.values[name], strict=True)
     return [not math.isnan(sd) for value, sd in pairs if not math.isnan(value)]

@@ -15,8 +15,7 @@ from odefit.expressions.expressions import TIME
 from odefit.problem.building.columns import used_columns
 from odefit.problem.building.preparation import experiment_place
 from odefit.problem.experiment import UNREADABLE, Cycle, Event, Experiment, data_place
-from odefit.problem.inputs.control_characters import refuse_controls
-from odefit.problem.inputs.file_access import NamedFiles
+from odefit.problem.inputs.file_access import NamedFiles, refuse_controls
 from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.inputs.table import read_cells, read_table
 from odefit.problem.model import Model

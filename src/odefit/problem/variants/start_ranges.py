@@ -1,15 +1,19 @@
-"""The range in which the start values of each unknown lie, from bounds, priors and data."""
+"""Start values: the range for each unknown, and guesses of states from the data."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from odefit.common.arrays import Array
+from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import as_expression
+from odefit.problem.binding import bound_value
+from odefit.problem.condition import Condition
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import Sizes, data_sizes, time_scale, typical_sizes
@@ -210,3 +214,41 @@ def _measured_at_start(unknown: Unknown, problem: Problem) -> tuple[str, float] 
             if expression.name == unknown.name and first == condition.t0:
                 return name, float(series.values[0])
     return None
+
+
+def states_from_data(
+    problem: Problem, condition: Condition, names: Sequence[str], unknowns: Array, times: Array
+) -> Array:
+    """Return guesses of the states at `times`, interpolated between measurements, (k, names).
+
+    States that are not measured have their initial value throughout, or their typical size where
+    that is not known. `names` are states, algebraic variables, and constants that events assign.
+    """
+    values = np.tile(_flat(problem, condition, names, unknowns), (len(times), 1))
+    for name, series in condition.series.items():
+        state = problem.model.observables[name].name
+        if state in names and len(series.values):
+            known, first = np.unique(condition.times[series.rows], return_index=True)
+            values[:, names.index(state)] = np.interp(times, known, series.values[first])
+    return values
+
+
+def data_size(condition: Condition) -> float:
+    """Return the largest measured magnitude of a condition; 1 if that is zero."""
+    values = np.concatenate([s.values for s in condition.series.values()] or [np.ones(1)])
+    return float(np.max(np.abs(values), initial=0.0)) or 1.0
+
+
+def _flat(problem: Problem, condition: Condition, names: Sequence[str], unknowns: Array) -> Array:
+    """Return a value for every name, the same at all times."""
+    found = []
+    sizes = typical_sizes(problem).states
+    for name in names:
+        bound = condition.initial.get(name, condition.scalars.get(name))
+        if bound is None:
+            found.append(condition.algebraic_guess[name])
+            continue
+        with np.errstate(all="ignore"):
+            value = float(bound_value(bound, condition.scalars, unknowns.tolist(), NUMPY))
+        found.append(value if np.isfinite(value) else sizes.get(name, data_size(condition)))
+    return np.array(found)

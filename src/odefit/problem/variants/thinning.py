@@ -1,4 +1,4 @@
-"""Problems that keep a part of their measurements, spread over all of the time.
+"""Problems that keep a part of their measurements.
 
 A search from afar learns nothing from a thousand measurements that a hundred do not tell. What it
 finds with these is where the search with all measurements begins.
@@ -103,3 +103,29 @@ def _with_strides(condition: Condition, stride: Callable[[Condition, Series], in
     rows = np.unique(np.concatenate([s.rows for s in kept.values()]))
     series = {n: replace(s, rows=np.searchsorted(rows, s.rows)) for n, s in kept.items()}
     return replace(condition, times=condition.times[rows], series=series)
+
+
+def with_horizon(problem: Problem, fraction: float) -> Problem:
+    """Return the problem with those measurements that lie in the first part of each time span.
+
+    `fraction` is the length of that part over the time from the initial time to the last
+    measurement. Unknowns, bounds, inputs and events stay, so that vectors of unknowns serve both
+    problems. The problem is for searches only: its ``experiments`` still hold all measurements.
+    """
+    shorter = copy(problem)
+    shorter.conditions = tuple(_with_horizon(c, fraction) for c in problem.conditions)
+    return shorter
+
+
+def _with_horizon(condition: Condition, fraction: float) -> Condition:
+    if fraction >= 1.0:
+        return condition
+    end = condition.t0 + fraction * (condition.end - condition.t0)
+    # A condition keeps its first time, since one without any has no trajectory.
+    count = max(int(np.searchsorted(condition.times, end, side="right")), 1)
+    series = {}
+    for name, one in condition.series.items():
+        inside = one.rows < count
+        if inside.any():
+            series[name] = one.part(inside)
+    return replace(condition, times=condition.times[:count], series=series)
