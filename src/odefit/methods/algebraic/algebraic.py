@@ -42,11 +42,8 @@ MAX_NOISELESS = 1e-10
 MIN_POINTS_FOR_NOISE = 16
 """The number of points of a series below which noise cannot be told apart from a coarse mesh."""
 
-TIMES_IF_NOISY = 2
-"""The number of times that are used together where the data are noisy."""
-
-MAX_POLISHED = 8
-"""The largest number of candidates that are polished while none explains the data."""
+TIMES_IF_NOISY = 2  # number of times that are used together where the data are noisy
+MAX_POLISHED = 8  # largest number of candidates that are polished while none explains the data
 
 PATHS_AT_ONCE = 60
 """The number of paths that are tracked together when data are differentiated in further ways."""
@@ -60,8 +57,7 @@ MIN_MISFIT = 1e-6
 ROUNDED = 1e-12
 """Difference of an unknown, relative to its typical size, that rounding may make near zero."""
 
-SAME_CANDIDATE = 1e-6
-"""Relative difference up to which two candidates are one."""
+SAME_CANDIDATE = 1e-6  # relative difference up to which two candidates are one
 
 SAME_AS_POLISHED = 0.1
 """Relative difference up to which an unpolished candidate is left out beside a polished one."""
@@ -119,10 +115,7 @@ class Algebraic:
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Estimate the unknowns by all solutions of the polynomial system at the data.
 
-        Raises
-        ------
-        InputError
-            The model has no Taylor series, or there are too few measurements.
+        Raises InputError if the model has no Taylor series, or there are too few measurements.
         """
         refuse_integrated_features(problem, "the algebraic method")
         with interruptible(control):

@@ -13,27 +13,16 @@ from odefit.problem.binding import Binding
 from odefit.problem.variants.start_ranges import ranges
 from odefit.structure.solutions.auxiliary_states import fill_dependent_states
 
-REAL_TOLERANCE = 1e-6
-"""Relative imaginary part up to which a solution counts as real."""
+REAL_TOLERANCE = 1e-6  # relative imaginary part up to which a solution counts as real
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A solution of the polynomial system as unknowns of the problem.
+    """A solution of the polynomial system as unknowns of the problem."""
 
-    Attributes
-    ----------
-    vector
-        Unknowns, shape (n,), which are the real parts of the solution.
-    imaginary
-        Largest relative imaginary part of the solution.
-    origin
-        How the data were differentiated, in words.
-    """
-
-    vector: Array
-    imaginary: float
-    origin: str
+    vector: Array  # unknowns, shape (n,), which are the real parts of the solution
+    imaginary: float  # largest relative imaginary part of the solution
+    origin: str  # how the data were differentiated, in words
 
 
 def imaginary_part(values: ComplexArray) -> float:
@@ -47,16 +36,7 @@ def candidate(
 ) -> Candidate | None:
     """Return the candidate of one solution; None if its trajectory does not reach back to t0.
 
-    Parameters
-    ----------
-    preparation
-        The polynomial system.
-    values
-        All unknowns of the system, shape (unknowns,).
-    times
-        The time of each expansion, where its states are.
-    origin
-        How the data were differentiated, in words.
+    `values` are all unknowns of the system, with the states of each expansion at its time.
     """
     system, problem = preparation.system, preparation.problem
     at_start = values.real.astype(complex)
@@ -90,20 +70,7 @@ def solution_of(
 ) -> ComplexArray | None:
     """Return the unknowns of the system that belong to a vector of unknowns of the problem.
 
-    Parameters
-    ----------
-    preparation
-        The polynomial system.
-    vector
-        Unknowns of the problem, shape (n,).
-    times
-        The time of each expansion, where its states are wanted.
-
-    Returns
-    -------
-    array or None
-        All unknowns of the system, shape (unknowns,); None if a trajectory does not reach the
-        times.
+    Each expansion has its states at its time; None if a trajectory does not reach the times.
     """
     system, problem = preparation.system, preparation.problem
     column = {name: i for i, name in enumerate(system.names)}

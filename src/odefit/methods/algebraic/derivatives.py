@@ -28,19 +28,12 @@ SPARE_MEASUREMENTS = 1
 
 @dataclass(frozen=True, eq=False)
 class DataSegment:
-    """A time span of an experiment without events or corners of inputs, and its measurements.
+    """A time span of an experiment without events or corners of inputs, and its measurements."""
 
-    Attributes
-    ----------
-    start, end
-        Ends of the time span.
-    series
-        Times and values by observable, replicates averaged.
-    """
-
+    # ends of the time span
     start: float
     end: float
-    series: dict[str, tuple[Array, Array]]
+    series: dict[str, tuple[Array, Array]]  # times and values by observable, replicates averaged
 
     def at(self, fraction: float) -> float:
         """Return the time at a fraction of the segment."""
@@ -49,18 +42,11 @@ class DataSegment:
 
 @dataclass(frozen=True)
 class Differentiation:
-    """One way to differentiate the data: a smoother, and where in the segment.
+    """One way to differentiate the data: a smoother, and where in the segment."""
 
-    Attributes
-    ----------
-    smoother
-        Makes a function of each series.
-    fraction
-        The time, as a fraction of the segment; None for t0. Where several times are used together,
-        it is their middle.
-    """
-
-    smoother: Smoother
+    smoother: Smoother  # makes a function of each series
+    # The time, as a fraction of the segment; None for t0. Where several times are used together, it
+    # is their middle.
     fraction: float | None
 
     def fractions(self, count: int) -> list[float]:
@@ -80,35 +66,18 @@ class Differentiation:
 
 @dataclass(frozen=True, eq=False)
 class DerivativeEstimate:
-    """The derivatives of the data that one way of differentiation gives.
+    """The derivatives of the data that one way of differentiation gives."""
 
-    Attributes
-    ----------
-    differentiation
-        How the data were differentiated.
-    times
-        The time of each expansion.
-    targets
-        Taylor coefficients that the rows of the square system ask for, shape (n,).
-    errors
-        Their estimated errors, shape (n,).
-    """
-
-    differentiation: Differentiation
-    times: tuple[float, ...]
-    targets: Array
-    errors: Array
+    differentiation: Differentiation  # how the data were differentiated
+    times: tuple[float, ...]  # time of each expansion
+    targets: Array  # Taylor coefficients that the rows of the square system ask for, shape (n,)
+    errors: Array  # their estimated errors, shape (n,)
 
 
 def longest_segment(expansion: Expansion, from_start: bool = False) -> DataSegment:
     """Return the segment of an expansion's experiment with the most measurements.
 
-    Parameters
-    ----------
-    expansion
-        The expansion of the experiment.
-    from_start
-        Whether the segment has to begin at t0.
+    With `from_start` it has to begin at t0.
     """
     condition = expansion.condition
     cuts = {float(t) for t, _ in condition.events}
@@ -153,24 +122,10 @@ def _measurements(condition: Condition, name: str, start: float, end: float) -> 
 
 
 class SmoothedData:
-    """The data of all experiments, smoothed on demand.
+    """The data of all experiments, smoothed on demand, in one segment of each experiment.
 
-    Parameters
-    ----------
-    square
-        The square system, whose rows ask for derivatives.
-    times_per_experiment
-        Number of expansions of each experiment, which follow one after the other.
-
-    Attributes
-    ----------
-    segments
-        The segment of each experiment that is used.
-
-    Raises
-    ------
-    InputError
-        There are too few measurements for the derivatives that are needed.
+    The expansions of an experiment, `times_per_experiment` of them, follow one after the other.
+    Raises InputError if there are too few measurements for the derivatives that are needed.
     """
 
     def __init__(self, square: SquareSystem, times_per_experiment: int = 1) -> None:
@@ -203,10 +158,7 @@ class SmoothedData:
     def differentiate(self, differentiation: Differentiation) -> DerivativeEstimate:
         """Estimate the derivatives that the square system asks for.
 
-        Raises
-        ------
-        InputError
-            The smoother cannot use a series.
+        Raises InputError if the smoother cannot use a series.
         """
         square, count = self.square, self.times_per_experiment
         expansions = square.system.expansions

@@ -23,11 +23,8 @@ from odefit.structure.series.expansion import ExpansionPoint
 FURTHER_DERIVATIVES = 4
 """The number of derivatives beyond those of the square system in which solutions have to agree."""
 
-DERIVATIVE_TOLERANCE = 1e-6
-"""Relative difference of derivatives up to which they agree."""
-
-SAME_SOLUTION = 1e-5
-"""Relative difference up to which two solutions are one."""
+DERIVATIVE_TOLERANCE = 1e-6  # relative difference of derivatives up to which they agree
+SAME_SOLUTION = 1e-5  # relative difference up to which two solutions are one
 
 SINGULAR_RATIO = 1e-7
 """Ratio of singular values of the scaled Jacobian up to which a solution counts as multiple."""
@@ -35,17 +32,10 @@ SINGULAR_RATIO = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class IndistinguishableCandidates:
-    """The candidates with the same outputs as a given solution, and how complete they are.
+    """The candidates with the same outputs as a given solution, and how complete they are."""
 
-    Attributes
-    ----------
-    candidates
-        The real candidates without the given solution.
-    completeness
-        How many indistinguishable solutions there are, and how many were found.
-    """
-
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...]  # real candidates without the given solution
+    # how many indistinguishable solutions there are, and how many were found
     completeness: Completeness
 
 
@@ -58,23 +48,9 @@ def indistinguishable_candidates(
 ) -> IndistinguishableCandidates | None:
     """Solve the square system for the model's own derivatives at `vector`, which are exact.
 
-    Parameters
-    ----------
-    preparation
-        The polynomial system with one time for each experiment.
-    vector
-        Unknowns of the problem, shape (n,).
-    times
-        The time of each expansion, around which derivatives are taken.
-    rng
-        Draws the paths.
-    nearby
-        All solutions of the square system at similar parameters.
-
-    Returns
-    -------
-    IndistinguishableCandidates or None
-        None if the trajectory does not reach the times.
+    The preparation is that with one time for each experiment, around which derivatives are taken;
+    `nearby` are all solutions of its square system at similar parameters. None is returned if the
+    trajectory does not reach the times.
     """
     square, system = preparation.square, preparation.system
     base = solution_of(preparation, vector, times)
@@ -138,17 +114,7 @@ def _outputs(
 ) -> ComplexArray:
     """Return Taylor coefficients of all outputs beyond what the square system uses.
 
-    Parameters
-    ----------
-    values
-        Unknowns of the system for each solution, shape (solutions, unknowns).
-    points
-        What is known around the time of each expansion.
-
-    Returns
-    -------
-    array
-        The coefficients of each solution in one row, shape (solutions, coefficients).
+    For `values` of shape (solutions, unknowns), each row has the coefficients of a solution.
     """
     system, order = preparation.system, preparation.square.order + FURTHER_DERIVATIVES
     rows = []

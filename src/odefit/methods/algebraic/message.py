@@ -10,11 +10,8 @@ from odefit.methods.algebraic.search import Search
 from odefit.methods.algebraic.solving import held_values
 from odefit.methods.estimate import Start
 
-MIN_NAMED_ERROR = 0.1
-"""Relative error of a derivative of the data from which the message names it."""
-
-CONSTANT_RANGE = 1e-12
-"""Relative range of a series up to which it is constant."""
+MIN_NAMED_ERROR = 0.1  # relative error of a derivative of the data from which the message names it
+CONSTANT_RANGE = 1e-12  # relative range of a series up to which it is constant
 
 
 def result_message(
@@ -27,16 +24,8 @@ def result_message(
 ) -> str:
     """Describe how the answer came about, and how far to trust it.
 
-    Parameters
-    ----------
-    preparation, data, search
-        The equations, the smoothed data, and the search for solutions.
-    best
-        The answer, if there is any.
-    fits
-        Whether its residuals are no larger than the noise of the data.
-    count
-        Number of candidates.
+    It `fits` if its residuals are no larger than the noise of the data; `count` is the number of
+    candidates.
     """
     d = len(preparation.generic.solutions)
     parts = [f"{d} solution{'s' * (d != 1)} of the polynomial system for generic data"]

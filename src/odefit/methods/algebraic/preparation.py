@@ -20,37 +20,23 @@ SEARCH_WORK = 3e9
 """Operations, see :mod:`odefit.structure.series.deadline`, that the search for the generic
 solutions of several times together may take."""
 
-MAX_SOLUTIONS = 64
-"""The largest number of generic solutions with which several times together pay."""
+MAX_SOLUTIONS = 64  # largest number of generic solutions with which several times together pay
 
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """The polynomial system of a problem, and all its solutions for generic data.
-
-    Attributes
-    ----------
-    problem
-        The problem.
-    system, square
-        All equations, and as many of them as there are unknowns.
-    generic
-        The solutions for random data.
-    solution_count
-        Number of indistinguishable solutions, of the system with one time for each experiment, if
-        it is known.
-    times_per_experiment
-        Number of times of each experiment that are used together.
-    one_time
-        The preparation with one time for each experiment, if this is another.
-    """
+    """The polynomial system of a problem, and all its solutions for generic data."""
 
     problem: Problem
+    # all equations, and as many of them as there are unknowns
     system: DifferentiatedSystem
     square: SquareSystem
-    generic: GenericSolutions
+    generic: GenericSolutions  # solutions for random data
+    # number of indistinguishable solutions, of the system with one time for each experiment, if it
+    # is known
     solution_count: int | None
-    times_per_experiment: int = 1
+    times_per_experiment: int = 1  # number of times of each experiment that are used together
+    # preparation with one time for each experiment, if this is another
     one_time: Preparation | None = None
 
     @property
@@ -59,13 +45,7 @@ class Preparation:
         return self.one_time or self
 
     def at_first_times(self, values: ComplexArray) -> ComplexArray:
-        """Return unknowns of :attr:`at_one_time`: the states are those at the first times.
-
-        Parameters
-        ----------
-        values
-            Unknowns of this system, shape (unknowns,).
-        """
+        """Return unknowns of :attr:`at_one_time`: the states are those at the first times."""
         other = self.at_one_time.system
         column = {name: i for i, name in enumerate(self.system.names)}
         result = np.ones(len(other.names), dtype=complex)
@@ -117,20 +97,10 @@ def prepare(
 ) -> Preparation:
     """Prepare the system with free states if it determines as much, otherwise the one around t0.
 
-    Parameters
-    ----------
-    problem, seed
-        What is prepared, and the seed of all random choices.
-    points
-        Number of times of each experiment that are used together, where states are free. More times
-        need lower derivatives; where they have too many solutions, one time is used.
-    stop, report
-        Tells whether to stop early; is told the number of solutions so far.
-
-    Raises
-    ------
-    InputError
-        The model has no Taylor series, or its outputs determine nothing.
+    `points` times of each experiment are used together, where states are free. More times need
+    lower derivatives; where they have too many solutions, one time is used. `report` gets the
+    number of solutions so far. Raises InputError if the model has no Taylor series, or its outputs
+    determine nothing.
     """
     free = SquareSystem(DifferentiatedSystem(problem, free_states=True), seed)
     square = free

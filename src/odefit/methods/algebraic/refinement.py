@@ -19,29 +19,14 @@ from odefit.structure.taylor_integration import taylor_integrate
 FRACTIONS = (0.5, 0.1, 0.25, 0.4, 0.6, 0.75, 0.9)
 """The times as fractions of the segment; at the first of them the states are returned."""
 
-MAX_STEPS = 30
-"""The largest number of Gauss-Newton steps."""
-
-STEP_TOLERANCE = 1e-12
-"""Relative step at which the iteration ends."""
+MAX_STEPS = 30  # largest number of Gauss-Newton steps
+STEP_TOLERANCE = 1e-12  # relative step at which the iteration ends
 
 
 class Refinement:
     """The overdetermined equations of all expansions at several times.
 
-    Parameters
-    ----------
-    preparation
-        The system with free states and one time for each experiment.
-    data
-        The smoothed data.
-    smoother
-        The smoother that differentiates them.
-
-    Attributes
-    ----------
-    times
-        The times of each expansion.
+    The preparation is that with free states and one time for each experiment.
     """
 
     def __init__(self, preparation: Preparation, data: SmoothedData, smoother: Smoother) -> None:
@@ -84,20 +69,10 @@ class Refinement:
         )
 
     def refined(self, values: ComplexArray, times: tuple[float, ...]) -> ComplexArray | None:
-        """Refine a candidate by a damped Gauss-Newton iteration.
+        """Refine a candidate, with its states at `times`, by a damped Gauss-Newton iteration.
 
-        Parameters
-        ----------
-        values
-            All unknowns of the system, shape (unknowns,), with the states at `times`.
-        times
-            The time of each expansion.
-
-        Returns
-        -------
-        array or None
-            All unknowns of the system, with the states at the middle of the segments; None if the
-            trajectory does not span the segments, or nothing was gained.
+        In what is returned the states are those at the middle of the segments. It is None if the
+        trajectory does not span the segments, or nothing was gained.
         """
         states = self._states_at_times(values.real.astype(complex), times)
         if states is None:

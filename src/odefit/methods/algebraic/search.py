@@ -21,53 +21,23 @@ NEARLY_REAL = 0.5
 """Relative imaginary part up to which the real part of a solution is a candidate: errors of the
 derivatives split a double solution into a complex pair."""
 
-MAX_REFINED = 3
-"""The largest number of candidates that are refined for each way of differentiation."""
+MAX_REFINED = 3  # largest number of candidates that are refined for each way of differentiation
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedCandidate:
-    """A candidate with its cost on the true trajectories.
-
-    Attributes
-    ----------
-    candidate
-        The candidate.
-    values
-        All unknowns of the polynomial system, shape (unknowns,).
-    differentiation
-        How the data were differentiated.
-    cost, objective
-        What is minimised, and the weighted sum of squared residuals.
-    """
+    """A candidate with its cost on the true trajectories."""
 
     candidate: Candidate
-    values: ComplexArray
-    differentiation: Differentiation
+    values: ComplexArray  # all unknowns of the polynomial system, shape (unknowns,)
+    differentiation: Differentiation  # how the data were differentiated
+    # what is minimised, and the weighted sum of squared residuals
     cost: float
     objective: float
 
 
 class Search:
-    """The search for all solutions at the data.
-
-    Parameters
-    ----------
-    preparation, data, trajectories
-        The equations, the smoothed data, and what evaluates candidates.
-    rng
-        Draws the paths of homotopies.
-
-    Attributes
-    ----------
-    nearby
-        The most solutions that were found for one way of differentiation; None where several times
-        are used together.
-    times
-        The time of each experiment where most solutions were found.
-    best_estimate
-        The derivatives of the data that led to the best candidate so far.
-    """
+    """The search for all solutions at the data; `rng` draws the paths of homotopies."""
 
     def __init__(
         self,
@@ -91,12 +61,7 @@ class Search:
     ) -> list[EvaluatedCandidate]:
         """Return the candidates of several ways to differentiate the data.
 
-        Parameters
-        ----------
-        differentiations
-            The ways to differentiate the data.
-        attempts
-            The largest number of attempts at paths that fail.
+        Paths that fail are tried again, `attempts` times in all.
         """
         estimates = [self.data.differentiate(d) for d in differentiations]
         parameters = np.array([self._parameters(estimate) for estimate in estimates])

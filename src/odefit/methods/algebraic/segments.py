@@ -26,21 +26,11 @@ MAX_NEWTON_STEPS = 30
 
 @dataclass(frozen=True, eq=False)
 class StateTransport:
-    """Moves the states of one expansion between t0 and other times of its experiment.
+    """Moves the states of one expansion between t0 and other times of its experiment."""
 
-    Attributes
-    ----------
-    system
-        A differentiated system with free states.
-    k
-        Index of the expansion.
-    vector
-        Unknowns of the problem, which events may depend on.
-    """
-
-    system: DifferentiatedSystem
-    k: int
-    vector: Array
+    system: DifferentiatedSystem  # differentiated system with free states
+    k: int  # index of the expansion
+    vector: Array  # unknowns of the problem, which events may depend on
 
     @property
     def expansion(self) -> Expansion:
@@ -50,17 +40,8 @@ class StateTransport:
     def from_start(self, values: ComplexArray, time: float) -> ComplexArray | None:
         """Return the unknowns of the system with the states moved from t0 to `time`.
 
-        Parameters
-        ----------
-        values
-            Unknowns of the system, shape (unknowns,), the states being those before any event.
-        time
-            The time to reach. At an event, its states are those before the event, unless it is t0.
-
-        Returns
-        -------
-        array or None
-            None if the trajectory does not reach the time.
+        The states of `values` are those before any event. At an event, those returned are before
+        the event, unless it is t0. None is returned if the trajectory does not reach the time.
         """
         now = self.expansion.condition.t0
         for at, assign in self._events_before(time):

@@ -18,11 +18,8 @@ MAX_ATTEMPTS = 4
 """The number of random paths, each around other singular parameters, that are tried for a solution
 whose path fails."""
 
-SAME_SOLUTION = 1e-7
-"""Relative difference up to which two ends of paths are one solution."""
-
-FIRST_TRACKING = TrackerOptions(max_steps=400)
-"""Options of path tracking in the first attempt."""
+SAME_SOLUTION = 1e-7  # relative difference up to which two ends of paths are one solution
+FIRST_TRACKING = TrackerOptions(max_steps=400)  # options of path tracking in the first attempt
 
 FURTHER_TRACKING = TrackerOptions(max_steps=1000, target_error=2e-3)
 """Options of path tracking in all further attempts."""
@@ -33,11 +30,6 @@ class LogarithmicHomotopy(ParameterHomotopy):
 
     In units in which values or rates are far from one, Taylor coefficients of the outputs spread
     over many powers of ten. Along straight lines all but the largest would change at the very end.
-
-    Parameters
-    ----------
-    square, start, end, gamma
-        The arguments of :class:`ParameterHomotopy`.
     """
 
     def __init__(
@@ -60,37 +52,19 @@ class LogarithmicHomotopy(ParameterHomotopy):
 
 
 class KnownSolutions(NamedTuple):
-    """Solutions of the square system that are known at some parameters.
+    """Solutions of the square system that are known at some parameters."""
 
-    Attributes
-    ----------
-    solutions
-        The solutions, shape (count, n).
-    parameters
-        The parameters, shape (parameters,).
-    """
-
-    solutions: ComplexArray
-    parameters: ComplexArray
+    solutions: ComplexArray  # solutions, shape (count, n)
+    parameters: ComplexArray  # parameters, shape (parameters,)
 
 
 @dataclass(frozen=True, eq=False)
 class PathEnds:
-    """Solutions of the square system at given parameters.
+    """Solutions of the square system at given parameters."""
 
-    Attributes
-    ----------
-    points
-        Distinct solutions, shape (found, n).
-    lost
-        Number of generic solutions whose paths have no end, or one at infinity.
-    infinite
-        Number of those whose paths went to infinity.
-    """
-
-    points: ComplexArray
-    lost: int
-    infinite: int
+    points: ComplexArray  # distinct solutions, shape (found, n)
+    lost: int  # number of generic solutions whose paths have no end, or one at infinity
+    infinite: int  # number of those whose paths went to infinity
 
 
 def solutions_at(
@@ -100,24 +74,11 @@ def solutions_at(
     nearby: KnownSolutions | None = None,
     attempts: int = MAX_ATTEMPTS,
 ) -> list[PathEnds]:
-    """Return all solutions at each of several vectors of parameters.
+    """Return all solutions at each of several vectors of parameters, shape (count, parameters).
 
     Another path permutes the solutions: where paths fail, the solutions that they would have found
-    may be the ends of other paths.
-
-    Parameters
-    ----------
-    preparation
-        The square system and its generic solutions.
-    parameters
-        Vectors of parameters, shape (count, parameters).
-    rng
-        Draws the paths.
-    nearby
-        Solutions at similar parameters, from which the first attempt starts instead of from the
-        generic ones.
-    attempts
-        The largest number of attempts, which go on while paths are lost.
+    may be the ends of other paths. The first attempt starts from the solutions `nearby`, at similar
+    parameters, instead of from the generic ones; attempts go on while paths are lost.
     """
     generic = preparation.generic
     d = len(generic.solutions)

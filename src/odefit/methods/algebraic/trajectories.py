@@ -23,15 +23,13 @@ from odefit.simulation.engines.making_engines import EngineName
 MAX_EXPLAINED_RATIO = 2.0
 """Root mean square of the residuals over the noise of the data up to which they are explained."""
 
-MIN_RELATIVE_NOISE = 1e-12
-"""The smallest noise of the data, relative to their largest value."""
+MIN_RELATIVE_NOISE = 1e-12  # smallest noise of the data, relative to their largest value
 
 MAX_FIT_RATIO = 0.05
 """Sum of squared residuals over that of the data about their means above which an answer is no
 fit."""
 
-SAME_COST = 1.001
-"""Ratio of costs up to which two solutions reproduce the data equally well."""
+SAME_COST = 1.001  # ratio of costs up to which two solutions reproduce the data equally well
 
 POLISH = SingleShooting(
     evaluations=1000, tolerance=1e-14, step=1e-15, patience=300, to_the_last_digit=True
@@ -43,19 +41,7 @@ determined by exact data gain most."""
 class Trajectories:
     """Evaluates vectors of unknowns by the cost of the problem itself.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    engine
-        The integration engine.
-    control
-        Limits and reports of the fit.
-
-    Attributes
-    ----------
-    zero
-        The cost up to which data are reproduced to rounding.
+    A cost up to `zero` reproduces the data to rounding.
     """
 
     def __init__(self, problem: Problem, engine: EngineName, control: Control) -> None:
@@ -120,16 +106,9 @@ class Trajectories:
         noise: Sequence[dict[str, float]],
         min_relative_noise: float = MIN_RELATIVE_NOISE,
     ) -> bool:
-        """Say whether the residuals are as small as the noise of the data.
+        """Say whether the residuals are as small as the noise of the data, given by observable.
 
-        Parameters
-        ----------
-        end
-            An answer.
-        segments, noise
-            The measurements of each experiment, and their standard deviations by observable.
-        min_relative_noise
-            The smallest noise of the data, relative to their largest value.
+        The noise counts with `min_relative_noise` of the largest value at least.
         """
         if end.exact:
             return True

@@ -24,29 +24,12 @@ def assimilated(
     held: BoolArray,
     stop: Callable[[], bool],
 ) -> tuple[list[Segment], Array] | Failure:
-    """Return the segments with the hidden states that data and equations together suggest.
+    """Return the segments with the `hidden` states that data and equations together suggest.
 
-    Shooting nodes at the times of measurement follow the data and, softly, the equations with
-    their parameters held (:mod:`odefit.methods.shooting.relaxation`); hidden states are
-    splines through them.
-
-    Parameters
-    ----------
-    forward, segments
-        The problem's forward map, and its smoothed states.
-    hidden
-        Names of the states that are not measured.
-    vector
-        Unknowns, shape (n,).
-    held
-        Which unknowns keep their values: the parameters of the equations, shape (n,).
-    stop
-        Tells whether to stop early.
-
-    Returns
-    -------
-    tuple or Failure
-        The segments, and the unknowns, of which those that are not held have changed.
+    Shooting nodes at the times of measurement follow the data and, softly, the equations with the
+    `held` unknowns (the parameters of the equations) at `vector`, see
+    :mod:`odefit.methods.shooting.relaxation`; hidden states are splines through the nodes. The
+    second value is `vector` with the other unknowns changed.
     """
     shooting, nodes = ShootingSearch().with_data(forward, vector)
     start = Point(shooting.scaling.coordinates(vector), nodes)

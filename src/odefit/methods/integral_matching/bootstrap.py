@@ -21,8 +21,7 @@ from odefit.problem.noise import Noise, Transform
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
 
-MIN_SAMPLES = 10
-"""The smallest number of matched samples for a covariance."""
+MIN_SAMPLES = 10  # smallest number of matched samples for a covariance
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,21 +59,8 @@ def bootstrap(
 ) -> MatchErrors:
     """Return the scatter of the matches of simulated data sets.
 
-    Parameters
-    ----------
-    problem, match
-        The problem and its match.
-    rematch
-        Matches a problem from a vector of unknowns.
-    samples, seed
-        Number of data sets, and the seed of their noise.
-    forward
-        The problem's forward map.
-
-    Raises
-    ------
-    InputError
-        The match has no trajectory, or too few samples can be matched.
+    `rematch` matches a problem from a vector of unknowns. Raises InputError if the match has no
+    trajectory, or too few samples can be matched.
     """
     simulated = _simulated(problem, match, forward)
     rng = np.random.default_rng(seed)

@@ -26,26 +26,10 @@ BACKWARD_STEPS = 50
 class IntegralCriterion:
     """x-hat(t) - xi - the integral of F(x-hat(s); theta), weighted, in all segments and states.
 
-    Parameters
-    ----------
-    problem, segments
-        The problem and its smoothed states.
-    hidden
-        Names of the states that some condition does not measure.
-    invariants
-        Combinations of right-hand sides that depend on the other states alone, shape
-        (hidden, states), see :mod:`odefit.structure.invariants`.
-
-    Attributes
-    ----------
-    size
-        Length of the vectors it takes: the unknowns, then the free initial states of segments
-        after events.
-    free_starts
-        By index of a segment and name of a state, the index of a free initial state in these
-        vectors.
-    equations
-        Index of the segment and name of the state, by block of residuals.
+    Its vectors have `size` components: the unknowns, then the free initial states of segments
+    after events. `hidden` names the states that some condition does not measure; `invariants` are
+    combinations of right-hand sides that depend on the other states alone, shape (hidden, states),
+    see :mod:`odefit.structure.invariants`.
     """
 
     def __init__(
@@ -80,21 +64,9 @@ class IntegralCriterion:
     def residuals(
         self, vector: Array, active: Sequence[int], equations: Collection[int] | None = None
     ) -> tuple[list[Array], list[Array]]:
-        """Return residuals and their derivatives, equation by equation.
+        """Return residuals, shape (m,), and their derivatives, shape (m, active), by equation.
 
-        Parameters
-        ----------
-        vector
-            Unknowns and free initial states, shape (size,).
-        active
-            Indices of the components by which derivatives are wanted.
-        equations
-            Indices of the equations that are wanted, returned in their order; None for all.
-
-        Returns
-        -------
-        tuple
-            Arrays of shape (m,), and arrays of shape (m, active).
+        `active` are the components by which derivatives are wanted; None for `equations` means all.
         """
         chosen = range(len(self.equations)) if equations is None else sorted(equations)
         values, derivatives = self.stacked(vector, active, chosen)
@@ -112,20 +84,9 @@ class IntegralCriterion:
     ) -> tuple[Array, Array]:
         """Return the residuals of some equations below each other, and their derivatives.
 
-        Parameters
-        ----------
-        vector, active
-            As of :meth:`residuals`.
-        equations
-            Increasing indices of the equations.
-        condensed
-            Whether only products of residuals and derivatives are wanted, see
-            :class:`odefit.methods.integral_matching.program.Program`.
-
-        Returns
-        -------
-        tuple
-            Arrays of shapes (rows,) and (rows, active).
+        The shapes are (rows,) and (rows, active); indices of equations increase. Rows that are
+        `condensed` have the same products as these, see
+        :class:`odefit.methods.integral_matching.program.Program`.
         """
         key = tuple(equations), condensed
         if key not in self._programs:

@@ -18,8 +18,7 @@ from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.model import Model
 
-POINTS = 4
-"""The number of random states at which derivatives are compared."""
+POINTS = 4  # number of random states at which derivatives are compared
 
 
 def states_before_events(
@@ -28,16 +27,8 @@ def states_before_events(
     """Return the states before the events at t0 of a condition, as far as they are determined.
 
     An event that adds to a state determines it; one that replaces the state does not, but known
-    initial values and measurements at t0, which precede the events, may.
-
-    Parameters
-    ----------
-    model, condition
-        The model, and the condition with its events.
-    vector
-        Unknowns, shape (n,).
-    after
-        States after the events, of those that are known.
+    initial values and measurements at t0, which precede the events, may. `after` are the known
+    states after the events.
     """
     states = model.states
     rows: list[Array] = []

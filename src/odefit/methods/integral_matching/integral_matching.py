@@ -32,8 +32,7 @@ from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.making_engines import EngineName
 
-POLISH = START_SEARCH
-"""The local search that improves a match on the true trajectories."""
+POLISH = START_SEARCH  # local search that improves a match on the true trajectories
 
 
 @dataclass(frozen=True)
@@ -175,10 +174,7 @@ class IntegralMatching:
     def matching(self, problem: Problem) -> Matching:
         """Return the smoothed problem, which can be matched from any start.
 
-        Raises
-        ------
-        InputError
-            Data are too few to be smoothed, or an option names no unknown.
+        Raises InputError if data are too few to be smoothed, or an option names no unknown.
         """
         linear = None
         _check_names("start", self.start or {}, problem)
@@ -196,19 +192,7 @@ class IntegralMatching:
         return matchings[self]
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
-        """Carry out one start, which never raises for an integration that fails.
-
-        Parameters
-        ----------
-        forward
-            The problem's forward map.
-        index
-            Number of the start.
-        start
-            Unknowns in natural units, shape (n,).
-        control
-            Seed, limits and reports of the fit.
-        """
+        """Carry out one start, which never raises for an integration that fails."""
         began = time.perf_counter()
         match = self.prepared(forward).match(start, control.should_stop, forward)
         seconds = time.perf_counter() - began
@@ -269,13 +253,7 @@ class IntegralMatching:
 
 
 def _check_names(option: str, names: Iterable[str], problem: Problem) -> None:
-    """Refuse an option that names no unknown.
-
-    Raises
-    ------
-    InputError
-        The name, with a similar one if there is any.
-    """
+    """Refuse an option that names no unknown; the message suggests a similar one."""
     for name in names:
         if name not in problem.keys:
             hint = did_you_mean(str(name), problem.keys)

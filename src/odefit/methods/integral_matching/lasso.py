@@ -6,8 +6,7 @@ import numpy as np
 
 from odefit.common.arrays import Array
 
-CHANGES_PER_COMPONENT = 30
-"""The largest number of changes of the active set for each component."""
+CHANGES_PER_COMPONENT = 30  # largest number of changes of the active set for each component
 
 OPTIMALITY_TOLERANCE = 1e-10
 """The tolerance of the optimality conditions, relative to the largest product of a column and the
@@ -20,21 +19,7 @@ def lasso(columns: Array, right: Array, low: Array, high: Array, thresholds: Arr
     This is an active set method: components at zero or at a bound are held while the others move
     to their minimum, or until one of them meets zero or a bound; then the one that would gain most
     is released. The answer is exact, also where columns are nearly dependent, as integrated terms
-    are.
-
-    Parameters
-    ----------
-    columns, right
-        The linear problem, shapes (rows, k) and (rows,).
-    low, high
-        Bounds, shape (k,).
-    thresholds
-        Weights of the magnitudes, at least 0, shape (k,).
-
-    Returns
-    -------
-    array
-        The minimum y, shape (k,).
+    are. Thresholds are at least 0.
     """
     q, r = np.linalg.qr(columns)
     data = q.T @ right

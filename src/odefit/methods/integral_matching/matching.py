@@ -45,8 +45,7 @@ TOLERANCES = Tolerances(cost=1e-8, step=1e-8, evaluations=200, patience=60)
 MAX_ALTERNATIONS = 8
 """The largest number of times that hidden states are assimilated and unknowns matched in turn."""
 
-SETTLED = 1e-2
-"""The relative change of the unknowns up to which these alternations end."""
+SETTLED = 1e-2  # relative change of the unknowns up to which these alternations end
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,32 +87,10 @@ class Match:
 class Matching:
     """A problem that is smoothed, and can be matched from any start.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    smoother
-        The smoother of every measured series.
-    linear
-        Indices of the unknowns to take for the linear ones; None for a largest possible set.
-    separable
-        Whether linear unknowns are solved for in closed form at all.
-    penalty
-        The penalty on linear parameters.
-    engine
-        The integration engine, for states that are neither measured nor given by invariants.
-
-    Attributes
-    ----------
-    hidden
-        Names of the states that are not measured.
-    route
-        How these are found: "" if there are none, "invariants", or "assimilation".
-
-    Raises
-    ------
-    InputError
-        Nothing can be matched, or no segment can be smoothed.
+    `linear` are the indices of the unknowns to take for the linear ones, None for a largest
+    possible set; with `separable` they are solved for in closed form. The `engine` integrates where
+    `hidden` states, which are not measured, follow from no invariants. Raises InputError if nothing
+    can be matched, or no segment can be smoothed.
     """
 
     def __init__(
@@ -145,12 +122,9 @@ class Matching:
 
     @cached_property
     def linear(self) -> tuple[int, ...]:
-        """Indices of the unknowns that are found in closed form.
+        """The indices of the unknowns that are found in closed form.
 
-        Raises
-        ------
-        InputError
-            The equations are not linear in the unknowns that were asked for.
+        Raises InputError if the equations are not linear in the unknowns that were asked for.
         """
         problem, n = self.problem, len(self.problem.unknowns)
         if not self._separable:
@@ -305,12 +279,7 @@ class Matching:
     ) -> set[int]:
         """Find initial values before the first measurement by integrating the equations back.
 
-        They are written into `vector`, unless they are among the `matched` unknowns.
-
-        Returns
-        -------
-        set
-            Indices of the unknowns that are found so.
+        They are written into `vector` unless they are `matched`; their indices are returned.
         """
         found: set[int] = set()
         given = vector.copy()
@@ -407,13 +376,7 @@ def connected_rows(matrix: BoolArray) -> list[tuple[list[int], list[int]]]:
 
 
 def _check(problem: Problem) -> None:
-    """Refuse a problem that cannot be matched.
-
-    Raises
-    ------
-    InputError
-        Algebraic equations are nonlinear, no unknown acts, or an event sets a parameter by a state.
-    """
+    """Refuse a problem that cannot be matched, with an InputError."""
     field = VectorField.of(problem.model, problem.conditions)
     if field.algebraic:
         raise InputError(

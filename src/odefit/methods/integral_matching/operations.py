@@ -17,11 +17,8 @@ from odefit.expressions.algebras import (
     power_slope,
 )
 
-INTEGRAL = "integral"
-"""The operation that needs the grid; all others are among :data:`OPERATIONS`."""
-
-SCALED = "scaled"
-"""The operation "factor times a derivative"."""
+INTEGRAL = "integral"  # operation that needs the grid; all others are among :data:`OPERATIONS`
+SCALED = "scaled"  # operation "factor times a derivative"
 
 OPERATIONS: Mapping[str, Callable[..., Any]] = {
     **FUNCTIONS,

@@ -42,47 +42,22 @@ class _Stage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Sum:
-    """One weighted sum, or several below each other whose functions of time are known.
+    """One weighted sum, or several below each other whose functions of time are known."""
 
-    Attributes
-    ----------
-    rows
-        Their rows.
-    known
-        Known functions of time, weighted, shape (rows, k).
-    coefficients
-        Their coefficients.
-    weights
-        The weights of the other functions of time, shape (grid,).
-    products
-        These other functions and their coefficients.
-    """
-
-    rows: slice
-    known: Array
-    coefficients: list[Node]
-    weights: Array
-    products: list[tuple[Node, Node]]
+    rows: slice  # their rows
+    known: Array  # known functions of time, weighted, shape (rows, k)
+    coefficients: list[Node]  # their coefficients
+    weights: Array  # weights of the other functions of time, shape (grid,)
+    products: list[tuple[Node, Node]]  # these other functions and their coefficients
 
 
 class _Places(NamedTuple):
-    """The places of the parts of a :class:`_Sum` and of their derivatives among the values.
-
-    Attributes
-    ----------
-    coefficients
-        The coefficients.
-    slopes
-        Their derivatives, by coefficient and unknown.
-    products
-        Functions of time and their coefficients.
-    terms
-        For each product of a derivative and a value, these two and the number of the unknown.
-    """
+    """The places of the parts of a :class:`_Sum` and of their derivatives among the values."""
 
     coefficients: list[int]
-    slopes: list[list[int]]
-    products: list[tuple[int, int]]
+    slopes: list[list[int]]  # their derivatives, by coefficient and unknown
+    products: list[tuple[int, int]]  # functions of time and their coefficients
+    # for each product of a derivative and a value, these two and the number of the unknown
     terms: list[tuple[int, int, int]]
 
 
@@ -97,20 +72,8 @@ class _Schedule:
 class Program:
     """Some sums of products in one segment, as functions of the unknowns.
 
-    Parameters
-    ----------
-    recorder
-        The algebra over which they were recorded.
-    sums
-        The sums, and their weights, shape (grid,).
-    condensed
-        Whether only products of the residuals and of their derivatives are wanted, such as norms.
-        Sums of known functions of time then have no more rows than these.
-
-    Attributes
-    ----------
-    size
-        Number of rows of all sums together.
+    Each sum has weights, shape (grid,). `condensed` sums of known functions of time have no more
+    rows than these functions: products of residuals and derivatives, such as norms, are the same.
     """
 
     def __init__(
@@ -136,20 +99,7 @@ class Program:
         self._last: list[Any] = []
 
     def evaluate(self, vector: Array, active: Sequence[int]) -> tuple[Array, Array]:
-        """Return all rows, and their derivatives by some unknowns.
-
-        Parameters
-        ----------
-        vector
-            The unknowns, shape (n,).
-        active
-            Indices of the unknowns by which derivatives are wanted.
-
-        Returns
-        -------
-        tuple
-            Arrays of shapes (size,) and (size, active).
-        """
+        """Return all rows, shape (size,), and their derivatives by the unknowns `active`."""
         key = tuple(active)
         schedule = self._schedules.get(key)
         if schedule is None:

@@ -18,21 +18,12 @@ class Grid:
 
     They are equidistant in each panel, from one corner of the inputs to the next; a corner is
     there twice, as the end of a panel and as the start of the next.
-
-    Attributes
-    ----------
-    times
-        All times, shape (m,).
-    interior
-        The same times, moved by a rounding error into their panel, where inputs have the panel's
-        values.
-    panels
-        The first index of each panel, and one more for the end.
     """
 
-    times: Array
+    times: Array  # all times, shape (m,)
+    # same times, moved by a rounding error into their panel, where inputs have the panel's values
     interior: Array
-    panels: tuple[int, ...]
+    panels: tuple[int, ...]  # first index of each panel, and one more for the end
 
     @classmethod
     def over(cls, start: float, stop: float, corners: Array, points: int) -> Grid:
@@ -57,18 +48,7 @@ class Grid:
         return weights
 
     def cumulative(self, values: Array) -> Array:
-        """Return the integrals from the start to each time, of order 4.
-
-        Parameters
-        ----------
-        values
-            Values of the integrands on the grid, shape (..., m).
-
-        Returns
-        -------
-        array
-            The integrals, shape (..., m).
-        """
+        """Return integrals of curves, shape (..., m), from the start to each time, of order 4."""
         integrals = np.empty(values.shape)
         carried = np.zeros(values.shape[:-1])
         for a, b in zip(self.panels, self.panels[1:], strict=False):

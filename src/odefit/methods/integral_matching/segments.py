@@ -19,11 +19,8 @@ from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
 
-MIN_GRID_POINTS = 200
-"""The smallest number of points of a grid."""
-
-GRID_POINTS_PER_MEASUREMENT = 2
-"""The smallest number of points of a grid for each time of measurement."""
+MIN_GRID_POINTS = 200  # smallest number of points of a grid
+GRID_POINTS_PER_MEASUREMENT = 2  # smallest number of points of a grid for each time of measurement
 
 MIN_SPLINE_ORDER = 2
 """The order to which that of a smoothing spline is lowered at most where a series is short."""
@@ -31,31 +28,18 @@ MIN_SPLINE_ORDER = 2
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """A time span of one condition between two events, with its smoothed states.
+    """A time span of one condition between two events, with its smoothed states."""
 
-    Attributes
-    ----------
-    condition
-        Index of the condition.
-    at_start
-        Whether the segment begins at t0, with the condition's initial values.
-    start, end
-        Ends of the time span between the events.
-    grid
-        The times at which it is matched: from the first to the last measurement, as far as all
-        states are measured.
-    states
-        Values on the grid of the states that are measured, by name.
-    sds
-        Standard deviation of the noise as the smoother estimates it, by observable.
-    """
-
-    condition: int
-    at_start: bool
+    condition: int  # index of the condition
+    at_start: bool  # whether the segment begins at t0, with the condition's initial values
+    # ends of the time span between the events
     start: float
     end: float
+    # times at which it is matched: from the first to the last measurement, as far as all states are
+    # measured
     grid: Grid
-    states: Mapping[str, Array]
+    states: Mapping[str, Array]  # values on the grid of the states that are measured, by name
+    # standard deviation of the noise as the smoother estimates it, by observable
     sds: Mapping[str, float]
 
 
@@ -64,17 +48,8 @@ def smoothed_segments(
 ) -> tuple[list[Segment], list[str]]:
     """Return the segments of all conditions, and why some could not be smoothed.
 
-    Parameters
-    ----------
-    problem, smoother
-        The problem, and the smoother of every measured series.
-    required
-        Names of the states that every segment must have.
-
-    Raises
-    ------
-    InputError
-        No segment can be smoothed; the message says where, and what to do about it.
+    Every segment must have the `required` states. Raises InputError if no segment can be smoothed;
+    the message says where, and what to do about it.
     """
     segments: list[Segment] = []
     reasons: list[str] = []

@@ -31,20 +31,9 @@ Value = Array | np.float64
 class Node:
     """A quantity that was recorded: a number, a curve or an operation on other quantities.
 
-    Attributes
-    ----------
-    operation
-        "known", "unknown", "integral" or one of :data:`OPERATIONS`.
-    arguments
-        The quantities it is made of, all recorded before.
-    value
-        The value if it depends on no unknown, otherwise None.
-    unknowns
-        Bits of the unknowns that it depends on.
-    varies
-        Whether it depends on time.
-    number
-        The number of quantities recorded before.
+    The `operation` is "known", "unknown", "integral" or one of :data:`OPERATIONS`; `value` is None
+    if the quantity depends on any of the `unknowns`, which are given by their bits; `varies` if it
+    depends on time; `number` counts the quantities recorded before.
     """
 
     __slots__ = ("arguments", "number", "operation", "unknowns", "value", "varies")
@@ -63,20 +52,7 @@ class Node:
 
 
 class Recorder:
-    """The algebra over which the equations are recorded in one segment; see :class:`Separated`.
-
-    Parameters
-    ----------
-    grid
-        The times on which curves are given.
-
-    Attributes
-    ----------
-    zero, one
-        These numbers.
-    derivatives
-        Those that were recorded so far, by quantity and unknown.
-    """
+    """The algebra over which the equations are recorded in one segment; see :class:`Separated`."""
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -201,15 +177,8 @@ class Recorder:
 class Separated:
     """A known part, and terms: functions of time and the unknowns times functions of the unknowns.
 
-    Attributes
-    ----------
-    recorder
-        The algebra.
-    known
-        What depends on no unknown.
-    terms
-        For each function of time, known where possible, its coefficient, which depends on unknowns
-        alone. A coefficient by itself is that of the function 1.
+    `terms` has the coefficient of each function of time; it depends on unknowns alone. A
+    coefficient by itself is that of the function 1.
     """
 
     __slots__ = ("known", "recorder", "terms")

@@ -63,14 +63,9 @@ class Penalty:
 
 @dataclass(frozen=True, eq=False)
 class PenaltyWeights:
-    """The penalty ``squares y^2 / 2 + magnitudes |y|`` on the linear unknowns y of a block.
+    """The penalty ``squares y^2 / 2 + magnitudes |y|`` on the linear unknowns y of a block."""
 
-    Attributes
-    ----------
-    squares, magnitudes
-        Weights that are not negative, shape (k,).
-    """
-
+    # weights that are not negative, shape (k,)
     squares: Array
     magnitudes: Array
 
@@ -104,17 +99,10 @@ class PenaltyWeights:
 
 @dataclass(frozen=True, eq=False)
 class EquationBlock:
-    """Equations that share unknowns with each other and with no other equations.
+    """Equations that share unknowns with each other and with no other equations."""
 
-    Attributes
-    ----------
-    equations
-        Indices of the equations in the criterion.
-    linear, nonlinear
-        Indices of the unknowns in them.
-    """
-
-    equations: tuple[int, ...]
+    equations: tuple[int, ...]  # indices of the equations in the criterion
+    # indices of the unknowns in them
     linear: tuple[int, ...]
     nonlinear: tuple[int, ...]
 
@@ -126,27 +114,15 @@ class EquationBlock:
 
 @dataclass(frozen=True, eq=False)
 class BlockSolution:
-    """The minimum of the criterion of one block.
+    """The minimum of the criterion of one block."""
 
-    Attributes
-    ----------
-    vector
-        Unknowns and free initial states, of which those of the block have changed, shape (size,).
-    cost
-        Half the criterion, without penalties.
-    singular
-        Indices of the linear unknowns that the criterion does not determine.
-    evaluations
-        Number of evaluations of the criterion.
-    converged
-        Whether the nonlinear unknowns are at a minimum.
-    """
-
+    # unknowns and free initial states, of which those of the block have changed, shape (size,)
     vector: Array
-    cost: float
+    cost: float  # half the criterion, without penalties
+    # indices of the linear unknowns that the criterion does not determine
     singular: tuple[int, ...]
-    evaluations: int
-    converged: bool
+    evaluations: int  # number of evaluations of the criterion
+    converged: bool  # whether the nonlinear unknowns are at a minimum
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,18 +153,8 @@ def solve_block(
 ) -> BlockSolution:
     """Minimise the reduced criterion (7) of a block, penalised, over its nonlinear unknowns.
 
-    Terms that the penalty on magnitudes keeps are then fitted without it.
-
-    Parameters
-    ----------
-    criterion, block
-        The criterion, and the block of its equations.
-    start, lower, upper
-        Start values and bounds of everything the criterion takes, shape (size,).
-    penalty
-        The penalty on linear parameters.
-    tolerances, stop
-        When the search ends.
+    Terms that the penalty on magnitudes keeps are then fitted without it. Start and bounds are of
+    everything the criterion takes, shape (size,).
     """
     solution = _minimise(criterion, block, start, lower, upper, penalty, tolerances, stop)
     if not (penalty.lasso and np.isfinite(solution.cost)):
@@ -326,16 +292,10 @@ def solve_linear(
 ) -> tuple[Array, Array, tuple[int, ...]]:
     """Minimise |columns y + constant|^2 / 2 with the penalty, within bounds.
 
-    Returns
-    -------
-    y
-        The minimum, shape (k,).
-    basis
-        Orthonormal basis of what the columns span whose y is not held by a bound or at zero,
-        shape (rows, r); below the columns, the penalty's :meth:`PenaltyWeights.row_weights` as a
-        diagonal, shape (rows + k, r), if there is one.
-    singular
-        Indices of columns that the others can replace, or that are zero.
+    Returns the minimum y, shape (k,); an orthonormal basis, shape (rows, r), of what those columns
+    span whose y is not held by a bound or at zero; and the indices of columns that the others can
+    replace, or that are zero. If there is a penalty, its :meth:`PenaltyWeights.row_weights` stand
+    below the columns as a diagonal, and the basis has the shape (rows + k, r).
     """
     norms = np.sqrt(np.einsum("ij,ij->j", columns, columns))
     units = norms if norms.all() else np.where(norms > 0, norms, 1.0)
@@ -381,16 +341,9 @@ def _at_bounds(
 ) -> tuple[Array, Array] | None:
     """Minimise |columns y - right| with components held at their lower or upper bounds.
 
-    Parameters
-    ----------
-    side
-        For each component -1 or 1 where it is held at the lower or upper bound, and 0 elsewhere.
-
-    Returns
-    -------
-    tuple or None
-        The minimum y and an orthonormal basis of what the columns of the others span; None if this
-        is not the minimum within all bounds.
+    The `side` of a component is -1 or 1 where it is held at the lower or upper bound, and 0
+    elsewhere. Returns y and an orthonormal basis of what the other columns span; None if this is
+    not the minimum within all bounds.
     """
     held = side != 0
     free = ~held

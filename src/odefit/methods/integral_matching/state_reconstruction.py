@@ -28,17 +28,8 @@ MIN_RELATIVE_SD = 1e-6
 def affine(function: Dual, states: Array) -> tuple[Array, Array] | None:
     """Return the coefficients of a function of the states if it is affine, otherwise None.
 
-    Parameters
-    ----------
-    function
-        Values at random states, with the derivatives by state.
-    states
-        These states, shape (states, points).
-
-    Returns
-    -------
-    tuple or None
-        Coefficients, shape (states,), and offsets by point, shape (points,).
+    The function is given by values and derivatives at random states, shape (states, points). The
+    coefficients have the shape (states,), the offsets (points,).
     """
     count, points = states.shape
     derivatives = function.gradient(count, points)
@@ -55,18 +46,9 @@ def affine(function: Dual, states: Array) -> tuple[Array, Array] | None:
 def determined_states(matrix: Array, sds: Array | None = None) -> dict[int, Array]:
     """Return the states that linear equations determine, each as a combination of right-hand sides.
 
-    Parameters
-    ----------
-    matrix
-        Coefficients of the states in each equation, shape (equations, states).
-    sds
-        Standard deviations of the right-hand sides, shape (equations,), by which equations are
-        weighted where there are more than needed; None if all are equal.
-
-    Returns
-    -------
-    dict
-        By index of the state, the weights of the right-hand sides, shape (equations,).
+    The matrix has the shape (equations, states). By index of the state, the weights of the
+    right-hand sides are returned, shape (equations,). Where there are more equations than needed,
+    those with a smaller standard deviation in `sds` weigh more.
     """
     if not len(matrix):
         return {}
@@ -85,21 +67,11 @@ def determined_states(matrix: Array, sds: Array | None = None) -> dict[int, Arra
 
 @dataclass(frozen=True, eq=False)
 class AffineObservables:
-    """The series of one condition with y = matrix x + offset, matrix and offset known.
+    """The series of one condition with y = matrix x + offset, matrix and offset known."""
 
-    Attributes
-    ----------
-    names
-        Names of the observables.
-    matrix
-        Coefficients of the states, shape (names, states).
-    offsets
-        Offsets at the times of the series, by observable.
-    """
-
-    names: tuple[str, ...]
-    matrix: Array
-    offsets: Mapping[str, Array]
+    names: tuple[str, ...]  # names of the observables
+    matrix: Array  # coefficients of the states, shape (names, states)
+    offsets: Mapping[str, Array]  # offsets at the times of the series, by observable
 
     @classmethod
     def of(cls, model: Model, condition: Condition) -> AffineObservables:

@@ -46,19 +46,13 @@ accuracy with which their costs were computed."""
 
 @dataclass(frozen=True)
 class CostTolerance:
-    """Which differences of the cost of a problem count as none.
+    """Which differences of the cost of a problem count as none."""
 
-    Attributes
-    ----------
-    squares
-        Sum of squares of all measured values over their standard deviations (1 where none are
-        given; under a logarithm, a relative change counts), for costs that cannot be below zero;
-        None where a standard deviation depends on unknowns.
-    relative, absolute
-        Differences up to the larger of the two do not count.
-    """
-
+    # sum of squares of all measured values over their standard deviations (1 where none are given;
+    # under a logarithm, a relative change counts), for costs that cannot be below zero; None where
+    # a standard deviation depends on unknowns
     squares: float | None
+    # differences up to the larger of the two do not count
     relative: float
     absolute: float
 
@@ -73,12 +67,8 @@ class CostTolerance:
     def zero(self, accuracy: float = 0.0) -> float:
         """Return the largest cost that counts as zero, so that no start can end lower.
 
-        It is minus infinity where the cost has no lower bound of zero.
-
-        Parameters
-        ----------
-        accuracy
-            Relative accuracy of the integration.
+        It is minus infinity where the cost has no lower bound of zero. `accuracy` is the relative
+        accuracy of the integration.
         """
         if self.squares is None:
             return -math.inf
@@ -87,18 +77,9 @@ class CostTolerance:
     def exact(self, cost: float, accuracy: float, jacobian: Array, vector: Array) -> bool:
         """Say whether the data are reproduced to rounding.
 
-        Where trajectories amplify errors, the last digit of the unknowns is more than that of
-        the data: no residuals can then be smaller than what it moves.
-
-        Parameters
-        ----------
-        cost
-            The cost.
-        accuracy
-            Relative accuracy of the integration.
-        jacobian, vector
-            The derivatives of the residuals and the unknowns, shapes (r, k) and (k,), both in
-            natural units.
+        Where trajectories amplify errors, the last digit of the unknowns is more than that of the
+        data: no residuals can then be smaller than what it moves. The Jacobian, shape (r, k), and
+        the unknowns are in natural units.
         """
         if self.squares is None:
             return False
@@ -107,13 +88,7 @@ class CostTolerance:
         return cost <= max(self.zero(accuracy), rounding)
 
     def noise(self, cost: float, accuracy: float, jacobian: Array, vector: Array) -> float:
-        """Return the difference of costs that the errors of the integration make.
-
-        Parameters
-        ----------
-        cost, accuracy, jacobian, vector
-            As :meth:`exact` takes them.
-        """
+        """Return the difference of costs that the errors of the integration make."""
         if self.squares is None:
             return 0.0
         most = 0.5 * MAX_ROUNDING**2 * self.squares
@@ -156,14 +131,7 @@ class CostTolerance:
 
 
 def rounding_of_unknowns(jacobian: Array, vector: Array) -> float:
-    """Return the cost of residuals that the last digits of the unknowns make.
-
-    Parameters
-    ----------
-    jacobian, vector
-        The derivatives of the residuals and the unknowns, shapes (r, k) and (k,), both in natural
-        units.
-    """
+    """Return the cost of residuals that the last digits of the unknowns make, in natural units."""
     with np.errstate(all="ignore"):
         found = 0.5 * UNKNOWN_ROUNDING**2 * float(np.sum((jacobian * vector) ** 2))
     return found if math.isfinite(found) else 0.0
@@ -175,16 +143,8 @@ def reproduces(
     """Say whether the data are reproduced to rounding where the noise is estimated.
 
     Its likelihood then grows without bound as the noise vanishes, and the estimate of the noise is
-    the size of the errors of rounding and integration.
-
-    Parameters
-    ----------
-    forward
-        The forward map of a problem with estimated noise.
-    vector, choice
-        The unknowns, shape (n,), and the choice of an engine there.
-    relative
-        Residuals relative to the data that count as none.
+    the size of the errors of rounding and integration. Residuals up to `relative` of the data count
+    as zero.
     """
     problem = forward.problem
     rows = [r for r in forward.series_rows if r.sd_rows is not None and r.gaussian]

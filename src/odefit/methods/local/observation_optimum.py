@@ -25,18 +25,14 @@ SINGULAR_TOLERANCE = 1e-10
 """The relative singular value of the linear problem, its columns scaled to length one, up to which
 it counts as zero."""
 
-LEAST_DEVIATION = 1e-100
-"""The smallest standard deviation: residuals that are zero have none otherwise."""
+LEAST_DEVIATION = 1e-100  # smallest standard deviation: residuals that are zero have none otherwise
 
 MAX_ALTERNATIONS = 100
 """Largest number of alternations between linear unknowns and the standard deviations that weigh
 them, where measurements with different ones share a linear unknown."""
 
-SAME_DEVIATION = 1e-12
-"""Relative change of the standard deviations with which the alternation ends."""
-
-FAR = 2.0
-"""Largest logarithm by which the alternation is accelerated."""
+SAME_DEVIATION = 1e-12  # relative change of the standard deviations with which the alternation ends
+FAR = 2.0  # largest logarithm by which the alternation is accelerated
 
 
 class ObservationOptimum:
@@ -180,24 +176,16 @@ class ObservationOptimum:
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Residuals (columns y + constants - unit measured) / factor, the priors' among them.
+    """Residuals (columns y + constants - unit measured) / factor, the priors' among them."""
 
-    Attributes
-    ----------
-    columns, constants
-        Shapes (rows, k) and (rows,).
-    owners, units
-        The number of the factor that divides a row, and that of the unit of its measurement;
-        -1 for none.
-    measured
-        The measured values over what is known of their standard deviations, shape (rows,); zero
-        for rows without a unit.
-    """
-
+    # shapes (rows, k) and (rows,)
     columns: Array
     constants: Array
+    # number of the factor that divides a row, and that of the unit of its measurement; -1 for none
     owners: IntArray
     units: IntArray
+    # measured values over what is known of their standard deviations, shape (rows,); zero for rows
+    # without a unit
     measured: Array
 
     @property
@@ -262,12 +250,10 @@ def _accelerated(first: Array, second: Array, third: Array) -> Array:
 def _bounded_least_squares(
     columns: Array, constant: Array, low: Array, high: Array, given: Array
 ) -> tuple[Array, BoolArray]:
-    """Minimise |columns y + constant|^2 within bounds.
+    """Minimise |columns y + constant|^2 within bounds; say which components are at no bound.
 
-    Returns
-    -------
-    The minimum, shape (k,), of those the shortest in units of the columns; and which of its
-    components are at no bound. A component without a column stays as it is `given`.
+    Of the minima, the shortest in units of the columns is returned. A component without a column
+    stays as it is `given`.
     """
     if not len(given):
         return given, np.zeros(0, dtype=bool)

@@ -20,11 +20,8 @@ from odefit.methods.local.decompositions import singular_value_decomposition
 MAX_ACTIVE_SET_CHANGES = 3
 """Largest number of changes of the set of held components in a step, for each component."""
 
-MAX_NEWTON_STEPS = 60
-"""Largest number of steps to the damping that belongs to a trust radius."""
-
-ONE = np.ones((1, 1))
-"""The singular vectors of a number."""
+MAX_NEWTON_STEPS = 60  # largest number of steps to the damping that belongs to a trust radius
+ONE = np.ones((1, 1))  # singular vectors of a number
 
 
 class _Solver(Protocol):
@@ -38,16 +35,9 @@ class _Solver(Protocol):
 
 
 class BoundedModel(ABC):
-    """A quadratic model g'd + d'Hd/2 of a cost, in scaled variables, with its bounds.
+    """A quadratic model g'd + d'Hd/2 of a cost at the point `x`, in scaled variables, with bounds.
 
-    Parameters
-    ----------
-    gradient
-        The gradient g of the cost at the point, shape (n,).
-    weight
-        The weight of each unknown in the trust radius, shape (n,).
-    x, lower, upper
-        The point and the bounds, shape (n,) each.
+    The gradient g and the weight of each unknown in the trust radius have the shape (n,).
     """
 
     def __init__(
@@ -203,15 +193,7 @@ class BoundedModel(ABC):
 
 
 class GaussNewtonModel(BoundedModel):
-    """The Gauss-Newton (Fisher) model: the gradient is J'r, the Hessian J'J.
-
-    Parameters
-    ----------
-    residuals, jacobian
-        Residuals and Jacobian at the point, shapes (r,) and (r, n).
-    weight, x, lower, upper
-        As :class:`BoundedModel` takes them.
-    """
+    """The Gauss-Newton (Fisher) model: the gradient is J'r, the Hessian J'J."""
 
     def __init__(
         self,
@@ -256,15 +238,7 @@ class GaussNewtonModel(BoundedModel):
 
 
 class SecondOrderModel(BoundedModel):
-    """A model whose Hessian is J'J and an estimate of its second-order part; it may be indefinite.
-
-    Parameters
-    ----------
-    gradient, hessian
-        Gradient and Hessian at the point, shapes (n,) and (n, n).
-    weight, x, lower, upper
-        As :class:`BoundedModel` takes them.
-    """
+    """A model with an estimate of the second-order part of the Hessian, which may be indefinite."""
 
     def __init__(
         self,

@@ -10,8 +10,7 @@ from odefit.common.arrays import Array, BoolArray
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import expected_sizes
 
-NEARLY_ZERO = 1e-6
-"""Magnitude of an unknown, relative to its typical size, that counts as zero."""
+NEARLY_ZERO = 1e-6  # magnitude of an unknown, relative to its typical size, that counts as zero
 
 SMALLEST_LOGARITHM = 0.3
 """Magnitude with which a decimal logarithm counts at least: a factor of two.
@@ -25,17 +24,11 @@ _LN10 = float(np.log(10.0))
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """The transformation of the unknowns to the optimiser's coordinates.
+    """The transformation of the unknowns to the optimiser's coordinates."""
 
-    Attributes
-    ----------
-    logarithmic
-        Whether the coordinate of an unknown is its logarithm to base 10, shape (n,).
-    lower, upper
-        Bounds in coordinates, shape (n,).
-    """
-
+    # whether the coordinate of an unknown is its logarithm to base 10, shape (n,)
     logarithmic: BoolArray
+    # bounds in coordinates, shape (n,)
     lower: Array
     upper: Array
 

@@ -25,38 +25,16 @@ other is taken: not for every small difference."""
 
 
 class SecondOrderPart:
-    """The estimate of the second-order part, and whether it is of use.
-
-    Parameters
-    ----------
-    size
-        The number of unknowns n.
-
-    Attributes
-    ----------
-    matrix
-        The estimate, shape (n, n).
-    in_use
-        Whether the next step should be that of the model with it.
-    """
+    """The estimate of the second-order part, shape (n, n), and whether the next step takes it."""
 
     def __init__(self, size: int) -> None:
         self.matrix = np.zeros((size, size))
         self.in_use = False
 
     def update(self, step: Array, change: Array, jacobian: Array, weight: Array) -> None:
-        """Take up a step, whether or not it was accepted.
+        """Take up a step, whether or not it was accepted, with the change of the gradient along it.
 
-        Parameters
-        ----------
-        step
-            The step, shape (n,).
-        change
-            The change of the gradient along it, shape (n,).
-        jacobian
-            The Jacobian at its end, shape (r, n).
-        weight
-            The weight of each unknown in the trust radius, shape (n,).
+        The Jacobian is that at its end; `weight` is that of each unknown in the trust radius.
         """
         missing = change - jacobian.T @ (jacobian @ step) - self.matrix @ step
         denominator = float(missing @ step)
@@ -66,15 +44,7 @@ class SecondOrderPart:
                 self.matrix = updated
 
     def compare(self, actual: float, gauss_newton: float, with_it: float) -> None:
-        """Choose the model for the next step by what both had promised of the last.
-
-        Parameters
-        ----------
-        actual
-            The decrease of the cost.
-        gauss_newton, with_it
-            The decrease by the Gauss-Newton model, and by the model with the second-order part.
-        """
+        """Choose the model for the next step: the one that promised the actual decrease better."""
         without_error, with_error = abs(actual - gauss_newton), abs(actual - with_it)
         if self.in_use:
             self.in_use = not without_error < SWITCH * with_error

@@ -45,21 +45,18 @@ STRAIGHT_STEPS = 12
 MIN_RELATIVE_WEIGHT = 1e-3
 """Smallest weight of a relative change of an unknown, relative to the largest weight."""
 
-PROBE_FRACTION = 0.1
-"""Fraction of a step at which its curvature is measured."""
+PROBE_FRACTION = 0.1  # fraction of a step at which its curvature is measured
 
 SMALL_PROMISE = 1e-6
 """Promised decrease, relative to the cost, from which on steps may be judged by what is promised
 where they end: errors of the integration then hide what they gain."""
 
-SMALL_RISE = 1e-4
-"""Rise of the cost, relative to it, that such errors may make."""
+SMALL_RISE = 1e-4  # rise of the cost, relative to it, that such errors may make
 
 PROMISE_RATIO = 0.25
 """Largest ratio of the decrease that is promised after and before a step that is so judged."""
 
-STALL_GAIN = 0.1
-"""Gain of the log-likelihood below which the iteration counts as stalled."""
+STALL_GAIN = 0.1  # gain of the log-likelihood below which the iteration counts as stalled
 
 MAX_ACCELERATION_RATIO = 0.75
 """Largest geodesic acceleration: twice the length of the correction over that of the step."""
@@ -82,60 +79,31 @@ class Quadratic(Protocol):
 
 @dataclass(frozen=True)
 class Tolerances:
-    """The stopping rules of :func:`minimise`.
+    """The stopping rules of :func:`minimise`."""
 
-    Attributes
-    ----------
-    cost
-        Stop when the full Gauss-Newton step promises less than this relative decrease.
-    step
-        Stop when a step is smaller than this, relative to the unknowns.
-    floor
-        A cost that counts as zero, which no other can beat; minus infinity where there is none.
-    evaluations
-        Largest number of evaluations.
-    patience
-        Number of evaluations in which the cost must fall by one per cent.
-    least
-        Absolute decrease of the cost that is too small for another step. Costs that can pass
-        through zero, such as log-likelihoods, need one; :data:`STALL_GAIN` then replaces the one
-        per cent.
-    noisy
-        Whether residuals are known not to become small, as those in units of an estimated noise.
-    """
-
+    # stop when the full Gauss-Newton step promises less than this relative decrease
     cost: float = 1e-12
-    step: float = 1e-11
+    step: float = 1e-11  # stop when a step is smaller than this, relative to the unknowns
+    # cost that counts as zero, which no other can beat; minus infinity where there is none
     floor: float = -math.inf
-    evaluations: int = 200
-    patience: int = 200
+    evaluations: int = 200  # largest number of evaluations
+    patience: int = 200  # number of evaluations in which the cost must fall by one per cent
+    # Absolute decrease of the cost that is too small for another step. Costs that can pass through
+    # zero, such as log-likelihoods, need one; :data:`STALL_GAIN` then replaces the one per cent.
     least: float = 0.0
+    # whether residuals are known not to become small, as those in units of an estimated noise
     noisy: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """The end of the iteration.
+    """The end of the iteration."""
 
-    Attributes
-    ----------
-    vector
-        The last point, shape (n,).
-    evaluation
-        The cost there with its model; None if the start itself failed.
-    converged
-        Whether a tolerance was met.
-    message
-        Which tolerance was met, or what else stopped the iteration.
-    evaluations
-        Number of evaluations of the cost.
-    """
-
-    vector: Array
-    evaluation: Quadratic | None
-    converged: bool
-    message: str
-    evaluations: int
+    vector: Array  # last point, shape (n,)
+    evaluation: Quadratic | None  # cost there with its model; None if the start itself failed
+    converged: bool  # whether a tolerance was met
+    message: str  # which tolerance was met, or what else stopped the iteration
+    evaluations: int  # number of evaluations of the cost
 
 
 # Far from any sensible answer squares overflow. An infinite cost is no step forward, and what is
@@ -151,20 +119,11 @@ def minimise(
     first_step: Array | None = None,
     sizes: Array | None = None,
 ) -> Minimum:
-    """Minimise a cost within bounds.
+    """Minimise a cost within bounds, which are infinite where there are none.
 
-    Parameters
-    ----------
-    evaluate
-        A function that returns the cost with its model at a vector, or None where it fails.
-    start, lower, upper
-        Start vector and bounds, shape (n,); bounds are infinite where there are none.
-    stop
-        A function that is called before each evaluation; True ends with the best so far.
-    first_step
-        A step that is as long as the first may be; None for one as long as the start vector.
-    sizes
-        Magnitudes that unknowns count with at least, where they are near zero, shape (n,).
+    `evaluate` returns None where it fails. `stop` is called before each evaluation; True ends with
+    the best so far. The first step may be as long as `first_step`, None for the start vector;
+    unknowns near zero count with the magnitudes `sizes` at least.
     """
     x = np.clip(start, lower, upper)
     current = _usable(evaluate(x))
@@ -267,13 +226,8 @@ def bounded_step(
 ) -> Array:
     """Return the step to the minimum of the Gauss-Newton model of a cost within the bounds.
 
-    Parameters
-    ----------
-    residuals, jacobian, x, lower, upper
-        The model, the point and the bounds.
-    slack
-        The decrease that is given up for a shorter step: where the model is nearly flat, its
-        minimum may be far away.
+    The decrease `slack` is given up for a shorter step: where the model is nearly flat, its minimum
+    may be far away.
     """
     weight = _weights(column_norms(jacobian), x)
     model = GaussNewtonModel(residuals, jacobian, weight, x, lower, upper)

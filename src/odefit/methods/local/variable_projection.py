@@ -38,39 +38,19 @@ from odefit.structure.observation_unknowns import ObservationUnknowns, observati
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A problem at unknowns of which those eliminated are at their optimum.
+    """A problem at unknowns of which those eliminated are at their optimum."""
 
-    Attributes
-    ----------
-    vector
-        All unknowns, shape (n,).
-    evaluation
-        The evaluation of the full problem there.
-    jacobian
-        The Jacobian by the unknowns that are not eliminated, reduced, shape (r, kept): with the
-        residuals of `evaluation` it has the gradient and the Gauss-Newton matrix of the reduced
-        cost.
-    """
-
-    vector: Array
-    evaluation: Evaluation
+    vector: Array  # all unknowns, shape (n,)
+    evaluation: Evaluation  # evaluation of the full problem there
+    # the Jacobian by the unknowns that are not eliminated, reduced, shape (r, kept): with the
+    # residuals of `evaluation` it has the gradient and the Gauss-Newton matrix of the reduced cost
     jacobian: Array
 
 
 class VariableProjection:
-    """The reduced problem of a forward map.
+    """The reduced problem of a forward map, in the unknowns `kept`.
 
-    Parameters
-    ----------
-    forward
-        The problem's forward map.
-    eliminate
-        Whether unknowns are eliminated at all; without it, the problem is as it was.
-
-    Attributes
-    ----------
-    kept
-        Indices of the unknowns that are not eliminated.
+    Without `eliminate` no unknown is eliminated, and the problem is as it was.
     """
 
     def __init__(self, forward: ForwardMap, eliminate: bool = True) -> None:

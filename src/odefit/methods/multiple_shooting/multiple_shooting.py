@@ -28,8 +28,7 @@ from odefit.problem.variants.features import refuse_integrated_features
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines.making_engines import EngineName
 
-SCREENED_POINTS = 64
-"""Number of points of which each start is the best, where data are sparse."""
+SCREENED_POINTS = 64  # number of points of which each start is the best, where data are sparse
 
 
 @dataclass(frozen=True)

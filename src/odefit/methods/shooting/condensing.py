@@ -26,61 +26,27 @@ class EliminationLevel:
     """One level of the elimination: which neighbouring intervals are joined.
 
     Intervals are given as positions in the list that the level before has left.
-
-    Attributes
-    ----------
-    first, second
-        Positions of the intervals that are joined; the first ends where the second starts.
-    left, middle, right
-        The nodes at the ends of each joined interval, and the eliminated one between them.
-    unpaired
-        Positions of the intervals that stay as they are.
-    order
-        Permutation that puts the joined ones and then the others into the order of time.
     """
 
+    # positions of the intervals that are joined; the first ends where the second starts
     first: IntArray
     second: IntArray
+    # nodes at the ends of each joined interval, and the eliminated one between them
     left: IntArray
     middle: IntArray
     right: IntArray
-    unpaired: IntArray
+    unpaired: IntArray  # positions of the intervals that stay as they are
+    # permutation that puts the joined ones and then the others into the order of time
     order: IntArray
 
 
 class Chains:
     """The chains of nodes, one for each condition, and the order in which they are eliminated.
 
-    Parameters
-    ----------
-    lengths
-        Number of nodes of each chain; the nodes of all chains are numbered one after the other.
-    size, unknowns
-        Number of values of a node, N, and number of unknowns, n.
-    row_nodes
-        The node that the interval of each residual begins with, shape (r,).
-    kept
-        Nodes that are not to be eliminated, beside the first and the last of each chain.
-
-    Attributes
-    ----------
-    size, unknowns, row_nodes
-        The parameters of these names.
-    nodes
-        Number of nodes.
-    firsts, lasts
-        The first and the last node of each chain.
-    left
-        Nodes at which the intervals begin that end at a node, shape (I,): interval i leads from
-        node ``left[i]`` to the next.
-    kept
-        All nodes that are not eliminated, increasing.
-    levels
-        Levels of the elimination.
-    kept_pairs
-        Pairs of neighbouring kept nodes, between which the condensed problem has equations.
-    groups
-        Nodes by the number of their residuals.
+    The nodes of all chains, `lengths` of each, are numbered one after the other. The interval of
+    residual i begins with node ``row_nodes[i]``. Beside the first and the last of each chain, the
+    nodes `kept` are not eliminated; between neighbours of these (`kept_pairs`) the condensed
+    problem has equations. Interval i that ends at a node leads from ``left[i]`` to the next node.
     """
 
     def __init__(
@@ -149,18 +115,10 @@ def _elimination(
 
 @dataclass(frozen=True, eq=False)
 class ResidualGroup:
-    """Nodes with the same number of residuals.
+    """Nodes with the same number of residuals."""
 
-    Attributes
-    ----------
-    nodes
-        Numbers of the nodes, shape (b,).
-    rows
-        Numbers of their residuals, shape (b, count).
-    """
-
-    nodes: IntArray
-    rows: IntArray
+    nodes: IntArray  # numbers of the nodes, shape (b,)
+    rows: IntArray  # numbers of their residuals, shape (b, count)
 
 
 def _residual_groups(row_nodes: IntArray, width: int) -> list[ResidualGroup]:
@@ -176,74 +134,42 @@ def _residual_groups(row_nodes: IntArray, width: int) -> list[ResidualGroup]:
 
 @dataclass(frozen=True, eq=False)
 class _LevelFactors:
-    """The factors that carry further right-hand sides through a level of the elimination.
+    """The factors that carry further right-hand sides through a level of the elimination."""
 
-    Attributes
-    ----------
-    orthogonal, triangle
-        QR factors of the coefficients of the nodes in the middle.
-    to_ends
-        The matrix C in s_middle = C (s_left, s_right, q) + c.
-    first_rows, second_rows
-        Coefficients of the nodes in the middle in the least squares rows.
-    rows_orthogonal
-        Orthogonal factor by which the joined rows were compressed; None if they were not.
-    """
-
+    # QR factors of the coefficients of the nodes in the middle
     orthogonal: Array
     triangle: Array
-    to_ends: Array
+    to_ends: Array  # matrix C in s_middle = C (s_left, s_right, q) + c
+    # coefficients of the nodes in the middle in the least squares rows
     first_rows: Array
     second_rows: Array
+    # orthogonal factor by which the joined rows were compressed; None if they were not
     rows_orthogonal: Array | None
 
 
 @dataclass(frozen=True, eq=False)
 class CondensedRightHandSides:
-    """Right-hand sides of the condensed problem.
+    """Right-hand sides of the condensed problem."""
 
-    Attributes
-    ----------
-    conditions
-        Right-hand sides of the equations, shape (pairs, N).
-    rows
-        Right-hand sides of the least squares rows, shape (pairs, k).
-    last_rows
-        Right-hand sides of the residuals at the last node of each chain, shape (chains, l).
-    constants
-        For each level the constants c in s_middle = C (s_left, s_right, q) + c.
-    """
-
-    conditions: Array
-    rows: Array
+    conditions: Array  # right-hand sides of the equations, shape (pairs, N)
+    rows: Array  # right-hand sides of the least squares rows, shape (pairs, k)
+    # right-hand sides of the residuals at the last node of each chain, shape (chains, l)
     last_rows: Array
+    # for each level the constants c in s_middle = C (s_left, s_right, q) + c
     constants: tuple[Array, ...]
 
 
 class CondensedProblem:
     """The linearised problem without its inner nodes (13).
 
-    Parameters
-    ----------
-    chains
-        The chains of nodes.
-    by_node, by_unknown
-        Derivatives of the ends of intervals by the node at their start and by the unknowns, for
-        the intervals that end at a node, shapes (I, N, N) and (I, N, n).
-    rows_by_node, rows_by_unknown
-        Derivatives of the residuals by the node of their interval and by the unknowns, shapes
-        (r, N) and (r, n).
+    With I intervals that end at a node, N values of a node, n unknowns and r residuals, the
+    derivatives of the ends of intervals by the node at their start and by the unknowns have the
+    shapes (I, N, N) and (I, N, n), those of the residuals (r, N) and (r, n).
 
-    Attributes
-    ----------
-    conditions
-        Equations between the nodes of each kept pair, shape (pairs, N, 2 N + n): coefficients of
-        the left node, the right node, and the unknowns.
-    rows
-        Least squares rows in the same columns, shape (pairs, k, 2 N + n).
-    last_rows
-        Least squares rows at the last node of each chain, shape (chains, l, N + n):
-        coefficients of the node and the unknowns.
+    `conditions`, shape (pairs, N, 2 N + n), are the equations between the nodes of each kept pair:
+    coefficients of the left node, the right node, and the unknowns. `rows`, (pairs, k, 2 N + n),
+    are least squares rows in the same columns; `last_rows`, (chains, l, N + n), those at the last
+    node of each chain.
     """
 
     def __init__(
@@ -307,17 +233,7 @@ class CondensedProblem:
         return CondensedRightHandSides(e, z, blocks[chains.lasts], tuple(constants))
 
     def expand(self, nodes: Array, unknowns: Array, sides: CondensedRightHandSides | None) -> None:
-        """Fill in the nodes that were eliminated.
-
-        Parameters
-        ----------
-        nodes
-            Values of the nodes, shape (nodes, N), of which the kept ones are known.
-        unknowns
-            Values of the unknowns, shape (n,).
-        sides
-            The condensed right-hand sides; None if all are zero.
-        """
+        """Fill in the eliminated nodes, of shape (nodes, N); without `sides` these are zero."""
         for number in range(len(self._steps) - 1, -1, -1):
             step, level = self._steps[number], self.chains.levels[number]
             shared = np.broadcast_to(unknowns, (len(level.left), len(unknowns)))

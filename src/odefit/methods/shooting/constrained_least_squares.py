@@ -20,26 +20,14 @@ EQUATION_RANK = 1e-11
 ROW_RANK = 1e-9
 """Singular values of the least squares rows that count as zero, relative to the largest."""
 
-FEASIBILITY = 1e-9
-"""By how much an inequality may be violated, relative to the sizes."""
+FEASIBILITY = 1e-9  # by how much an inequality may be violated, relative to the sizes
 
 
 class GeneralisedInverse:
     """The solution operator of min |R y - z| under E y = e; of all solutions the shortest.
 
-    Parameters
-    ----------
-    conditions
-        The matrix E of the equations, shape (k, w).
-    rows
-        The matrix R of the least squares rows, shape (r, w).
-
-    Attributes
-    ----------
-    free
-        Basis of the directions that the equations leave free, shape (w, f).
-    undetermined
-        Basis of the directions that nothing determines, shape (w, u).
+    `free` is a basis of the directions that the equations leave free, shape (w, f), `undetermined`
+    one of the directions that nothing determines, shape (w, u).
     """
 
     def __init__(self, conditions: Array, rows: Array) -> None:
@@ -77,14 +65,9 @@ class GeneralisedInverse:
 
 @dataclass(frozen=True, eq=False)
 class Inequalities:
-    """Inequalities G y >= g.
+    """Inequalities G y >= g."""
 
-    Attributes
-    ----------
-    matrix, values
-        G and g, shapes (c, w) and (c,).
-    """
-
+    # G and g, shapes (c, w) and (c,)
     matrix: Array
     values: Array
 

@@ -45,39 +45,20 @@ class Constraint:
 
 @dataclass(frozen=True, eq=False)
 class ParsedConstraint:
-    """A constraint that was parsed: `expression` is to be zero, or not negative.
+    """A constraint that was parsed: `expression` is to be zero, or not negative."""
 
-    Attributes
-    ----------
-    source
-        The constraint as it was written.
-    kind
-        Whether it is an equation or an inequality.
-    condition
-        Number of the experiment.
-    expression
-        The difference of both sides.
-    states
-        The state's number and the time that each name in the expression stands for.
-    """
-
-    source: Constraint
-    kind: Literal["equation", "inequality"]
-    condition: int
-    expression: Expression
+    source: Constraint  # constraint as it was written
+    kind: Literal["equation", "inequality"]  # whether it is an equation or an inequality
+    condition: int  # number of the experiment
+    expression: Expression  # difference of both sides
+    # state's number and the time that each name in the expression stands for
     states: dict[str, tuple[int, float]]
 
 
 def parse_constraints(
     problem: Problem, given: Sequence[Constraint | str]
 ) -> list[ParsedConstraint]:
-    """Parse constraints.
-
-    Raises
-    ------
-    InputError
-        Some constraints are wrong; the error has all mistakes of all of them.
-    """
+    """Parse constraints; an InputError has all mistakes of all of them."""
     found, wrong = [], []
     for item in given:
         constraint = Constraint(item) if isinstance(item, str) else item

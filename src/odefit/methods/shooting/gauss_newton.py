@@ -16,8 +16,7 @@ from odefit.simulation import Failure
 MIN_DAMPING = 1e-4
 """Damping factor below which a step is given up, so that halving does not go on for ever."""
 
-CRAWL_STEPS = 8
-"""Number of steps after which the iteration is given up if they were hardly any."""
+CRAWL_STEPS = 8  # number of steps after which the iteration is given up if they were hardly any
 
 CRAWL_PART = 0.1
 """Part of a full step below which :data:`CRAWL_STEPS` steps together were hardly any: where the
@@ -34,58 +33,26 @@ linear prediction is off by half a step."""
 
 @dataclass(frozen=True, eq=False)
 class Iteration:
-    """One step of the iteration.
+    """One step of the iteration."""
 
-    Attributes
-    ----------
-    objective
-        Objective of the discontinuous trajectory that the step began at.
-    gap
-        The largest discontinuity there, relative to the sizes of the states.
-    level
-        The natural level function there: the length of the undamped step.
-    damping
-        The fraction of the step that was taken; 0 for none.
-    undetermined
-        Number of directions that nothing determined.
-    point
-        The point that the step began at.
-    """
-
-    objective: float
-    gap: float
-    level: float
-    damping: float
-    undetermined: int
-    point: Point
+    objective: float  # objective of the discontinuous trajectory that the step began at
+    gap: float  # largest discontinuity there, relative to the sizes of the states
+    level: float  # natural level function there: the length of the undamped step
+    damping: float  # fraction of the step that was taken; 0 for none
+    undetermined: int  # number of directions that nothing determined
+    point: Point  # point that the step began at
 
 
 @dataclass(frozen=True, eq=False)
 class IterationEnd:
-    """The end of the iteration.
+    """The end of the iteration."""
 
-    Attributes
-    ----------
-    at
-        The last point with F and its derivatives; None if the start failed.
-    problem
-        The linearised problem there.
-    converged
-        Whether the last step was negligible.
-    message
-        Why the iteration ended, in words.
-    iterations
-        The steps, in order.
-    impossible
-        Whether bounds and constraints cannot hold together there.
-    """
-
-    at: Linearisation | None
-    problem: LinearProblem | None
-    converged: bool
-    message: str
-    iterations: list[Iteration] = field(default_factory=list)
-    impossible: bool = False
+    at: Linearisation | None  # last point with F and its derivatives; None if the start failed
+    problem: LinearProblem | None  # linearised problem there
+    converged: bool  # whether the last step was negligible
+    message: str  # why the iteration ended, in words
+    iterations: list[Iteration] = field(default_factory=list)  # steps, in order
+    impossible: bool = False  # whether bounds and constraints cannot hold together there
 
 
 @np.errstate(all="ignore")  # far from any sensible answer, squares overflow
@@ -103,24 +70,9 @@ def iterate(
 ) -> IterationEnd:
     """Solve the nonlinear problem from `start`.
 
-    Parameters
-    ----------
-    shooting
-        The problem on nodes.
-    start
-        The point at which the iteration begins.
-    sizes
-        Returns typical sizes of the coordinates at given coordinates, both of shape (n,).
-    equations, inequalities
-        Return the user's constraints linearised at a point.
-    tolerance
-        Largest component of a step, relative to the sizes, that counts as none.
-    max_steps
-        Gauss-Newton steps, at most.
-    stop
-        Asked before each evaluation; True ends with what there is.
-    report
-        Called after each step with it and its number.
+    `sizes` returns typical sizes of coordinates, shape (n,), at such coordinates. The iteration
+    ends where the largest component of a step, relative to the sizes, is below `tolerance`, or
+    `stop`, asked before each evaluation, is true. `report` is called after each step.
     """
     at = shooting.linearise(start)
     if isinstance(at, Failure):

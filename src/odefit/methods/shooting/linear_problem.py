@@ -19,20 +19,11 @@ from odefit.methods.shooting.shooting_problem import Linearisation, Point, Shoot
 
 @dataclass(frozen=True, eq=False)
 class LinearisedConstraints:
-    """Equations or inequalities of the user, linearised in unknowns and kept nodes.
+    """Equations or inequalities of the user, linearised in unknowns and kept nodes."""
 
-    Attributes
-    ----------
-    values
-        Values that should be zero, or not negative, shape (c,).
-    by_unknown
-        Their derivatives by coordinates of the unknowns, shape (c, n).
-    by_node
-        Their derivatives by each node, by the node's number, shape (c, N) each.
-    """
-
-    values: Array
-    by_unknown: Array
+    values: Array  # values that should be zero, or not negative, shape (c,)
+    by_unknown: Array  # their derivatives by coordinates of the unknowns, shape (c, n)
+    # their derivatives by each node, by the node's number, shape (c, N) each
     by_node: dict[int, Array]
 
     @property
@@ -50,26 +41,9 @@ class LinearisedConstraints:
 class LinearProblem:
     """The linearised problem min |J1 dw + F1| with J2 dw + F2 = 0, within bounds.
 
-    Parameters
-    ----------
-    shooting
-        The problem on nodes.
-    at
-        The point of linearisation, with F and its derivatives.
-    sizes
-        Typical sizes of the coordinates, shape (n,).
-    equations, inequalities
-        The user's constraints, linearised at the same point.
-
-    Attributes
-    ----------
-    unit
-        The typical sizes of the coordinates.
-    inverse
-        Generalised inverse of the condensed problem, its columns scaled by the sizes of
-        coordinates and nodes; the first n are the coordinates.
-    feasible
-        Whether some step satisfies the inequalities.
+    `sizes` are typical sizes of the coordinates, shape (n,). The columns of its generalised
+    `inverse` are scaled by the sizes of coordinates and nodes; the first n are the coordinates. It
+    is `feasible` if some step satisfies the inequalities.
     """
 
     def __init__(

@@ -40,22 +40,9 @@ def evaluate_nodes(
 ) -> tuple[Evaluation, float] | Failure:
     """Evaluate a problem at an answer on nodes, reduced to its unknowns alone.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    vector
-        Unknowns, shape (n,).
-    nodes
-        The nodes of the answer, with the constraints that hold on it.
-
-    Returns
-    -------
-    evaluation
-        The evaluation, whose Gauss-Newton matrix is that of the condensed problem, so that
-        covariances hold under continuity and constraints.
-    gap
-        The largest discontinuity, relative to the sizes of the states.
+    The Gauss-Newton matrix is that of the condensed problem, so that covariances hold under
+    continuity and constraints. The second value is the largest discontinuity, relative to the sizes
+    of the states.
     """
     forward = ForwardMap(problem)
     given = zip(nodes.constraints, nodes.experiments, strict=True)
@@ -116,20 +103,9 @@ def typical_sizes(
 ) -> Array:
     """Return typical sizes of coordinates, shape (n,).
 
-    They are the sizes of the coordinates themselves, but at least a `part` of where starts lie;
-    logarithmic coordinates have the size 1. Initial values count at least as that part of their
-    state: zero is a value like any other.
-
-    Parameters
-    ----------
-    shooting
-        The problem on nodes.
-    coordinates
-        Coordinates of the unknowns, shape (n,).
-    first
-        Coordinates at which the search began, shape (n,).
-    part
-        The part of the sizes of starts that coordinates count with at least.
+    They are the sizes of the coordinates themselves, but at least a `part` of where starts lie and
+    of the coordinates `first`, at which the search began; logarithmic coordinates have the size 1.
+    Initial values count at least as that part of their state: zero is a value like any other.
     """
     middle = np.array([abs(float(r.at(np.array(0.5)))) for r in ranges(shooting.problem)])
     for k, unknown in enumerate(shooting.problem.unknowns):
@@ -145,21 +121,8 @@ def reduced_to_unknowns(
 ) -> Evaluation:
     """Return the evaluation whose Gauss-Newton matrix is that of the problem without its nodes.
 
-    Parameters
-    ----------
-    shooting
-        The problem on nodes.
-    at
-        The point, with F and its derivatives.
-    problem
-        The problem linearised at `at`.
-    step
-        The increment that is left there.
-
-    Returns
-    -------
-    An evaluation whose Jacobian and residuals have as many rows as directions are determined; its
-    covariance is that of the condensed problem.
+    Its Jacobian and residuals have as many rows as directions are determined; its covariance is
+    that of the condensed problem. `step` is the increment that is left at the point `at`.
     """
     n = len(at.point.coordinates)
     vector = shooting.scaling.natural(at.point.coordinates)

@@ -29,13 +29,7 @@ MIN_INTERVALS = 10
 
 
 def check(nodes: GivenNodes) -> None:
-    """Refuse what can never be nodes.
-
-    Raises
-    ------
-    InputError
-        The nodes are neither a number nor increasing times.
-    """
+    """Refuse nodes that are neither a number nor increasing times."""
     if nodes is None:
         return
     if isinstance(nodes, Integral):
@@ -60,21 +54,9 @@ def _array(times: object) -> Array | None:
 
 
 def place_nodes(problem: Problem, condition: Condition, nodes: GivenNodes, size: int) -> Array:
-    """Return the times of the nodes of a condition, the first at t0.
+    """Return the times of the nodes of a condition, the first at t0; a node has `size` values.
 
-    Parameters
-    ----------
-    problem, condition
-        The problem, and the condition whose nodes are placed.
-    nodes
-        The nodes as they were given.
-    size
-        Number of values of a node, N.
-
-    Raises
-    ------
-    InputError
-        Nodes lie outside the data, or belong to an experiment that does not exist.
+    Raises InputError if nodes lie outside the data, or belong to no experiment.
     """
     last = float(condition.times[-1])
     if nodes is not None and not isinstance(nodes, int):

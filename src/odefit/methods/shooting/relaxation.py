@@ -30,33 +30,21 @@ WEIGHTS_FREE = (1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 """Weights of the continuity conditions afterwards. Residuals as large as constant predictions leave
 them count one for each node, and so does, with a weight of 1, a gap as large as the states."""
 
-MAX_STEPS = 10
-"""Levenberg-Marquardt steps for each weight, at most."""
-
-MIN_GAIN = 1e-3
-"""Relative decrease of the cost below which no further step is taken with a weight."""
-
-MAX_DAMPINGS = 10
-"""Number of dampings that are tried for a step, at most."""
+MAX_STEPS = 10  # Levenberg-Marquardt steps for each weight, at most
+MIN_GAIN = 1e-3  # relative decrease of the cost below which no further step is taken with a weight
+MAX_DAMPINGS = 10  # number of dampings that are tried for a step, at most
 
 
 @dataclass(frozen=True, eq=False)
 class _Normal:
-    """Normal equations: block tridiagonal in the nodes, bordered by the unknowns.
+    """Normal equations: block tridiagonal in the nodes, bordered by the unknowns."""
 
-    Attributes
-    ----------
-    diagonal, below
-        Blocks on the diagonal and below it, shape (nodes, N, N) each.
-    border, corner
-        Blocks of nodes and unknowns, shape (nodes, N, n), and of the unknowns, shape (n, n).
-    gradient, corner_gradient
-        Gradients by the nodes, shape (nodes, N), and by the unknowns, shape (n,).
-    """
-
+    # blocks on the diagonal and below it, shape (nodes, N, N) each
     diagonal: Array
     below: Array
+    # blocks of nodes and unknowns, shape (nodes, N, n), and of the unknowns, shape (n, n)
     border: Array
+    # gradients by the nodes, shape (nodes, N), and by the unknowns, shape (n,)
     gradient: Array
     corner: Array
     corner_gradient: Array
@@ -73,25 +61,10 @@ def relax(
 ) -> Point | Failure:
     """Return a point near the data and near a solution of the equations.
 
-    Parameters
-    ----------
-    shooting
-        The problem on nodes.
-    start
-        The point at which the relaxation begins.
-    sizes
-        Typical sizes of the coordinates of the unknowns, shape (n,).
-    held
-        Unknowns that do not change while continuity costs little, shape (n,): parameters of the
-        equations. Those of the noise are held throughout.
-    stop
-        Asked before each integration; True ends with the point reached so far.
-    free
-        Weights of the continuity conditions after that.
-
-    Returns
-    -------
-    The last point that could be integrated; a failure if the start itself cannot be.
+    The `held` unknowns, the parameters of the equations, do not change while continuity costs
+    little; `free` are the weights of the continuity conditions after that. Unknowns of the noise
+    are held throughout. `stop`, asked before each integration, ends with the point reached so far.
+    A failure is returned if the start itself cannot be integrated.
     """
     at = shooting.linearise(start)
     if isinstance(at, Failure):

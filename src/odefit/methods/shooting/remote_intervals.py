@@ -16,23 +16,13 @@ from odefit.simulation.nodes import node_names
 from odefit.simulation.trajectories.intervals import IntervalMap
 from odefit.simulation.trajectories.trajectory import Trajectory
 
-CHUNKS = 16
-"""Number of tasks that the intervals of a condition are divided into."""
+CHUNKS = 16  # number of tasks that the intervals of a condition are divided into
 
 
 class RemoteIntervals:
-    """Integrates intervals of one condition over an executor.
+    """Integrates intervals of one condition over an executor of processes or machines.
 
-    Parameters
-    ----------
-    executor
-        An executor of processes, or machines: integrators serve one thread at a time.
-    forward
-        The forward map; its accuracy holds in the processes, too.
-    condition
-        Number of the condition.
-    node_times, sizes
-        The arguments are those of :class:`IntervalMap`.
+    Integrators serve one thread at a time. The accuracy of `forward` holds in the processes, too.
     """
 
     def __init__(

@@ -59,20 +59,14 @@ SEEN_SINGULAR_VALUE = 1e-8
 """Singular values of a single integration's scaled Jacobian that count, relative to the largest:
 sensitivities are good to about 1e-9."""
 
-SINGLE_SHOOTING = START_SEARCH
-"""How a start that has not converged on its nodes goes on."""
+SINGLE_SHOOTING = START_SEARCH  # how a start that has not converged on its nodes goes on
 
 
 @dataclass(frozen=True)
 class ShootingSearch:
-    """One start of multiple shooting, a local method for :class:`MultiStart`.
+    """One start of multiple shooting, a local method for :class:`MultiStart`."""
 
-    Attributes
-    ----------
-    nodes, integrator, states, constraints, tolerance, iterations
-        See :class:`odefit.MultipleShooting`.
-    """
-
+    # see :class:`odefit.MultipleShooting`
     nodes: GivenNodes = None
     integrator: EngineName = "auto"
     states: States = "relaxed"
@@ -97,19 +91,7 @@ class ShootingSearch:
         return evaluate_nodes
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
-        """Run one start; an integration that fails is counted, never raised.
-
-        Parameters
-        ----------
-        forward
-            The problem's forward map.
-        index
-            The number of the start.
-        start
-            Start values in natural units, shape (n,).
-        control
-            When to stop, and the executor for intervals.
-        """
+        """Run one start; an integration that fails is counted, never raised."""
         began = time.perf_counter()
         start = np.clip(start, forward.problem.lower, forward.problem.upper)
         coarse = self._coarse(forward)
@@ -196,10 +178,7 @@ class ShootingSearch:
     ) -> tuple[list[ParsedConstraint], list[Array]]:
         """Return the constraints, and the times of each condition's nodes.
 
-        Raises
-        ------
-        InputError
-            Nodes or constraints do not fit the problem.
+        Raises InputError if nodes or constraints do not fit the problem.
         """
         problem = forward.problem
         constraints = parse_constraints(problem, self.constraints)

@@ -21,18 +21,11 @@ from odefit.simulation.trajectories.intervals import IntervalMap, IntervalSoluti
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Values of everything that is free: coordinates of the unknowns, and nodes.
+    """Values of everything that is free: coordinates of the unknowns, and nodes."""
 
-    Attributes
-    ----------
-    coordinates
-        Coordinates of the unknowns, shape (n,), see :class:`Scaling`.
-    nodes
-        Values of the nodes of all conditions, shape (nodes, N); the first node of a condition
-        follows from the unknowns, its entries here are not used.
-    """
-
-    coordinates: Array
+    coordinates: Array  # coordinates of the unknowns, shape (n,), see :class:`Scaling`
+    # values of the nodes of all conditions, shape (nodes, N); the first node of a condition follows
+    # from the unknowns, its entries here are not used
     nodes: Array
 
     def moved(self, step: Point, fraction: float) -> Point:
@@ -44,32 +37,18 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Linearisation:
-    """F and its derivatives at a point; all derivatives are by coordinates.
+    """F and its derivatives at a point; all derivatives are by coordinates."""
 
-    Attributes
-    ----------
-    point
-        The point, with the first nodes filled in.
-    evaluation
-        Cost and objective of the discontinuous trajectory.
-    residuals
-        Residuals F1, shape (r,).
-    gaps
-        Discontinuities F2: ends of intervals minus the nodes there, shape (I, N).
-    by_node, by_unknown, rows_by_node, rows_by_unknown
-        Derivatives of gaps and residuals, see :class:`CondensedProblem`.
-    first_by_unknown
-        Derivatives of the first nodes by the unknowns, shape (conditions, N, n).
-    """
-
-    point: Point
-    evaluation: Evaluation
-    residuals: Array
-    gaps: Array
+    point: Point  # point, with the first nodes filled in
+    evaluation: Evaluation  # cost and objective of the discontinuous trajectory
+    residuals: Array  # residuals F1, shape (r,)
+    gaps: Array  # discontinuities F2: ends of intervals minus the nodes there, shape (I, N)
+    # derivatives of gaps and residuals, see :class:`CondensedProblem`
     by_node: Array
     by_unknown: Array
     rows_by_node: Array
     rows_by_unknown: Array
+    # derivatives of the first nodes by the unknowns, shape (conditions, N, n)
     first_by_unknown: Array
 
     @property
@@ -81,18 +60,9 @@ class Linearisation:
 class ShootingProblem:
     """The forward map of a problem on shooting nodes.
 
-    Parameters
-    ----------
-    forward
-        The problem's forward map.
-    node_times
-        Times of the nodes of each condition, the first at its t0.
-    sizes
-        Typical sizes of the values of a node, shape (N,).
-    kept
-        Nodes (condition, number) that are not to be eliminated.
-    executor
-        Executor for intervals that are not part of a batch; None for this process.
+    `node_times` are those of each condition, the first at its t0; `sizes` are typical ones of the
+    values of a node, shape (N,). Nodes `kept`, as (condition, number), are not eliminated. The
+    executor is for intervals that are not part of a batch.
     """
 
     def __init__(
@@ -152,15 +122,7 @@ class ShootingProblem:
         return found
 
     def linearise(self, point: Point, choice: EngineChoice = UNDECIDED) -> Linearisation | Failure:
-        """Return F and its derivatives at `point`, or why there are none.
-
-        Parameters
-        ----------
-        point
-            Where F is linearised.
-        choice
-            The choice of an engine, as the integration before has returned it.
-        """
+        """Return F and its derivatives at `point`, or why there are none."""
         self.evaluations += 1
         # Steps that end at a bound may miss it by rounding.
         inside = np.clip(point.coordinates, self.scaling.lower, self.scaling.upper)

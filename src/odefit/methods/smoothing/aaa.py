@@ -17,21 +17,15 @@ from odefit.methods.smoothing.information_criteria import aicc
 from odefit.methods.smoothing.noise import noise_level
 from odefit.methods.smoothing.smoother import EPS, Interpolant, NormalisedSeries, SeriesSmoother
 
-FOLDS = 5
-"""The number of refits from which the error is estimated, each without every fifth point."""
-
-SAFETY_FACTOR = 2.0
-"""The factor between the spread of the refits and the estimated error."""
-
-MIN_POINTS = 7
-"""The number of points below which no data are left to judge a rational approximation by."""
+FOLDS = 5  # number of refits from which the error is estimated, each without every fifth point
+SAFETY_FACTOR = 2.0  # factor between the spread of the refits and the estimated error
+MIN_POINTS = 7  # number of points below which no data are left to judge a rational approximation by
 
 MIN_POINTS_WITH_RESIDUALS = 13
 """The number of points below which a rational approximation must be exact: otherwise a polynomial
 makes more of them."""
 
-FALLBACK_DEGREE = 10
-"""The degree of the Floater-Hormann interpolant that takes over."""
+FALLBACK_DEGREE = 10  # degree of the Floater-Hormann interpolant that takes over
 
 UNRESOLVED_RATIO = 30.0
 """Residuals over the noise that `noise_level` estimates from which an approximation has not
@@ -111,21 +105,11 @@ def has_spurious_pole(rational: Rational, x: Array, largest_residual: float) -> 
 
 @dataclass(frozen=True, eq=False)
 class RationalApproximation:
-    """A rational approximation and the data it is judged by.
+    """A rational approximation and the data it is judged by."""
 
-    Attributes
-    ----------
-    rational
-        The approximation.
-    sd
-        Root mean square of its residuals, for its degrees of freedom.
-    series
-        The normalised data.
-    """
-
-    rational: Rational
-    sd: float
-    series: NormalisedSeries = field(repr=False)
+    rational: Rational  # approximation
+    sd: float  # root mean square of its residuals, for its degrees of freedom
+    series: NormalisedSeries = field(repr=False)  # normalised data
 
     def __call__(self, times: Array) -> Array:
         """Return the values at `times`."""

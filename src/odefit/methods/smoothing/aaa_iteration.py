@@ -57,13 +57,7 @@ def iterate(
 def _approximate(
     x: Array, y: Array, chosen: list[int], remaining: BoolArray
 ) -> tuple[Rational, Array]:
-    """Interpolate the chosen data and approximate the remaining ones.
-
-    Returns
-    -------
-    tuple
-        The approximation, and the magnitudes of all residuals, shape (n,).
-    """
+    """Interpolate the chosen data and approximate the rest; return magnitudes of residuals, too."""
     support, values = x[chosen], y[chosen]
     cauchy = 1.0 / (x[remaining][:, None] - support)
     loewner = (y[remaining][:, None] - values) * cauchy

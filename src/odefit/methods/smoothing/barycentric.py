@@ -25,21 +25,11 @@ def quotient(numerator: Array, denominator: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Rational:
-    """r(x) = sum_j w_j f_j / (x - z_j)  over  sum_j w_j / (x - z_j).
+    """r(x) = sum_j w_j f_j / (x - z_j)  over  sum_j w_j / (x - z_j)."""
 
-    Attributes
-    ----------
-    support
-        Support points z, distinct, shape (m,).
-    values
-        Values f = r(z), shape (m,).
-    weights
-        Barycentric weights w, shape (m,).
-    """
-
-    support: Array
-    values: Array
-    weights: Array
+    support: Array  # support points z, distinct, shape (m,)
+    values: Array  # values f = r(z), shape (m,)
+    weights: Array  # barycentric weights w, shape (m,)
 
     def __call__(self, x: Array) -> Array:
         """Return the values at `x`, in the shape of `x`."""
@@ -55,14 +45,9 @@ class Rational:
     def influence(self, at: float, order: int) -> tuple[Array, Array]:
         """Return the series of the numerator by support point, and that of the denominator.
 
-        Both are multiplied by x - z for the support point z nearest to `at`, so that `at` may be
-        a support point or arbitrarily close to one.
-
-        Returns
-        -------
-        tuple
-            Arrays of shapes (order + 1, m) and (order + 1, 1): the Taylor coefficients of r at
-            `at` are ``quotient(first @ values, second)``.
+        Their shapes are (order + 1, m) and (order + 1, 1): the Taylor coefficients of r at `at` are
+        ``quotient(first @ values, second)``. Both are multiplied by x - z for the support point z
+        nearest to `at`, so that `at` may be a support point or arbitrarily close to one.
         """
         distance = at - self.support
         nearest = int(np.argmin(np.abs(distance)))

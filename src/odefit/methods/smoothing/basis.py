@@ -23,15 +23,9 @@ class Basis(Protocol):
 
 @dataclass(frozen=True)
 class ChebyshevBasis:
-    """Chebyshev polynomials T_0 ... T_(m-1).
+    """Chebyshev polynomials T_0 ... T_(m-1)."""
 
-    Attributes
-    ----------
-    size
-        Number of polynomials, m.
-    """
-
-    size: int
+    size: int  # number of polynomials, m
 
     def values(self, x: Array) -> Array:
         """Return the values at `x`, shape (n, m)."""
@@ -53,18 +47,10 @@ class ChebyshevBasis:
 
 @dataclass(frozen=True)
 class FourierBasis:
-    """1, cos(k pi x / length) and sin(k pi x / length), which are periodic on [-length, length].
+    """1, cos(k pi x / length) and sin(k pi x / length), which are periodic on [-length, length]."""
 
-    Attributes
-    ----------
-    terms
-        Number of frequencies.
-    length
-        Half the period of the slowest wave.
-    """
-
-    terms: int
-    length: float
+    terms: int  # number of frequencies
+    length: float  # half the period of the slowest wave
 
     def values(self, x: Array) -> Array:
         """Return the values at `x`, shape (n, 2 terms + 1)."""

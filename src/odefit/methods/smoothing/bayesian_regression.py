@@ -18,33 +18,18 @@ from odefit.methods.smoothing.expansion import Expansion, average, posterior_wei
 VARIANCE_RATIOS = np.geomspace(1e-17, 1e2, 58) ** 2
 """Candidates for the noise variance over the prior variance, from rounding to noise alone."""
 
-COARSE_GRID = 14
-"""Number of values of a prior's parameter that are tried over its whole range."""
-
-FINE_GRID = 11
-"""Number of values that are then tried between the neighbours of the best one."""
+COARSE_GRID = 14  # number of values of a prior's parameter that are tried over its whole range
+FINE_GRID = 11  # number of values that are then tried between the neighbours of the best one
 
 
 @dataclass(frozen=True, eq=False)
 class RidgeModel:
-    """A linear model with a prior N(0, v I) on its coefficients, in its singular vectors.
+    """A linear model with a prior N(0, v I) on its coefficients, in its singular vectors."""
 
-    Attributes
-    ----------
-    singular
-        Singular values of the design, shape (k,).
-    projections
-        The data in the basis of the left singular vectors, shape (k,).
-    unexplained
-        Sum of squares of the data outside of that basis.
-    n
-        Number of data.
-    """
-
-    singular: Array
-    projections: Array
-    unexplained: float
-    n: int
+    singular: Array  # singular values of the design, shape (k,)
+    projections: Array  # data in the basis of the left singular vectors, shape (k,)
+    unexplained: float  # sum of squares of the data outside of that basis
+    n: int  # number of data
 
     def likelihood(
         self, ratios: Array, log_determinants: Array | None = None
@@ -72,21 +57,11 @@ class RidgeModel:
 
 @dataclass(frozen=True)
 class Variances:
-    """The variances of noise and prior that are most likely.
+    """The variances of noise and prior that are most likely."""
 
-    Attributes
-    ----------
-    score
-        -2 log(marginal likelihood), up to a constant.
-    ratio
-        Noise variance over prior variance.
-    prior
-        Prior variance.
-    """
-
-    score: float
-    ratio: float
-    prior: float
+    score: float  # -2 log(marginal likelihood), up to a constant
+    ratio: float  # noise variance over prior variance
+    prior: float  # prior variance
 
     @property
     def sd(self) -> float:
@@ -106,44 +81,24 @@ def most_likely_variances(model: RidgeModel) -> Variances:
 
 @dataclass(frozen=True)
 class PriorFamily:
-    """A one-parameter family of priors with independent coefficients.
+    """A one-parameter family of priors with independent coefficients."""
 
-    Attributes
-    ----------
-    decay
-        Returns the relative standard deviations for a value of the parameter, shape (m,).
-    low, high
-        Range of the parameter.
-    """
-
+    # returns the relative standard deviations for a value of the parameter, shape (m,)
     decay: Callable[[float], Array]
+    # range of the parameter
     low: float
     high: float
 
 
 @dataclass(frozen=True, eq=False)
 class OrthogonalisedData:
-    """The data of a linear model after a QR factorisation of its design.
+    """The data of a linear model after a QR factorisation of its design."""
 
-    Attributes
-    ----------
-    basis
-        The m functions of the model.
-    triangle
-        R, shape (k, m).
-    right
-        Q^T y, shape (k,).
-    unexplained
-        Sum of squares of the data outside of the columns of Q.
-    n
-        Number of data.
-    """
-
-    basis: Basis
-    triangle: Array
-    right: Array
-    unexplained: float
-    n: int
+    basis: Basis  # m functions of the model
+    triangle: Array  # R, shape (k, m)
+    right: Array  # Q^T y, shape (k,)
+    unexplained: float  # sum of squares of the data outside of the columns of Q
+    n: int  # number of data
 
     def variances(self, decay: Array) -> Variances:
         """Return the variances that are most likely with a prior."""
@@ -174,10 +129,7 @@ def regress(
 ) -> tuple[Expansion, Array]:
     """Return the posterior, averaged over families of priors and their parameters.
 
-    Returns
-    -------
-    tuple
-        The fit, and the standard deviations of the most likely prior, shape (m,).
+    The second value is the standard deviations of the most likely prior, shape (m,).
     """
     n = len(x)
     q, r = np.linalg.qr(basis.values(x))

@@ -15,8 +15,7 @@ from odefit.methods.smoothing.basis import ChebyshevBasis
 from odefit.methods.smoothing.information_criteria import aicc, bic
 from odefit.methods.smoothing.smoother import Interpolant, NormalisedSeries, SeriesSmoother
 
-MAX_DEGREE = 60
-"""The highest degree that the criterion may choose."""
+MAX_DEGREE = 60  # highest degree that the criterion may choose
 
 
 def max_least_squares_degree(n: int) -> int:
@@ -76,22 +75,14 @@ class Chebyshev(SeriesSmoother):
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresPolynomial:
-    """A least-squares polynomial, and those of higher degrees to compare it with.
+    """A least-squares polynomial, and those of higher degrees to compare it with."""
 
-    Attributes
-    ----------
-    triangle, right
-        R and Q^T y of the factorised problem of the highest degree, shapes (m, m) and (m,).
-    sds
-        Standard deviation of the noise as the polynomial of each degree estimates it, shape (m,).
-    degree
-        The degree that was chosen.
-    """
-
+    # R and Q^T y of the factorised problem of the highest degree, shapes (m, m) and (m,)
     triangle: Array
     right: Array
+    # standard deviation of the noise as the polynomial of each degree estimates it, shape (m,)
     sds: Array
-    degree: int
+    degree: int  # degree that was chosen
 
     @property
     def sd(self) -> float:

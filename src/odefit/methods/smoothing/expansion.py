@@ -16,24 +16,12 @@ NEGLIGIBLE_WEIGHT = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """sum_j c_j phi_j(x), where the coefficients c are known with a covariance.
+    """sum_j c_j phi_j(x), where the coefficients c are known with a covariance."""
 
-    Attributes
-    ----------
-    basis
-        The m functions phi.
-    coefficients
-        The mean of c, shape (m,).
-    root
-        A root of the covariance of c, which is ``root @ root.T``, shape (m, r).
-    sd
-        Estimated standard deviation of the noise.
-    """
-
-    basis: Basis
-    coefficients: Array
-    root: Array
-    sd: float
+    basis: Basis  # m functions phi
+    coefficients: Array  # mean of c, shape (m,)
+    root: Array  # root of the covariance of c, which is ``root @ root.T``, shape (m, r)
+    sd: float  # estimated standard deviation of the noise
 
     def __call__(self, times: Array) -> Array:
         """Return the values at `times`, in the shape of `times`."""
@@ -52,19 +40,10 @@ class Expansion:
 
 
 def posterior_weights(scores: Array, widths: Array) -> tuple[Array, Array]:
-    """Return which values of a hyperparameter count, and how much.
+    """Return which values of a hyperparameter count, the most likely first, and their weights.
 
-    Parameters
-    ----------
-    scores
-        -2 log(likelihood) of each value, shape (n,).
-    widths
-        The parts of the hyperparameter's range that the values stand for, shape (n,).
-
-    Returns
-    -------
-    tuple
-        Indices, the most likely first, and weights with the sum 1.
+    `scores` are -2 log(likelihood) of the values, shape (n,), and `widths` the parts of the
+    hyperparameter's range that they stand for. The weights have the sum 1.
     """
     weights = widths * np.exp(-(scores - scores.min()) / 2)
     weights /= weights.sum()

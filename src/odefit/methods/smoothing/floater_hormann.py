@@ -49,24 +49,13 @@ class FloaterHormann(SeriesSmoother):
 
 @dataclass(frozen=True, eq=False)
 class BlendedInterpolant:
-    """A Floater-Hormann interpolant, and one of another degree to compare it with.
+    """A Floater-Hormann interpolant, and one of another degree to compare it with."""
 
-    Attributes
-    ----------
-    rational
-        The interpolant.
-    other
-        The interpolant of a lower degree.
-    noise
-        Estimated standard deviation of the noise of the data, which the interpolant follows.
-    sd
-        Zero, as nothing is smoothed.
-    """
-
-    rational: Rational
-    other: Rational
+    rational: Rational  # interpolant
+    other: Rational  # interpolant of a lower degree
+    # estimated standard deviation of the noise of the data, which the interpolant follows
     noise: float
-    sd: float = 0.0
+    sd: float = 0.0  # zero, as nothing is smoothed
 
     def __call__(self, times: Array) -> Array:
         """Return the values at `times`."""

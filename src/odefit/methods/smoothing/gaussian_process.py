@@ -19,8 +19,7 @@ FIRST_SIZE = 40
 """The first number of Chebyshev polynomials, which is doubled while the prior is not negligible at
 the last of them."""
 
-MAX_SIZE = 320
-"""The largest number of Chebyshev polynomials: the cost grows with its cube."""
+MAX_SIZE = 320  # largest number of Chebyshev polynomials: the cost grows with its cube
 
 UNRESOLVED_RATIO = 3.0
 """Residuals over the noise that `noise_level` estimates above which residuals hold a signal."""

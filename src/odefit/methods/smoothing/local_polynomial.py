@@ -22,11 +22,8 @@ MAX_LEFT_OUT = 200
 BANDWIDTHS = 10
 """The number of bandwidths that are tried first, from that of a few points to that of all."""
 
-HALVINGS = 3
-"""How often the distance between bandwidths is halved around the best one."""
-
-WINDOW_MARGIN = 1.2
-"""The smallest window over the distance of the last point that a polynomial needs."""
+HALVINGS = 3  # how often the distance between bandwidths is halved around the best one
+WINDOW_MARGIN = 1.2  # smallest window over the distance of the last point that a polynomial needs
 
 
 @dataclass(frozen=True)
@@ -73,18 +70,10 @@ class LocalPolynomial(SeriesSmoother):
 
 @dataclass(frozen=True, eq=False)
 class LocalRegression:
-    """Local polynomial regression of one series with any bandwidth.
+    """Local polynomial regression of one series with any bandwidth."""
 
-    Attributes
-    ----------
-    series
-        The normalised data, n of them.
-    degree
-        Degree of the polynomials.
-    """
-
-    series: NormalisedSeries
-    degree: int
+    series: NormalisedSeries  # normalised data, n of them
+    degree: int  # degree of the polynomials
 
     def min_windows(self, at: Array) -> Array:
         """Return the half widths of the smallest windows around sorted times with enough points."""
@@ -105,17 +94,8 @@ class LocalRegression:
     def polynomials(self, at: Array, width: Array) -> tuple[Array, Array]:
         """Return Taylor coefficients at sorted times, and the leverage of measurements there.
 
-        Parameters
-        ----------
-        at
-            Normalised times, shape (m,).
-        width
-            Half widths of the windows around them, shape (m,).
-
-        Returns
-        -------
-        tuple
-            Coefficients, shape (m, degree + 1), and leverages for weight 1, shape (m,).
+        For m times and half widths of windows, the shapes are (m, degree + 1) and (m,). Leverages
+        are those of measurements of weight 1.
         """
         coefficients = np.empty((len(at), self.degree + 1))
         leverage = np.empty(len(at))
@@ -204,21 +184,11 @@ def _best_bandwidth(data: LocalRegression) -> float:
 
 @dataclass(frozen=True, eq=False)
 class LocalCurve:
-    """Local polynomials with one bandwidth.
+    """Local polynomials with one bandwidth."""
 
-    Attributes
-    ----------
-    data
-        The regression, which knows the data.
-    bandwidth
-        Half width of the windows in normalised time.
-    sd
-        Estimated standard deviation of the noise of a measurement of weight 1.
-    """
-
-    data: LocalRegression = field(repr=False)
-    bandwidth: float
-    sd: float
+    data: LocalRegression = field(repr=False)  # regression, which knows the data
+    bandwidth: float  # half width of the windows in normalised time
+    sd: float  # estimated standard deviation of the noise of a measurement of weight 1
 
     def __call__(self, times: Array) -> Array:
         """Return the values at `times`."""

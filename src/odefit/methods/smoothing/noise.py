@@ -12,18 +12,14 @@ from odefit.methods.smoothing.chebyshev import max_least_squares_degree
 from odefit.methods.smoothing.information_criteria import aicc
 from odefit.methods.smoothing.smoother import EPS, check_series
 
-MAX_DIFFERENCE_ORDER = 10
-"""The highest order of differences that are looked at."""
+MAX_DIFFERENCE_ORDER = 10  # highest order of differences that are looked at
 
 MAX_POINTS, BLOCKS = 4000, 4
 """Number of points above which the estimate is the largest of so many blocks of a series, spread
 evenly, of as many points together."""
 
-MIN_POINTS = 5
-"""The number of points below which nothing can be said of noise."""
-
-NORMAL_MEDIAN = 0.6744897501960817
-"""The median of the magnitude of a standard normal number."""
+MIN_POINTS = 5  # number of points below which nothing can be said of noise
+NORMAL_MEDIAN = 0.6744897501960817  # median of the magnitude of a standard normal number
 
 
 def noise_level(times: Array, values: Array) -> float:

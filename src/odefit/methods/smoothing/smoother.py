@@ -11,8 +11,7 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 
-EPS = float(np.finfo(float).eps)
-"""The relative rounding error of floating-point numbers."""
+EPS = float(np.finfo(float).eps)  # relative rounding error of floating-point numbers
 
 MIN_WEIGHT = 1e-8
 """The smallest weight of a measurement relative to the largest: less would hardly count either,
@@ -65,13 +64,7 @@ class Smoother(Protocol):
 
 
 def check_series(times: Array, values: Array, name: str, min_points: int) -> None:
-    """Refuse a series that the smoother `name`, which needs `min_points` points, cannot use.
-
-    Raises
-    ------
-    InputError
-        One sentence says what is wrong, and what to do about it.
-    """
+    """Refuse a series that the smoother `name`, which needs `min_points` points, cannot use."""
     if times.ndim != 1 or times.shape != values.shape:
         raise InputError(
             f"{name}: expected as many times as values in one row each, got shapes "
@@ -99,10 +92,7 @@ def average_replicates(times: Array, values: Array) -> tuple[Array, Array]:
 def relative_weights(times: Array, sds: Array | None, name: str) -> Array:
     """Return the inverse variances relative to their mean, in the shape of `times`.
 
-    Raises
-    ------
-    InputError
-        There are not as many standard deviations as times, or one of them is not above 0.
+    Raises InputError unless there is a standard deviation above 0 for each time.
     """
     if sds is None:
         return np.ones(np.shape(times))
@@ -125,25 +115,16 @@ class NormalisedSeries:
     """A series with its times mapped to [-1, 1] and its values to at most 1 in magnitude.
 
     Powers of time then neither overflow nor vanish, and tolerances are relative.
-
-    Attributes
-    ----------
-    x, y
-        Normalised times and values, shape (n,).
-    weights
-        Inverse variances relative to their mean, shape (n,).
-    middle, half
-        Middle and half of the length of the time interval, in the units of the data.
-    scale
-        Largest magnitude of the values, in the units of the data.
     """
 
+    # normalised times and values, shape (n,)
     x: Array
     y: Array
-    weights: Array
+    weights: Array  # inverse variances relative to their mean, shape (n,)
+    # middle and half of the length of the time interval, in the units of the data
     middle: float = 0.0
     half: float = 1.0
-    scale: float = 1.0
+    scale: float = 1.0  # largest magnitude of the values, in the units of the data
 
     @classmethod
     def of(cls, times: Array, values: Array, weights: Array) -> NormalisedSeries:
@@ -157,18 +138,10 @@ class NormalisedSeries:
 
 @dataclass(frozen=True)
 class InUnits:
-    """A function of normalised time and value, in the units of the data.
+    """A function of normalised time and value, in the units of the data."""
 
-    Attributes
-    ----------
-    curve
-        The function that was fitted to the normalised series.
-    series
-        The normalised series, which knows the units.
-    """
-
-    curve: Interpolant
-    series: NormalisedSeries
+    curve: Interpolant  # function that was fitted to the normalised series
+    series: NormalisedSeries  # normalised series, which knows the units
 
     @property
     def sd(self) -> float:
@@ -219,10 +192,7 @@ class SeriesSmoother(ABC):
     def fit(self, times: Array, values: Array, sds: Array | None = None) -> Interpolant:
         """Return the function behind a series of at least `min_points` points.
 
-        Raises
-        ------
-        InputError
-            See :meth:`Smoother.fit`.
+        Raises InputError as :meth:`Smoother.fit` does.
         """
         weights = relative_weights(times, sds, self.name)
         if not self.weights_measurements and len(weights) and np.ptp(weights) > 1e-9:

@@ -21,29 +21,20 @@ from odefit.methods.solvers.solver import Answer, Limits, Outcome, Report, penal
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
 
-LOCAL_SHARE = 0.25
-"""Share of a global solver's time that the local search before it may take."""
+LOCAL_SHARE = 0.25  # share of a global solver's time that the local search before it may take
 
 
 @dataclass(frozen=True)
 class GlobalSearch:
-    """A discretised problem, solved by a global solver in a process of its own.
+    """A discretised problem, solved by a global solver in a process of its own."""
 
-    Attributes
-    ----------
-    local
-        The discretised problem, with the global solver, and how the local search before it
-        proceeds.
-    starts, screening, first
-        They have the meaning of those of :class:`~odefit.methods.multi_start.MultiStart`.
-    seconds, gap, absolute_gap
-        They have the meaning of those of :class:`~odefit.methods.transcription.Transcription`.
-    """
-
+    # discretised problem, with the global solver, and how the local search before it proceeds
     local: LocalSearch
+    # they have the meaning of those of :class:`~odefit.methods.multi_start.MultiStart`
     starts: int | None
     screening: int
     first: tuple[float, ...] | None
+    # they have the meaning of those of :class:`~odefit.methods.transcription.Transcription`
     seconds: float
     gap: float
     absolute_gap: float
@@ -51,10 +42,7 @@ class GlobalSearch:
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Return the solver's answer, its bounds, and what the integrated trajectories say of it.
 
-        Raises
-        ------
-        InputError
-            The model has something that the solver cannot take.
+        Raises InputError if the model has something that the solver cannot take.
         """
         began = time.perf_counter()
         local, solver = self.local, self.local.solver

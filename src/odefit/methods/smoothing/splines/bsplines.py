@@ -13,18 +13,10 @@ from odefit.common.arrays import Array, IntArray
 
 @dataclass(frozen=True, eq=False)
 class BSplines:
-    """All B-splines of one degree between breakpoints: m = len(breakpoints) - 1 + degree of them.
+    """All B-splines of one degree between breakpoints, m = len(breakpoints) - 1 + degree of them."""
 
-    Attributes
-    ----------
-    breakpoints
-        Ends of the polynomial pieces, increasing.
-    degree
-        Degree of the pieces.
-    """
-
-    breakpoints: Array
-    degree: int
+    breakpoints: Array  # ends of the polynomial pieces, increasing
+    degree: int  # degree of the pieces
 
     @property
     def size(self) -> int:
@@ -87,21 +79,11 @@ class BSplines:
 
 @dataclass(frozen=True, eq=False)
 class BandedRows:
-    """A matrix whose rows have a few entries beside each other, as B-splines at points have.
+    """A matrix whose rows have a few entries beside each other, as B-splines at points have."""
 
-    Attributes
-    ----------
-    values
-        The entries, shape (bandwidth, n).
-    first
-        Column of the first entry of each row, shape (n,).
-    size
-        Number of columns.
-    """
-
-    values: Array
-    first: IntArray
-    size: int
+    values: Array  # entries, shape (bandwidth, n)
+    first: IntArray  # column of the first entry of each row, shape (n,)
+    size: int  # number of columns
 
     @cached_property
     def columns(self) -> IntArray:

@@ -22,8 +22,7 @@ from odefit.methods.smoothing.splines.bsplines import BSplines
 CANDIDATES_PER_RATIO = 4
 """Candidates for the smoothing parameter from one of `VARIANCE_RATIOS` to the next."""
 
-MAX_SHARED_SIZE = 1000
-"""The largest number of times whose factorisations are kept."""
+MAX_SHARED_SIZE = 1000  # largest number of times whose factorisations are kept
 
 MAX_SHARED_DESIGNS = 8
 """The number of such factorisations that are kept for other series at the same times."""
@@ -45,30 +44,19 @@ class FewSplines:
 
     Polynomials of degree below p are free; deviations from them are a priori Gaussian. The first
     are eliminated by an orthogonal factorisation, the others diagonalised by another.
-
-    Attributes
-    ----------
-    basis
-        The m B-splines, of degree 2p - 1.
-    roots
-        Roots of the weights of the data, shape (n,).
-    q
-        Orthonormal basis of what the B-splines span at the data, shape (n, k).
-    singular, left
-        Singular values and left singular vectors of the deviations, where they do not act as
-        polynomials do.
-    directions
-        Coefficients of the deviations along these singular vectors, shape (m, r).
-    polynomials
-        Coefficients of the polynomials for each of the first p projections, shape (m, p).
     """
 
-    basis: BSplines
-    roots: Array
+    basis: BSplines  # m B-splines, of degree 2p - 1
+    roots: Array  # roots of the weights of the data, shape (n,)
+    # orthonormal basis of what the B-splines span at the data, shape (n, k)
     q: Array = field(repr=False)
+    # singular values and left singular vectors of the deviations, where they do not act as
+    # polynomials do
     singular: Array = field(repr=False)
     left: Array = field(repr=False)
+    # coefficients of the deviations along these singular vectors, shape (m, r)
     directions: Array = field(repr=False)
+    # coefficients of the polynomials for each of the first p projections, shape (m, p)
     polynomials: Array = field(repr=False)
 
     @classmethod
@@ -116,24 +104,15 @@ class FewSplines:
 
 @dataclass(frozen=True, eq=False)
 class AveragedSpline:
-    """A spline of :class:`FewSplines`, averaged over likely values of the smoothing parameter.
+    """A spline of :class:`FewSplines`, averaged over likely values of the smoothing parameter."""
 
-    Attributes
-    ----------
-    design
-        The B-splines.
-    polynomial
-        Coefficients of what the polynomials explain, shape (m,).
-    projections
-        The data along the singular vectors of the deviations, shape (r,).
-    ratios, variances, weights
-        The smoothing parameters, noise over prior variance; the prior variances; their posterior
-        weights, with the sum 1. Shape (k,).
-    """
-
-    design: FewSplines
+    design: FewSplines  # the B-splines
+    # coefficients of what the polynomials explain, shape (m,)
     polynomial: Array = field(repr=False)
+    # data along the singular vectors of the deviations, shape (r,)
     projections: Array = field(repr=False)
+    # The smoothing parameters, noise over prior variance; the prior variances; their posterior
+    # weights, with the sum 1. Shape (k,).
     ratios: Array
     variances: Array
     weights: Array

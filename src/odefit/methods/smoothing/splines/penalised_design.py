@@ -21,23 +21,14 @@ MAX_SHARED_SIZE = 1000
 """The largest number of times whose design is kept: beyond, its memory counts for more than the
 time that it takes."""
 
-MAX_SHARED_DESIGNS = 8
-"""The number of designs that are kept for other series at the same times."""
+MAX_SHARED_DESIGNS = 8  # number of designs that are kept for other series at the same times
 
 
 class Factorisation(NamedTuple):
-    """The normal equations for one smoothing parameter.
+    """The normal equations for one smoothing parameter."""
 
-    Attributes
-    ----------
-    factor
-        Their banded Cholesky factor; None where rounding makes them singular.
-    log_determinant
-        The logarithm of their determinant; NaN where they are singular.
-    """
-
-    factor: Array | None
-    log_determinant: float
+    factor: Array | None  # their banded Cholesky factor; None where rounding makes them singular
+    log_determinant: float  # logarithm of their determinant; NaN where they are singular
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,18 +41,12 @@ class PenalisedDesign:
 
     The states of an experiment are mostly measured at the same times, and so are the data sets of
     a study: what is computed for one of them is kept for the others.
-
-    Attributes
-    ----------
-    x, data_weights
-        Normalised times and the weights of the data there, shape (n,).
-    basis
-        The B-splines, of degree 2p - 1.
     """
 
+    # normalised times and the weights of the data there, shape (n,)
     x: Array
     data_weights: Array
-    basis: BSplines
+    basis: BSplines  # the B-splines, of degree 2p - 1
     _known: dict[float, Factorisation] = field(default_factory=dict, repr=False)
 
     @property
@@ -151,16 +136,9 @@ class PenalisedDesign:
 
 
 def penalised_design(series: NormalisedSeries, order: int, pieces: int) -> PenalisedDesign:
-    """Return the design of a series, which other series at the same times share.
+    """Return the design for times and weights of a series, which other series at these times share.
 
-    Parameters
-    ----------
-    series
-        The normalised data, of which times and weights count.
-    order
-        Order of the derivative that is penalised.
-    pieces
-        Number of polynomial pieces, at most one less than there are times.
+    There is at most one polynomial piece less than there are times.
     """
     if len(series.x) > MAX_SHARED_SIZE:
         return _design(series.x, series.weights, order, pieces)

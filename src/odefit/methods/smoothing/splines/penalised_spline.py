@@ -18,46 +18,22 @@ ROUNDING_MARGIN = 1e4 * EPS
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The minimum for one value of the smoothing parameter.
+    """The minimum for one value of the smoothing parameter."""
 
-    Attributes
-    ----------
-    ratio
-        Smoothing parameter over `PenalisedDesign.unit`.
-    coefficients
-        Coefficients of the B-splines, shape (m,).
-    factor
-        Banded Cholesky factor of the normal equations.
-    rss
-        Weighted sum of squared residuals.
-    cost
-        The weighted sum of squared residuals plus the penalty.
-    """
-
-    ratio: float
-    coefficients: Array = field(repr=False)
-    factor: Array = field(repr=False)
-    rss: float
-    cost: float
+    ratio: float  # smoothing parameter over `PenalisedDesign.unit`
+    coefficients: Array = field(repr=False)  # coefficients of the B-splines, shape (m,)
+    factor: Array = field(repr=False)  # banded Cholesky factor of the normal equations
+    rss: float  # weighted sum of squared residuals
+    cost: float  # weighted sum of squared residuals plus the penalty
 
 
 @dataclass(frozen=True, eq=False)
 class PenalisedProblem:
-    """sum_i w_i (y_i - f(x_i))^2 + lambda * integral of (f^(p))^2 over B-splines f.
+    """sum_i w_i (y_i - f(x_i))^2 + lambda * integral of (f^(p))^2 over B-splines f."""
 
-    Attributes
-    ----------
-    series
-        The normalised data.
-    design
-        Everything that does not depend on the measured values.
-    right
-        The weighted products of the B-splines with the data, shape (m,).
-    """
-
-    series: NormalisedSeries
-    design: PenalisedDesign
-    right: Array = field(repr=False)
+    series: NormalisedSeries  # normalised data
+    design: PenalisedDesign  # everything that does not depend on the measured values
+    right: Array = field(repr=False)  # weighted products of the B-splines with the data, shape (m,)
 
     @classmethod
     def of(cls, series: NormalisedSeries, design: PenalisedDesign) -> PenalisedProblem:

@@ -25,17 +25,10 @@ LOG_RANGE = (-18.0, 27.0)
 """Range of the smoothing parameter's logarithm, from interpolation to the limit of rounding, for
 data that are evenly spread."""
 
-COARSE_STEP = 3.0
-"""Distance between the first candidates for that logarithm."""
-
-HALVINGS = 3
-"""How often this distance is halved around the best candidate."""
-
-MIN_POSTERIOR_WEIGHT = 0.01
-"""Posterior weight below which a candidate is left out of the average."""
-
-MIN_PIECES = 8
-"""The smallest number of polynomial pieces in the search for a smoother curve."""
+COARSE_STEP = 3.0  # distance between the first candidates for that logarithm
+HALVINGS = 3  # how often this distance is halved around the best candidate
+MIN_POSTERIOR_WEIGHT = 0.01  # posterior weight below which a candidate is left out of the average
+MIN_PIECES = 8  # smallest number of polynomial pieces in the search for a smoother curve
 
 COARSENING = 3
 """The factor by which pieces become fewer where the strongest smoothing that rounding allows is too
@@ -44,26 +37,14 @@ weak."""
 
 @dataclass(frozen=True, eq=False)
 class PenalisedSpline:
-    """A penalised spline, averaged over likely values of its smoothing parameter.
+    """A penalised spline, averaged over likely values of its smoothing parameter."""
 
-    Attributes
-    ----------
-    problem
-        The penalised least squares problem.
-    solutions
-        The solution for each value of the smoothing parameter, the best first.
-    weights
-        Posterior weights of the solutions, with the sum 1.
-    sds
-        Standard deviation of the noise with each of them.
-    saturated
-        Whether the smoothing is the strongest that rounding allows with so many B-splines.
-    """
-
-    problem: PenalisedProblem = field(repr=False)
+    problem: PenalisedProblem = field(repr=False)  # penalised least squares problem
+    # solution for each value of the smoothing parameter, the best first
     solutions: list[Solution] = field(repr=False)
-    weights: Array
-    sds: Array
+    weights: Array  # posterior weights of the solutions, with the sum 1
+    sds: Array  # standard deviation of the noise with each of them
+    # whether the smoothing is the strongest that rounding allows with so many B-splines
     saturated: bool
 
     @property
@@ -108,21 +89,9 @@ class PenalisedSpline:
 def choose(
     problem: PenalisedProblem, criterion: Criterion, near: float | None = None
 ) -> PenalisedSpline:
-    """Choose the smoothing parameter of a penalised problem.
+    """Choose the smoothing parameter by a criterion, downhill from the ratio `near` if given.
 
-    Parameters
-    ----------
-    problem
-        The penalised least squares problem.
-    criterion
-        The criterion that is minimised.
-    near
-        Ratio from which to search downhill; None for a search of the whole range.
-
-    Raises
-    ------
-    InputError
-        Rounding prevents a solution for every value.
+    Raises InputError if rounding prevents a solution for every value.
     """
     measure = problem.likelihood if criterion == "reml" else problem.cross_validation
     low, high = LOG_RANGE[0], LOG_RANGE[1] + float(np.log(problem.design.unevenness))
@@ -191,12 +160,6 @@ def cross_validated(spline: PenalisedSpline) -> PenalisedSpline:
 
 
 def check_criterion(criterion: str, name: str) -> None:
-    """Refuse an option of the smoother `name` that is not a criterion.
-
-    Raises
-    ------
-    InputError
-        The criterion is neither "reml" nor "gcv".
-    """
+    """Refuse an option of the smoother `name` that is not a criterion."""
     if criterion not in ("reml", "gcv"):
         raise InputError(f"{name}, criterion: expected 'reml' or 'gcv', got {criterion!r}")
