@@ -152,7 +152,7 @@ def scip(case: plan.Case, seconds: float) -> Mapping[str, Any]:
     from odefit.methods.solvers.mesh_search import mesh_search
     from odefit.methods.solvers.scip import Scip
     from odefit.methods.solvers.solver import Limits
-    from odefit.methods.transcription.global_search import LOCAL_SHARE
+    from odefit.methods.transcription.transcription import LOCAL_SHARE
     from odefit.simulation import ForwardMap
 
     solver = Scip()

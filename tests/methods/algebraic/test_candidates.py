@@ -9,10 +9,14 @@ import pytest
 
 from odefit import Event, Experiment, Model, Problem, library
 from odefit.common.arrays import Array
-from odefit.methods.algebraic.candidates import candidate, imaginary_part, solution_of
+from odefit.methods.algebraic.candidates import (
+    StateTransport,
+    candidate,
+    imaginary_part,
+    solution_of,
+)
 from odefit.methods.algebraic.indistinguishable import indistinguishable_candidates
 from odefit.methods.algebraic.preparation import prepare
-from odefit.methods.algebraic.segments import StateTransport
 from odefit.structure.series.differentiated_system import DifferentiatedSystem
 from tests.methods.algebraic.models import (
     LOGISTIC,

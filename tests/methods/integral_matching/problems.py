@@ -12,8 +12,7 @@ from odefit import Experiment, IntegralMatching, Model, Problem
 from odefit.common.arrays import Array
 from odefit.methods.integral_matching import Match
 from odefit.methods.integral_matching.criterion import IntegralCriterion
-from odefit.methods.integral_matching.quadrature import Grid
-from odefit.methods.integral_matching.segments import Segment
+from odefit.methods.integral_matching.segments import Grid, Segment
 
 T = np.linspace(0.0, 4.0, 41)
 DECAY = np.exp(-0.7 * T)

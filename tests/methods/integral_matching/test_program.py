@@ -14,10 +14,9 @@ from odefit import IntegralMatching, library
 from odefit.common.arrays import Array
 from odefit.expressions.algebras import DUAL, Dual
 from odefit.expressions.expressions import FUNCTIONS, Expression, parse
-from odefit.methods.integral_matching.derivatives import derivative
 from odefit.methods.integral_matching.program import Program
-from odefit.methods.integral_matching.quadrature import Grid
-from odefit.methods.integral_matching.separated import Recorder, Separated
+from odefit.methods.integral_matching.segments import Grid
+from odefit.methods.integral_matching.separated import Recorder, Separated, derivative
 
 GRID = Grid.over(0.0, 2.0, np.array([0.7]), 40)
 X, Y = np.linspace(0.2, 0.9, len(GRID.times)), 0.5 + 0.3 * np.cos(3 * GRID.times)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odefit.methods.integral_matching.quadrature import MIN_PANEL_POINTS, Grid
+from odefit.methods.integral_matching.segments import MIN_PANEL_POINTS, Grid
 
 NONE = np.zeros(0)
 

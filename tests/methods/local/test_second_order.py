@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odefit.methods.local.second_order import SecondOrderPart
+from odefit.methods.local.trust_region import SecondOrderPart
 
 
 @pytest.mark.parametrize("seed", range(5))

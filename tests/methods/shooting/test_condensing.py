@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.linalg import null_space
 
 from odefit.methods.shooting.condensing import Chains, CondensedProblem
-from odefit.methods.shooting.constrained_least_squares import GeneralisedInverse
+from odefit.methods.shooting.linear_problem import GeneralisedInverse
 from tests.simulation.numerics import Array
 
 

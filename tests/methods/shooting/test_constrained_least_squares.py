@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 from scipy.linalg import null_space
 
-from odefit.methods.shooting.constrained_least_squares import (
+from odefit.methods.shooting.linear_problem import (
     GeneralisedInverse,
     Inequalities,
     active_set,

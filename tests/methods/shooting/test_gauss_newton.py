@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from odefit import ForwardMap, Model, Problem, library
-from odefit.methods.shooting.constrained_least_squares import GeneralisedInverse
 from odefit.methods.shooting.constraints import parse_constraints
 from odefit.methods.shooting.gauss_newton import (
     CRAWL_PART,
@@ -18,7 +17,7 @@ from odefit.methods.shooting.gauss_newton import (
     IterationEnd,
     iterate,
 )
-from odefit.methods.shooting.linear_problem import LinearisedConstraints
+from odefit.methods.shooting.linear_problem import GeneralisedInverse, LinearisedConstraints
 from odefit.methods.shooting.node_evaluation import (
     constraint_linearisers,
     shooting_problem,

@@ -7,15 +7,15 @@ import pytest
 
 from odefit.common.arrays import Array
 from odefit.methods.smoothing import GaussianProcess, SmoothingSpline
-from odefit.methods.smoothing.basis import Basis, ChebyshevBasis, FourierBasis
 from odefit.methods.smoothing.bayesian_regression import (
     VARIANCE_RATIOS,
     OrthogonalisedData,
     RidgeModel,
+    entire_decay,
+    geometric_decay,
     most_likely_variances,
 )
-from odefit.methods.smoothing.expansion import Expansion
-from odefit.methods.smoothing.gaussian_process import entire_decay, geometric_decay
+from odefit.methods.smoothing.expansion import Basis, ChebyshevBasis, Expansion, FourierBasis
 from odefit.methods.smoothing.smoother import InUnits
 from odefit.methods.smoothing.splines.few_splines import equal_bsplines
 from tests.methods.smoothing.functions import LONG, wave

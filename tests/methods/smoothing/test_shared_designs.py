@@ -9,7 +9,7 @@ from odefit.common.arrays import Array
 from odefit.methods.smoothing import Smoother, SmoothingSpline, SplineByNoise
 from odefit.methods.smoothing.smoother import NormalisedSeries
 from odefit.methods.smoothing.splines import few_splines as few
-from odefit.methods.smoothing.splines import penalised_design as penalised
+from odefit.methods.smoothing.splines import penalised_spline as penalised
 from odefit.methods.smoothing.splines.penalised_spline import PenalisedProblem
 
 T = np.linspace(0.0, 3.0, 31)

@@ -12,8 +12,8 @@ from odefit.discretisation.mesh import UniformMesh
 from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.scip import Scip
 from odefit.methods.solvers.solver import Answer, Outcome, make_answer
-from odefit.methods.transcription import global_search as module
-from odefit.methods.transcription.global_search import GlobalSearch
+from odefit.methods.transcription import transcription as module
+from odefit.methods.transcription.transcription import GlobalSearch
 from tests.methods.transcription import instances
 
 

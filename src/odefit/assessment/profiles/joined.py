@@ -17,7 +17,7 @@ import numpy as np
 
 from odefit.assessment.profiles.continuity import Joint, JointProblem, Straightened
 from odefit.common.arrays import Array, BoolArray, IntArray
-from odefit.methods.shooting.constrained_least_squares import (
+from odefit.methods.shooting.linear_problem import (
     GeneralisedInverse,
     Inequalities,
     active_set,

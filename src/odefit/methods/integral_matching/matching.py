@@ -14,7 +14,6 @@ from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import Expression
 from odefit.methods.integral_matching.assimilation import assimilated
 from odefit.methods.integral_matching.criterion import IntegralCriterion
-from odefit.methods.integral_matching.initial_values import states_before_events
 from odefit.methods.integral_matching.segments import Segment, smoothed_segments
 from odefit.methods.integral_matching.separation import (
     BlockSolution,
@@ -22,7 +21,10 @@ from odefit.methods.integral_matching.separation import (
     Penalty,
     solve_block,
 )
-from odefit.methods.integral_matching.state_reconstruction import measured_states
+from odefit.methods.integral_matching.state_reconstruction import (
+    measured_states,
+    states_before_events,
+)
 from odefit.methods.local.trust_region import Tolerances
 from odefit.methods.smoothing.smoother import Smoother
 from odefit.problem.binding import bound_value

@@ -11,14 +11,16 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from odefit.common.arrays import Array
-from odefit.methods.integral_matching.derivatives import derivative
-from odefit.methods.integral_matching.operations import (
+from odefit.methods.integral_matching.separated import (
     INTEGRAL,
     OPERATIONS,
     SCALED,
+    Node,
+    Recorder,
+    Separated,
+    derivative,
     scaled_with_zeros,
 )
-from odefit.methods.integral_matching.separated import Node, Recorder, Separated
 
 MAX_REMEMBERED = 100
 """The largest number of sets of changed unknowns for which it is remembered what changes."""

@@ -3,26 +3,68 @@
 Where the equations are recorded over this algebra, what does not depend on unknowns is computed
 once, also below the sign of integration: a match evaluates the criterion many times, on the same
 curves. Products of two sums are not multiplied out, as that would lose digits where each of them
-is small by cancellation.
+is small by cancellation. Derivatives of recorded quantities are recorded quantities again, so that
+a search evaluates values and derivatives alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.expressions.expressions import PIECEWISE
-from odefit.methods.integral_matching.operations import (
-    INTEGRAL,
-    OPERATIONS,
-    SCALED,
-    scaled_with_zeros,
+from odefit.expressions.algebras import (
+    COMPARISONS,
+    DERIVATIVES,
+    FUNCTIONS,
+    LOGIC,
+    power_by_exponent,
+    power_slope,
 )
-from odefit.methods.integral_matching.quadrature import Grid
+from odefit.expressions.expressions import CONDITIONS, PIECEWISE
+from odefit.methods.integral_matching.segments import Grid
+
+INTEGRAL = "integral"  # operation that needs the grid; all others are among :data:`OPERATIONS`
+SCALED = "scaled"  # operation "factor times a derivative"
+
+OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    **FUNCTIONS,
+    # Python's operators serve numbers and arrays, and take less time than NumPy's functions.
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "negate": operator.neg,
+    "^": np.power,
+    "min": np.minimum,
+    "max": np.maximum,
+    **COMPARISONS,
+    **LOGIC,
+    # The parts of a piecewise function:
+    "if": lambda condition, value: np.where(condition, value, 0.0),
+    "if not": lambda condition, value: np.where(condition, 0.0, value),
+    # What only derivatives have:
+    SCALED: operator.mul,
+    "slope of ^": power_slope,
+    "^ by exponent": power_by_exponent,
+    "first is min": np.less_equal,
+    "first is max": np.greater_equal,
+    **{f"slope of {name}": slope for name, slope in DERIVATIVES.items()},
+}
+"""What each operation computes from one or two arguments."""
+
+
+def scaled_with_zeros(factor: Any, derivative: Any) -> Any:
+    """Return a factor times a derivative; a derivative of zero stays zero.
+
+    So do dual numbers: however steep a function is where the unknowns do not act, they do not.
+    """
+    return np.where(np.equal(derivative, 0.0), 0.0, factor * derivative)
+
 
 Value = Array | np.float64
 """A function of time on a grid, shape (m,), or what does not depend on time."""
@@ -240,3 +282,52 @@ class Separated:
         if self.known is not zero:
             parts.append((self.known, one) if self.known.varies else (one, self.known))
         return parts
+
+
+def derivative(recorder: Recorder, node: Node, unknown: int) -> Node:
+    """Return the derivative of a quantity by an unknown; ``recorder.zero`` if there is none."""
+    if not node.unknowns >> unknown & 1:
+        return recorder.zero
+    key = node, unknown
+    if key not in recorder.derivatives:
+        recorder.derivatives[key] = _derivative(recorder, node, unknown)
+    return recorder.derivatives[key]
+
+
+def _derivative(recorder: Recorder, node: Node, unknown: int) -> Node:
+    apply, operation = recorder.apply, node.operation
+    if operation == "unknown":
+        return recorder.one
+    if operation in CONDITIONS:
+        return recorder.zero
+    inner = [derivative(recorder, a, unknown) for a in node.arguments]
+    a, b = node.arguments[0], node.arguments[-1]
+    if operation in (INTEGRAL, "negate"):
+        return apply(operation, inner[0])
+    if operation in ("+", "-"):
+        return apply(operation, *inner)
+    if operation in ("if", "if not"):
+        return apply(operation, a, inner[1])
+    if operation in ("min", "max"):
+        first = apply(f"first is {operation}", a, b)
+        return apply("+", apply("if", first, inner[0]), apply("if not", first, inner[1]))
+    total = recorder.zero
+    for number, own in enumerate(inner):
+        if own is not recorder.zero:
+            factor = _factor(recorder, node, number)
+            total = apply("+", total, factor if own is recorder.one else apply(SCALED, factor, own))
+    return total
+
+
+def _factor(recorder: Recorder, node: Node, number: int) -> Node:
+    """Return the derivative of an operation by one of its arguments."""
+    apply, operation = recorder.apply, node.operation
+    a, b = node.arguments[0], node.arguments[-1]
+    if operation == "*":
+        return a if number else b
+    if operation == "/":
+        inverse = apply("/", recorder.one, b)
+        return apply("negate", apply("*", node, inverse)) if number else inverse
+    if operation == "^":
+        return apply("^ by exponent", a, node) if number else apply("slope of ^", a, b)
+    return apply(f"slope of {operation}", a, node)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import pickle
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -10,13 +11,64 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.methods.local.scaling import Scaling
+from odefit.methods.running.executors.batch import remembered
 from odefit.methods.shooting.condensing import Chains
-from odefit.methods.shooting.remote_intervals import RemoteIntervals
 from odefit.problem.noise import Noise
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.nodes import Nodes, node_names
 from odefit.simulation.trajectories.intervals import IntervalMap, IntervalSolution
+from odefit.simulation.trajectories.trajectory import Trajectory
+
+CHUNKS = 16  # number of tasks that the intervals of a condition are divided into
+
+
+class RemoteIntervals:
+    """Integrates intervals of one condition, where they are no batch, over processes or machines.
+
+    Integrators serve one thread at a time. The accuracy of `forward` holds in the processes, too.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        forward: ForwardMap,
+        condition: int,
+        node_times: Array,
+        sizes: Array,
+    ) -> None:
+        self._executor = executor
+        self._task = pickle.dumps((forward.arguments, condition, node_times, sizes))
+
+    def __call__(
+        self, intervals: Sequence[int], vector: Array, nodes: Array, choice: EngineChoice
+    ) -> Iterable[Trajectory | Failure]:
+        """Return the trajectories of intervals, in their order; see :class:`IntervalMap`."""
+        chunks = [c for c in np.array_split(np.array(intervals), CHUNKS) if len(c)]
+        futures = [
+            self._executor.submit(_integrate, self._task, c.tolist(), vector, nodes[c], choice)
+            for c in chunks
+        ]
+        return [found for future in futures for found in future.result()]
+
+
+def _integrate(
+    task: bytes, numbers: Sequence[int], vector: Array, nodes: Array, choice: EngineChoice
+) -> list[Trajectory | Failure]:
+    intervals = remembered(task, lambda: _compiled(task))
+    with np.errstate(all="ignore"):
+        return list(intervals.integrate(numbers, vector, nodes, choice))
+
+
+def _compiled(task: bytes) -> IntervalMap:
+    arguments, number, node_times, sizes = pickle.loads(task)
+    forward = ForwardMap(*arguments)
+    problem = forward.problem
+    names = node_names(forward.field, problem.conditions)
+    condition = problem.conditions[number]
+    return IntervalMap(
+        forward.field, condition, forward.engines, node_times, sizes, len(problem.unknowns), names
+    )
 
 
 @dataclass(frozen=True, eq=False)

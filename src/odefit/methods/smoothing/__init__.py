@@ -7,10 +7,9 @@ and integral matching. For derivatives `AAA` is the default where there is no no
 """
 
 from odefit.methods.smoothing.aaa import AAA
+from odefit.methods.smoothing.bayesian_regression import FourierExtension, GaussianProcess
 from odefit.methods.smoothing.chebyshev import Chebyshev
 from odefit.methods.smoothing.floater_hormann import FloaterHormann
-from odefit.methods.smoothing.fourier import FourierExtension
-from odefit.methods.smoothing.gaussian_process import GaussianProcess
 from odefit.methods.smoothing.local_polynomial import LocalPolynomial
 from odefit.methods.smoothing.noise import noise_level
 from odefit.methods.smoothing.smoother import Interpolant, Smoother

@@ -10,12 +10,16 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.common.option_checks import number
-from odefit.methods.smoothing.aaa_iteration import iterate
-from odefit.methods.smoothing.barycentric import Rational
+from odefit.methods.smoothing.barycentric import Rational, iterate
 from odefit.methods.smoothing.floater_hormann import interpolate
-from odefit.methods.smoothing.information_criteria import aicc
 from odefit.methods.smoothing.noise import noise_level
-from odefit.methods.smoothing.smoother import EPS, Interpolant, NormalisedSeries, SeriesSmoother
+from odefit.methods.smoothing.smoother import (
+    EPS,
+    Interpolant,
+    NormalisedSeries,
+    SeriesSmoother,
+    aicc,
+)
 
 FOLDS = 5  # number of refits from which the error is estimated, each without every fifth point
 SAFETY_FACTOR = 2.0  # factor between the spread of the refits and the estimated error

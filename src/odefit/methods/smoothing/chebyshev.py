@@ -11,9 +11,14 @@ from scipy.linalg import solve_triangular
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.common.option_checks import whole
-from odefit.methods.smoothing.basis import ChebyshevBasis
-from odefit.methods.smoothing.information_criteria import aicc, bic
-from odefit.methods.smoothing.smoother import Interpolant, NormalisedSeries, SeriesSmoother
+from odefit.methods.smoothing.expansion import ChebyshevBasis
+from odefit.methods.smoothing.smoother import (
+    Interpolant,
+    NormalisedSeries,
+    SeriesSmoother,
+    aicc,
+    bic,
+)
 
 MAX_DEGREE = 60  # highest degree that the criterion may choose
 

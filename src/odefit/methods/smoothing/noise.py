@@ -7,10 +7,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.polynomial import chebyshev
 
 from odefit.common.arrays import Array
-from odefit.methods.smoothing.aaa_iteration import iterate
+from odefit.methods.smoothing.barycentric import iterate
 from odefit.methods.smoothing.chebyshev import max_least_squares_degree
-from odefit.methods.smoothing.information_criteria import aicc
-from odefit.methods.smoothing.smoother import EPS, check_series
+from odefit.methods.smoothing.smoother import EPS, aicc, check_series
 
 MAX_DIFFERENCE_ORDER = 10  # highest order of differences that are looked at
 

@@ -13,7 +13,7 @@ from odefit.common.arrays import Array, IntArray
 
 @dataclass(frozen=True, eq=False)
 class BSplines:
-    """All B-splines of one degree between breakpoints, m = len(breakpoints) - 1 + degree of them."""
+    """All m = len(breakpoints) - 1 + degree B-splines of one degree between breakpoints."""
 
     breakpoints: Array  # ends of the polynomial pieces, increasing
     degree: int  # degree of the pieces
