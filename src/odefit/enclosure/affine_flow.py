@@ -53,14 +53,7 @@ SHORTEST_COMMON_STEP = 2.0**-12
 class LinearODE:
     """The equations of one mode that are linear in the states and the same at all times.
 
-    Attributes
-    ----------
-    system, mode
-        The system, and the mode of it.
-    monomials
-        The monomials in the unknowns.
-    common_step
-        A time of which all time spans are multiples, if there is one that is not too short.
+    `common_step` is a time of which all time spans are multiples, if one is not too short.
     """
 
     system: System
@@ -72,13 +65,7 @@ class LinearODE:
     def of(
         system: System, mode: Mode, monomials: Monomials, spans: Sequence[Fraction]
     ) -> LinearODE | None:
-        """Return a mode's linear ODE, or None if it is not linear or has no time spans.
-
-        Parameters
-        ----------
-        spans
-            Lengths of time over which solutions will be asked for.
-        """
+        """Return a mode's linear ODE, or None if it is not linear or has no time spans."""
         if not spans or not is_autonomous_affine(system, mode):
             return None
         return LinearODE(system, mode, monomials, _common_step(spans))
@@ -125,20 +112,11 @@ class LinearODE:
 
 @dataclass(eq=False)
 class AffineFlow:
-    """The solutions of a linear ODE in B boxes.
+    """The solutions of a linear ODE x' = A x + g in B boxes.
 
-    Attributes
-    ----------
-    ode
-        The equations.
-    matrix, shift
-        A and g.
-    norms
-        Bounds of the maximum norm of the matrix, shape (B,): rates per unit of time.
-    step, powers
-        The step of the map whose powers are taken, and these, once they are known.
-    origin
-        States and time of the first call.
+    `norms` are bounds of the maximum norm of A, shape (B,): rates per unit of time. `powers` are
+    those of the map of `step`, once they are known; `origin` holds states and time of the first
+    call.
     """
 
     ode: LinearODE
@@ -219,15 +197,7 @@ def _one_and(matrix: Matrix, factor: Fraction) -> dict[tuple[int, int], TaylorMo
 
 @dataclass(frozen=True, eq=False)
 class StiffAffineFlow:
-    """The flow of a linear ODE in the boxes in which it is stiff.
-
-    Attributes
-    ----------
-    boxes
-        Numbers of the boxes among all.
-    flow
-        The flow in these boxes.
-    """
+    """The flow of a linear ODE in the `boxes` (by number among all) in which it is stiff."""
 
     boxes: IntArray
     flow: AffineFlow
@@ -248,13 +218,7 @@ class StiffAffineFlow:
         end: float,
         control: StepControl,
     ) -> StateEnclosure:
-        """Return the states at a later time: by powers in these boxes, by steps in all others.
-
-        Parameters
-        ----------
-        flow
-            The steps, see :meth:`odefit.enclosure.flow.Flow.advance`.
-        """
+        """Return the states at a later time: by powers in these boxes, by steps elsewhere."""
         found = states.take(np.arange(states.boxes))
         others = np.setdiff1d(np.arange(states.boxes), self.boxes)
         if len(others):

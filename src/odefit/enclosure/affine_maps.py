@@ -67,15 +67,9 @@ def image(
 
 @dataclass(frozen=True, eq=False)
 class AffinePowers:
-    """Powers of an affine map ``x -> P x + g``, in B boxes.
+    """Powers of an affine map ``x -> P x + g``, in B boxes, in a basis (None for the states' own).
 
-    Attributes
-    ----------
-    basis
-        The matrix into the basis in which powers are computed, and its inverse; None for the
-        basis of the states themselves.
-    powers
-        Matrix and shift of the map's powers with exponents 1, 2, 4 ..., as far as they are known.
+    `powers` holds matrix and shift of those with exponents 1, 2, 4 ..., as far as they are known.
     """
 
     basis: tuple[Matrix, Matrix] | None
@@ -85,13 +79,7 @@ class AffinePowers:
     def of(
         groups: Sequence[Sequence[int]], matrix: Matrix, shift: Sequence[TaylorModel]
     ) -> AffinePowers:
-        """Return the powers of the map with the given matrix and shift.
-
-        Parameters
-        ----------
-        groups
-            Numbers of the states that depend on each other, see :class:`Mode`.
-        """
+        """Return the powers of the map; states of a group depend on each other."""
         basis = _eigenbasis(groups, matrix)
         if basis is not None:
             into, back = basis
@@ -133,11 +121,10 @@ def taken(matrix: Matrix, boxes: IntArray) -> Matrix:
 
 
 def _eigenbasis(groups: Sequence[Sequence[int]], matrix: Matrix) -> tuple[Matrix, Matrix] | None:
-    """Return the matrix into a basis in which the map is nearly diagonal, and its inverse.
+    """Return the matrix into a basis in which the map is nearly diagonal, and its inverse, or None.
 
     The basis is that of the eigenvectors in the middle of each box, in which bounds of the entries
-    of a power are no sums over eigenvalues. Only states that depend on each other are mixed; None
-    if there are none.
+    of a power are no sums over eigenvalues. Only states that depend on each other are mixed.
     """
     coupled = [g for g in groups if len(g) > 1]
     if not coupled:

@@ -53,34 +53,11 @@ signs: intervals then tell much without any steps."""
 class Enclosure:
     """The residuals of a problem over boxes, in continuous time.
 
-    Parameters
-    ----------
-    problem
-        The problem with data; standard deviations must not depend on unknowns.
-    degree
-        The degree of the polynomials in the unknowns.
-    order
-        The number of coefficients of the Taylor polynomials in time.
-
-    Attributes
-    ----------
-    monomials
-        The monomials of the residuals.
-    scope
-        What the residuals hold for, in words.
-    size
-        Number of residuals, priors included.
-    lower_bound
-        Lower bound of the objective that holds whatever the unknowns are.
-    unique_solution
-        Whether the equations have one solution for each value of the unknowns.
-    influence
-        Which unknowns act on which residual, as zeros and ones, shape (R, n).
-
-    Raises
-    ------
-    InputError
-        The equations or the noise cannot be enclosed.
+    They are polynomials of `degree` in the unknowns, from Taylor polynomials with `order`
+    coefficients in time. `lower_bound` of the objective holds whatever the unknowns are;
+    `unique_solution` tells whether the equations have one solution for each value of the unknowns;
+    `influence`, shape (R, n), has a one where an unknown acts on a residual. Raises InputError if
+    equations or noise cannot be enclosed, or standard deviations depend on unknowns.
     """
 
     scope = "continuous time"
@@ -119,12 +96,8 @@ class Enclosure:
 class _Condition:
     """One condition, with everything that does not depend on the boxes.
 
-    Attributes
-    ----------
-    stops
-        Times after t0 up to which the solution is smooth or at which something is measured.
-    linear
-        The linear ODEs of the modes, by the time at which they begin; None for others.
+    `stops` are times after t0 up to which the solution is smooth or at which something is measured;
+    `linear` has the linear ODEs of modes, by the time at which they begin.
     """
 
     def __init__(
@@ -167,16 +140,8 @@ class _Condition:
 class _Traversal:
     """One condition over some boxes: from its initial values through all events to all data.
 
-    Parameters
-    ----------
-    condition
-        The condition.
-    models, corners
-        The unknowns, as Taylor models and as intervals.
-    squares
-        Lower bounds of the sum of earlier residuals' squares, shape (B,); these ones are added.
-    limit
-        Sum of squares from which on a box is refuted.
+    The unknowns are given as Taylor models and as intervals. `squares`, shape (B,), are lower
+    bounds of earlier residuals' sums of squares; a box is refuted from `limit` on.
     """
 
     def __init__(

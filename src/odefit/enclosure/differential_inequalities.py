@@ -42,15 +42,7 @@ REFINEMENTS = 2
 
 @dataclass(frozen=True, eq=False)
 class StateIntervals:
-    """States at one time in B boxes, by intervals, and sums of them that do not change.
-
-    Attributes
-    ----------
-    states
-        The interval of each state.
-    totals
-        The value of each linear invariant of the mode that follows.
-    """
+    """Intervals of the states in B boxes, and of the linear invariants of the next mode."""
 
     states: list[Interval]
     totals: list[Interval]
@@ -65,18 +57,9 @@ class StateIntervals:
 class _Forms:
     """The right-hand sides of one mode as ``a x_i + b``, each in one or several ways.
 
-    Attributes
-    ----------
-    weights
-        The weights of the states in each linear invariant.
-    totals
-        The values of the invariants, variables of the tape.
-    hulls
-        The hull of each state and zero, variables of the tape.
-    coefficients
-        By state: the entries of a and b, for each form.
-    program
-        All coefficients.
+    `totals` are the values of the invariants with these `weights`, and `hulls` the hulls of each
+    state and zero, all variables of the tape. `coefficients` has by state the entries of a and b of
+    each form, computed by `program`.
     """
 
     def __init__(self, system: System, mode: Mode) -> None:
@@ -124,13 +107,7 @@ class _Forms:
 
 
 class DifferentialInequalities:
-    """The differential inequalities of one system.
-
-    Parameters
-    ----------
-    system
-        The equations.
-    """
+    """The differential inequalities of one system."""
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -165,13 +142,7 @@ class DifferentialInequalities:
     def advance(
         self, start: StateIntervals, unknowns: Mapping[int, Interval], begin: float, end: float
     ) -> StateIntervals:
-        """Return the states at a later time, when there is no event or input knot on the way.
-
-        Parameters
-        ----------
-        unknowns
-            Intervals by entry of the tape.
-        """
+        """Return the states at a later time, when there is no event or input knot on the way."""
         with np.errstate(all="ignore"):
             forms = self._forms_at(begin)
             span = _TimeSpan(self._system, forms, start, begin, end, STEPS_PER_SPAN)
@@ -248,14 +219,8 @@ class _TimeSpan:
     ) -> tuple[list[Interval], list[Interval]] | None:
         """Return the states during each step and at the end, from a first guess; None if unknown.
 
-        Parameters
-        ----------
-        between
-            The guess of the states during each step.
-        known
-            All entries that do not depend on states.
-        guesses
-            Number of guesses after which ends that do not hold become infinite.
+        `between` is the guess of the states during each step. After so many `guesses`, ends that do
+        not hold become infinite.
         """
         for turn in range(guesses + 4 * len(between) + 1):
             found, end = self._bounds(between, known)
@@ -343,14 +308,9 @@ def _times(factor: Fraction, value: Interval) -> Interval:
 
 
 def _wider(b: Interval, f: Interval, low: BoolArray, high: BoolArray, hopeless: bool) -> Interval:
-    """Return a guess, wider at its ends that do not hold, or infinite there if `hopeless`.
+    """Return a guess b, wider at its ends that do not hold, or infinite there if `hopeless`.
 
-    Parameters
-    ----------
-    b, f
-        The guess, and what follows from it.
-    low, high
-        Whether the lower and the upper end do not hold.
+    `f` is what follows from the guess.
     """
     if hopeless:
         below, above = np.full_like(b.low, -np.inf), np.full_like(b.high, np.inf)
@@ -367,11 +327,6 @@ def highest(start: Array, factor: Interval, rest: Array, h: float) -> Array:
     """Return an upper bound at h of all solutions of ``u' = a u + b`` with a in `factor`.
 
     The largest value until then is at h or at the `start`.
-
-    Parameters
-    ----------
-    start, rest
-        u at 0, and b, shape (B,).
     """
     # Above zero, the largest a counts; below, the smallest.
     above = _solution(start, factor.high, rest, h)

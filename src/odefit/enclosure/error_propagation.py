@@ -32,14 +32,10 @@ FRAME_ORDER = 12
 
 @dataclass(frozen=True, eq=False)
 class ErrorBound:
-    """Two bounds of the error e in B boxes, which hold both.
+    """Two bounds of the error e in B boxes, which both hold.
 
-    Attributes
-    ----------
-    sizes
-        Bound of ``|e|`` by component, shape (B, n).
-    frame, lengths
-        ``e = frame w`` with ``|w| <= lengths``, shapes (B, n, n) and (B, n).
+    One is ``|e| <= sizes``, shape (B, n), the other ``e = frame w`` with ``|w| <= lengths``, shapes
+    (B, n, n) and (B, n).
     """
 
     sizes: Array
@@ -85,13 +81,8 @@ class ErrorBound:
 def exponential_sums(matrix: Array, first: Array, steady: Array) -> tuple[Array, Array]:
     """Return the sums of ``N^k / k! first`` and ``N^k / (k + 1)! steady``, rounded upwards.
 
-    Parameters
-    ----------
-    matrix
-        N, nowhere negative, shape (B, n, n); the sums are infinite where a row of it sums to more
-        than :data:`MAX_GROWTH_NORM`.
-    first, steady
-        Vectors that are nowhere negative, shape (B, n).
+    N, shape (B, n, n), and the vectors are nowhere negative. The sums are infinite where a row of N
+    sums to more than :data:`MAX_GROWTH_NORM`.
     """
     norms = matrix.sum(axis=2).max(axis=1)
     usable = norms <= MAX_GROWTH_NORM
@@ -115,15 +106,8 @@ def exponential_sums(matrix: Array, first: Array, steady: Array) -> tuple[Array,
 def propagate_componentwise(upper: Array, sizes: Array, defect: Array) -> tuple[Array, Array]:
     """Return bounds of |e| at the end of a step and during all of it, shapes (B, n).
 
-    Parameters
-    ----------
-    upper
-        Bounds of the Jacobian times the step: its diagonal from above, the rest in magnitude,
-        shape (B, n, n).
-    sizes
-        Bound of |e| at the beginning, shape (B, n).
-    defect
-        Bound of the polynomial's defect, times the step, shape (B, n).
+    `upper`, shape (B, n, n), bounds the Jacobian times the step, its diagonal from above, the rest
+    in magnitude; `sizes` bound |e| at the beginning, `defect` the polynomial's, times the step.
     """
     n = upper.shape[1]
     diagonal = np.arange(n)
@@ -146,19 +130,10 @@ def zeroed(matrix: Array, states: BoolArray) -> Array:
 class MovingFrame:
     """The flow at the middle of the boxes during a step, ``Phi' = A_c(s) Phi``, approximately.
 
-    Parameters
-    ----------
-    middle
-        Coefficients of A_c times the step by order of s, shape (k, B, n, n).
-
-    Attributes
-    ----------
-    end, rounding
-        Phi at the end of the step, rounded, and a bound of the rounding, shape (B, n, n).
-    sup, inverse
-        Bounds of |Phi| and of |Phi^-1| during the step, shape (B, n, n).
-    defect
-        Bound of |A_c Phi - Phi'|, for the polynomial Phi without any rounding, shape (B, n, n).
+    `middle` are the coefficients of A_c times the step by order of s, shape (k, B, n, n). All else
+    has shape (B, n, n): Phi at the end, rounded, and a bound of the rounding; `sup` and `inverse`,
+    bounds of |Phi| and |Phi^-1| during the step; `defect`, a bound of |A_c Phi - Phi'| for the
+    polynomial Phi without any rounding.
     """
 
     def __init__(self, middle: Array) -> None:
@@ -200,16 +175,8 @@ def propagate_in_frame(
 ) -> ErrorBound:
     """Return the error at the end of a step, by the moving frame alone.
 
-    Parameters
-    ----------
-    frame
-        The flow at the middle of the boxes.
-    variation
-        Bound of |A - A_c| times the step, shape (B, n, n).
-    error
-        The error at the beginning.
-    defect
-        Bound of the polynomial's defect, times the step, shape (B, n).
+    `variation`, shape (B, n, n), bounds |A - A_c| times the step, `defect`, shape (B, n), the
+    polynomial's defect times the step.
     """
     growth = frame.inverse @ (variation @ frame.sup + frame.defect) * ROUNDING_MARGIN
     drive = _times(frame.inverse, defect) * ROUNDING_MARGIN
@@ -230,14 +197,7 @@ def mapped_error(
 ) -> ErrorBound:
     """Return a bound of ``P e + R a`` in an orthogonal frame that follows P (Lohner).
 
-    Parameters
-    ----------
-    error
-        The bound of e.
-    matrix, added_matrix
-        P and R, shape (B, n, n), and bounds of their errors, of the same shape or zero.
-    added
-        Bound of |a|, shape (B, n).
+    P and R, shape (B, n, n), come with bounds of their errors; `added`, shape (B, n), bounds |a|.
     """
     (p, p_error), (r, r_error) = matrix, added_matrix
     n = p.shape[1]
@@ -266,13 +226,7 @@ def mapped_error(
 
 
 def in_frame_coordinates(frame: Array, lengths: Array) -> Array:
-    """Return a bound of ``frame^-1 e`` from one of ``frame' e``, for nearly orthogonal frames.
-
-    Parameters
-    ----------
-    frame, lengths
-        The frame and the bound, shapes (B, n, n) and (B, n).
-    """
+    """Return a bound of ``frame^-1 e`` from one of ``frame' e``, for nearly orthogonal frames."""
     back, n = np.swapaxes(frame, 1, 2), frame.shape[1]
     rounding = 4 * n * UNIT_ROUNDOFF * (np.abs(back) @ np.abs(frame))
     residue = np.abs(back @ frame - np.eye(n)) + rounding

@@ -32,14 +32,8 @@ MAX_UNCONFIRMED = 2
 class StepControl:
     """Step sizes and counts of B boxes, which every step changes.
 
-    Attributes
-    ----------
-    sizes
-        Step sizes to try next, shape (B,).
-    tried
-        Number of steps that were tried so far, shape (B,).
-    stability_cost
-        For how many steps one counts that is short for stability alone, shape (B,).
+    `sizes` are to be tried next, `tried` counts steps; a step that is short for stability alone
+    counts as `stability_cost` of them.
     """
 
     sizes: Array
@@ -56,13 +50,7 @@ class StepControl:
 
 
 class Flow:
-    """The solutions of a system over boxes.
-
-    Parameters
-    ----------
-    method
-        The system, and how its steps are computed.
-    """
+    """The solutions of a system over boxes."""
 
     def __init__(self, method: StepMethod) -> None:
         self._method = method
@@ -75,15 +63,7 @@ class Flow:
         end: float,
         control: StepControl,
     ) -> StateEnclosure:
-        """Return the states at a later time, when there is no event or input knot on the way.
-
-        Parameters
-        ----------
-        unknowns
-            Taylor models by entry of the tape.
-        control
-            The steps of the boxes; changed.
-        """
+        """Return the states at a later time, when there is no event or input knot on the way."""
         boxes, method = states.boxes, self._method
         mode = method.system.mode_at(begin)
         constants = method.constants(mode, unknowns, boxes)

@@ -24,12 +24,8 @@ from odefit.structure.series.tape import Term
 class Residuals:
     """Weighted residuals in B boxes: ``sum c[m] d^m + r`` with every d in [-1, 1].
 
-    Attributes
-    ----------
-    c
-        Coefficients, shape (R, M, B).
-    remainder
-        Bound of |r|, shape (R, B); infinite where nothing is known.
+    Coefficients c have shape (R, M, B); `remainder` bounds |r|, shape (R, B), infinite where
+    nothing is known.
     """
 
     c: Array
@@ -68,23 +64,11 @@ class Residuals:
 
 
 class ResidualsAtTime:
-    """The measurements of one condition at one time, as weighted differences.
+    """The measurements of one condition at one time (number `row`), as weighted differences.
 
-    Parameters
-    ----------
-    system
-        The equations of the condition.
-    row
-        The number of the time among the times of the condition.
-
-    Attributes
-    ----------
-    places
-        Places of these residuals among all of the condition, which are sorted by series.
-    influence
-        Which unknowns act on the residuals, as zeros and ones, shape (r, n).
-    uses
-        Which states the residuals depend on directly, as zeros and ones, shape (r, states).
+    `places` are those of these residuals among all of the condition, sorted by series. `influence`,
+    shape (r, n), and `uses`, shape (r, states), have ones where an unknown acts on a residual and
+    where it depends on a state directly.
     """
 
     def __init__(self, system: System, row: int) -> None:
@@ -173,10 +157,7 @@ def known_at(
 def standard_deviations(problem: Problem, condition: Condition, name: str) -> Array:
     """Return the standard deviations of a series, shape (n,); 1 for plain least squares.
 
-    Raises
-    ------
-    InputError
-        They depend on unknowns, or residuals are not differences.
+    Raises InputError if they depend on unknowns, or residuals are not differences.
     """
     series, noise = condition.series[name], problem.noise.get(name, Noise())
     if noise.transform is not None:
@@ -199,22 +180,8 @@ def standard_deviations(problem: Problem, condition: Condition, name: str) -> Ar
 class Priors:
     """The residuals of normal priors in natural units; flat ones are bounds.
 
-    Parameters
-    ----------
-    problem
-        The problem with the unknowns.
-
-    Raises
-    ------
-    InputError
-        A prior is of another family, or on another scale.
-
-    Attributes
-    ----------
-    size
-        The number of priors.
-    influence
-        Which unknown each prior is of, as zeros and ones, shape (size, n).
+    `influence`, shape (size, n), has a one at the unknown of each prior. Raises InputError for a
+    prior of another family, or on another scale.
     """
 
     def __init__(self, problem: Problem) -> None:

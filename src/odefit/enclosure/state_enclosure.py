@@ -17,17 +17,7 @@ from odefit.enclosure.error_propagation import ErrorBound
 
 @dataclass(frozen=True, eq=False)
 class StateEnclosure:
-    """The states at one time in B boxes.
-
-    Attributes
-    ----------
-    monomials
-        The monomials of the polynomials.
-    c
-        Polynomials in the box, shape (n, M, B).
-    error
-        Bound of the distance of the true states from them.
-    """
+    """The states in B boxes at one time: polynomials, shape (n, M, B), with an error bound."""
 
     monomials: Monomials
     c: Array

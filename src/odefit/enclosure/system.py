@@ -26,17 +26,7 @@ from odefit.structure.series.tape import NotRationalError, Recording, Tape, Term
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """The right-hand sides from one event that changes a constant to the next.
-
-    Attributes
-    ----------
-    begin
-        Time from which on they hold.
-    right_hand_sides
-        The derivatives of the states by time.
-    jacobian
-        The derivatives of the right-hand sides by the states, row by row.
-    """
+    """The right-hand sides, and their Jacobian row by row, after an event."""
 
     begin: float
     right_hand_sides: TapeProgram
@@ -72,30 +62,10 @@ def _closure(relation: Array) -> Array:
 
 
 class System:
-    """The equations of one condition of a problem, over the unknowns.
+    """The equations of one condition of a problem, over the unknowns, recorded on a tape.
 
-    Parameters
-    ----------
-    problem, condition
-        The problem, and a condition of it.
-
-    Attributes
-    ----------
-    tape
-        The tape on which all expressions are recorded.
-    unknowns, states, inputs
-        Entries of the tape that are variables; inputs by name.
-    time
-        The entry of the time.
-    modes
-        The right-hand sides between events, in the order of time.
-    initial
-        The initial values, over the unknowns.
-
-    Raises
-    ------
-    InputError
-        An expression has a kink, or there are algebraic equations that cannot be eliminated.
+    `modes` are the right-hand sides between events, in the order of time. Raises InputError for an
+    expression with a kink, and for algebraic equations that cannot be eliminated.
     """
 
     def __init__(self, problem: Problem, condition: Condition) -> None:
@@ -163,14 +133,9 @@ class System:
         return found
 
     def input_polynomial(self, name: str, time: float) -> tuple[list[float], float]:
-        """Return an input from `time` to its next knot, in powers of the time since another time.
+        """Return an input from `time` to its next knot: four coefficients, and the origin.
 
-        Returns
-        -------
-        coefficients
-            The four coefficients, lowest power first.
-        origin
-            The time at which the polynomial's argument is zero.
+        The lowest power comes first. The argument is the time since the origin.
         """
         given = self.condition.inputs[name]
         piece = int(np.searchsorted(given.times, time, side="right"))

@@ -52,12 +52,9 @@ HOPED_GROWTH = 4.0
 
 @dataclass(frozen=True, eq=False)
 class Constants:
-    """All entries of the tape that are the same at all times, as Taylor models.
+    """All entries of the tape that are the same at all times, as Taylor models, by entry.
 
-    Attributes
-    ----------
-    right_hand_sides, jacobian
-        By entry: those that the right-hand sides need, and, of degree one, the Jacobian.
+    Those of the Jacobian are of degree one.
     """
 
     right_hand_sides: Mapping[int, TaylorModel]
@@ -73,18 +70,10 @@ class Constants:
 
 @dataclass(frozen=True, eq=False)
 class StepMethod:
-    """How steps of a system are computed.
+    """How steps of a system are computed, with `order` coefficients of Taylor polynomials in time.
 
-    Attributes
-    ----------
-    system
-        The equations.
-    monomials
-        The monomials in the unknowns.
-    order
-        The number of coefficients of the Taylor polynomials in time.
-    tolerance
-        Error of a whole solution that shorter steps could avoid, by state and in its units.
+    `tolerance` is the error of a whole solution that shorter steps could avoid, by state and in its
+    units.
     """
 
     system: System
@@ -115,37 +104,12 @@ def dependent(unknown: BoolArray, dependence: Array) -> BoolArray:
 class TaylorStep:
     """One step of some boxes.
 
-    Parameters
-    ----------
-    method, mode, constants
-        How steps are computed, the equations that hold, and their constants in the boxes.
-    states
-        The states at the beginning.
-    unknown
-        States of which nothing is known at the beginning, shape (B, n).
-    begin, span
-        The time span of which this is a step: its beginning and length.
-    times, h
-        The beginning of the step and its length in each box, shape (B,).
-
-    Attributes
-    ----------
-    end
-        The states at the end.
-    accurate
-        Boxes in which shorter steps would not gain much.
-    easy
-        Boxes in which a longer step would do.
-    unconfirmed
-        Boxes in which the bound of the error cannot be confirmed although the step is short.
-    unknown
-        States of which nothing is known, at the end or before, shape (B, n).
-    too_long
-        States for which the step is too long, or that it makes unknown, shape (B, n).
-    limiting
-        States for which a much longer step would be too long, shape (B, n).
-    stability_limited
-        Boxes in which the step could be longer but for the growth of errors.
+    `unknown`, shape (B, n), are states of which nothing is known, at the beginning and then at the
+    end. `accurate` are boxes in which shorter steps would not gain much, `easy` those in which a
+    longer step would do, `unconfirmed` those in which the bound of the error cannot be confirmed
+    although the step is short. The step is `too_long` for some states, shape (B, n); a much longer
+    step would be for the `limiting` ones. In `stability_limited` boxes only the growth of errors
+    limits it.
     """
 
     def __init__(
@@ -210,8 +174,8 @@ class TaylorStep:
     def _polynomials(self, states: StateEnclosure) -> tuple[Array, Array, Array]:
         """Return Taylor polynomials of the states, shape (n, M, K, B), and their defects.
 
-        The defects times the step, and the parts of them that shorter steps would lower, have
-        shape (n, B).
+        The defects times the step, and the parts of them that shorter steps would lower, have shape
+        (n, B).
         """
         method, h, unknown = self._method, self._h, self._unknown_before.T
         order, monomials = method.order, method.monomials
@@ -305,14 +269,9 @@ class TaylorStep:
     def _jacobian(self, t: Array, guess: Array) -> tuple[Array, Array, Array]:
         """Return bounds of the Jacobian times the step, for errors up to a guess, shape (n, B).
 
-        Returns
-        -------
-        middle
-            In the middle of the boxes, by order of s, shape (k, B, n, n).
-        upper
-            The diagonal from above, the other entries in magnitude, shape (B, n, n).
-        variation
-            The distance from the middle over the box, in magnitude, shape (B, n, n).
+        They are `middle`, that of the middle of the boxes by order of s, shape (k, B, n, n);
+        `upper`, with the diagonal from above and the other entries in magnitude; and `variation`,
+        the distance from the middle over the box.
         """
         h, low, n = self._h, self._method.linear_monomials, len(t)
         m, length = len(low), min(JACOBIAN_ORDERS, t.shape[2])

@@ -78,14 +78,9 @@ class Exponential(ElementaryFunction):
 
 
 class Power(ElementaryFunction):
-    """``y = x^p`` of a positive x, with a number p in each box.
+    """``y = x^p`` of a positive x, with a number p in each box (a constant Taylor model).
 
     A defect is divided by x(tau) and grows by the factor (x(1) / x(tau))^p until tau = 1.
-
-    Parameters
-    ----------
-    p
-        The exponent: a Taylor model that is constant in each box.
     """
 
     def __init__(self, length: int, x: TaylorModel, y: TaylorModel, p: TaylorModel) -> None:
@@ -174,14 +169,9 @@ class Power(ElementaryFunction):
 
 
 class InverseFunction(ElementaryFunction):
-    """A function whose derivative is one over a positive w(x): log, atan, asin, tanh.
+    """A function whose derivative is one over a positive w(x): log (w = x), atan, asin, tanh.
 
     A defect is divided by w(x(tau)) and does not grow any more until tau = 1.
-
-    Parameters
-    ----------
-    w
-        The Taylor model of w(x); for log, x itself.
     """
 
     def __init__(
@@ -230,13 +220,7 @@ class InverseFunction(ElementaryFunction):
 
 
 class SineCosine(ElementaryFunction):
-    """Sine and cosine of the same argument: their equation rotates a defect and keeps its length.
-
-    Attributes
-    ----------
-    sine, cosine
-        The Taylor models of both functions.
-    """
+    """Sine and cosine of one argument: their equation rotates a defect and keeps its length."""
 
     def __init__(self, length: int, x: TaylorModel, y: TaylorModel) -> None:
         super().__init__(length, x, y)
@@ -272,8 +256,8 @@ class SineCosine(ElementaryFunction):
     def bound(self) -> None:
         """Put in the remainders of both functions, once.
 
-        Where nothing is known of one, its polynomial is made zero, which must not change the
-        bound of the other.
+        Where nothing is known of one, its polynomial is made zero, which must not change the bound
+        of the other.
         """
         if not self._is_bounded:
             self._is_bounded = True

@@ -39,15 +39,10 @@ polynomial whose coefficients are wanted."""
 
 
 class ElementaryFunction(ABC):
-    """A function of a Taylor model: coefficients order by order, then the bound.
+    """A function y of a Taylor model x: coefficients order by order, then the bound.
 
-    Parameters
-    ----------
-    length
-        The number of orders in time that are kept.
-    x, y
-        Argument and value. The coefficients of y are put in by :meth:`compute_order`, its remainder
-        by :meth:`bound`.
+    The coefficients of y are put in by :meth:`compute_order`, its remainder by :meth:`bound`;
+    `length` orders in time are kept.
     """
 
     def __init__(self, length: int, x: TaylorModel, y: TaylorModel) -> None:
@@ -174,14 +169,8 @@ def _gathered(
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return all pairs of monomials, sorted by the monomial that is their product.
 
-    If a degree is given, the right ones have that degree, and the left ones are not constant.
-
-    Returns
-    -------
-    left, right
-        The two monomials of each pair.
-    targets, starts
-        The monomials that are products, and the number of the first pair of each.
+    If a degree is given, the right ones have that degree, and the left ones are not constant. The
+    last two arrays are the monomials that are products, and the number of the first pair of each.
     """
     pairs = [
         (t, i, j)

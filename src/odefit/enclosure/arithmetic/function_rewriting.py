@@ -24,11 +24,6 @@ class FunctionRewriting:
 
     :class:`odefit.structure.series.tape.Recording` lifts with it where values are enclosed, in
     continuous time and on meshes alike, so that functions are operations and no new states.
-
-    Parameters
-    ----------
-    tape
-        The tape on which the operations are recorded.
     """
 
     def __init__(self, tape: Tape) -> None:
@@ -50,13 +45,7 @@ class FunctionRewriting:
         }
 
     def __call__(self, function: str, arguments: Sequence[Term]) -> Term:
-        """Return the value of a function, or of ``"^"``.
-
-        Raises
-        ------
-        NotRationalError
-            The function has a kink.
-        """
+        """Return the value of a function, or of ``"^"``; kinks raise NotRationalError."""
         if function in NON_SMOOTH:
             raise NotRationalError(f"{named(function)!r} has a kink and cannot be enclosed")
         if function == "^":

@@ -20,13 +20,7 @@ from odefit.structure.series.tape import Tape
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """A quantity in B boxes: anything between two ends, which may be infinite.
-
-    Attributes
-    ----------
-    low, high
-        The ends in each box, shape (B,).
-    """
+    """A quantity in B boxes: anything between two ends, shape (B,), which may be infinite."""
 
     low: Array
     high: Array

@@ -20,29 +20,11 @@ Support = frozenset[int] | None
 
 
 class Monomials:
-    """All monomials of at most a degree in `variables` variables, those of a lower degree first.
+    """All monomials of at most a degree D in n `variables`, those of a lower degree first.
 
-    Parameters
-    ----------
-    variables
-        The number n of variables.
-    degree
-        The largest degree D.
-
-    Attributes
-    ----------
-    exponents
-        The variables of each monomial, as often as they occur, in order: () is 1, (0, 0) the
-        square of the first.
-    degrees
-        The degree of each monomial, shape (M,).
-    parts
-        Slices of the monomials of degree 0 ... D.
-
-    Raises
-    ------
-    InputError
-        There are more monomials than :data:`MAX_MONOMIALS`.
+    `exponents` lists the variables of each, as often as they occur: () is 1, (0, 0) the square of
+    the first. `parts` are slices of the monomials of degree 0 ... D. Raises InputError for more
+    monomials than :data:`MAX_MONOMIALS`.
     """
 
     def __init__(self, variables: int, degree: int) -> None:

@@ -32,19 +32,9 @@ from odefit.structure.series.tape import ELEMENTARY, Tape, Term, needed
 
 
 class TapeProgram:
-    """Some terms of a tape with all that they need: a straight-line program.
+    """Terms of a tape with all that they need, in an order in which it can be computed.
 
-    Parameters
-    ----------
-    tape, terms
-        The tape, and the terms of it that are wanted.
-    changing
-        Entries (variables) that depend on time, and whose coefficients are given order by order.
-
-    Attributes
-    ----------
-    order
-        All entries that the terms need, in an order in which they can be computed.
+    The coefficients of `changing` entries (variables) depend on time and are given order by order.
     """
 
     def __init__(self, tape: Tape, terms: Sequence[Term], changing: Iterable[int] = ()) -> None:
@@ -103,19 +93,9 @@ class TapeProgram:
 class TaylorEvaluation:
     """One evaluation of a program: coefficients order by order, then remainders.
 
-    Parameters
-    ----------
-    program
-        The program that is evaluated.
-    monomials
-        The monomials in the boxes' variables.
-    length
-        The number of orders in time that are kept.
-    values
-        By entry: all that is known beforehand, and the changing variables, whose coefficients of
-        order k must be there when :meth:`compute_order` is called with k.
-    entries
-        Entries to be computed, in order; by default all that depend on time.
+    `values` has, by entry, all that is known beforehand, and the changing variables, whose
+    coefficients of order k must be there when :meth:`compute_order` is called with k. `entries` are
+    to be computed, in order; by default all that depend on time.
     """
 
     def __init__(

@@ -31,23 +31,11 @@ class TaylorModel:
     """A quantity in all boxes, as a polynomial and a bound of the rest.
 
     Taylor models are added, subtracted and multiplied with each other and with exact numbers; all
-    rounding is counted in the remainder.
-
-    Parameters
-    ----------
-    monomials
-        The monomials in d.
-    c
-        Coefficients, shape (M, k, B): monomials of d, powers of s below k, boxes. With k = 1
-        the polynomial does not depend on time.
-    support
-        Monomials whose coefficients may not be zero; None for all.
-    remainder
-        At least the largest distance from the polynomial, shape (B,); infinite where nothing is
-        known. It is zero by default.
-    truncation
-        The part of the remainder that is due to truncation in time, shape (B,), and that shorter
-        steps would lower: what exceeds the order in s. It is zero by default.
+    rounding is counted in the remainder. Coefficients c have shape (M, k, B): monomials of d,
+    powers of s below k, boxes; with k = 1 the polynomial does not depend on time. `support` are the
+    monomials whose coefficients may not be zero, None for all. `remainder`, shape (B,), is at least
+    the largest distance from the polynomial, infinite where nothing is known. `truncation` is the
+    part of it that shorter steps would lower: what exceeds the order in s.
     """
 
     __slots__ = ("c", "monomials", "remainder", "support", "truncation")

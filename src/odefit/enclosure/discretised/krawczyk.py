@@ -57,17 +57,8 @@ ATTEMPTS = 4
 class PointEnclosure:
     """The enclosed states, and right-hand sides, at one point of a mesh.
 
-    Attributes
-    ----------
-    c
-        Polynomials of the states, shape (n, M, B).
-    deviation
-        Bound of the deviation of the states from these, shape (n, B).
-    f
-        Polynomials of the right-hand sides to one more degree, shape (n, M', B); None until they
-        are needed.
-    f_remainder
-        Remainders of the right-hand sides at the polynomials of the states, shape (n, B).
+    Polynomials c, shape (n, M, B), with a bound of the deviation, shape (n, B). The right-hand
+    sides f have one more degree, shape (n, M', B), None until they are needed, and remainders at c.
     """
 
     c: Array
@@ -102,19 +93,7 @@ class PointEnclosure:
 class KrawczykSolver:
     """Solves the equations of the steps of one segment, in B boxes.
 
-    Parameters
-    ----------
-    right_hand_sides
-        The right-hand sides of the segment.
-    coefficient_error
-        Largest relative error of the coefficients of A and B, far below the rounding margin.
-
-    Attributes
-    ----------
-    rhs
-        The right-hand sides.
-    states, boxes
-        Number of states, and of boxes.
+    `coefficient_error` is the largest relative error of A and B, far below the rounding margin.
     """
 
     def __init__(self, right_hand_sides: RightHandSides, coefficient_error: float = 0.0) -> None:
@@ -152,13 +131,7 @@ class KrawczykSolver:
     def solve(
         self, step: StepEquations, points: dict[int, PointEnclosure], error: ErrorBound
     ) -> ErrorBound:
-        """Add the new points of a step to `points`, and return the error bound of the last one.
-
-        Parameters
-        ----------
-        error
-            Error bound of the last point before the step.
-        """
+        """Add the new points of a step to `points`, and return the error bound of the last one."""
         n, boxes, q, m = self.states, self.boxes, len(step.new), len(self._monomials)
         a, b = step.a_new, step.b_new
         constant, remainder, rounding = self._old_terms(step, points)
@@ -271,14 +244,8 @@ class KrawczykSolver:
     ) -> tuple[Array, ErrorBound]:
         """Return bounds of the deviation at all new points, shape (n, q, B), and at the last one.
 
-        Parameters
-        ----------
-        x, inverse
-            Polynomials of the states, shape (n, q, M, B), and Y.
-        bound
-            Bound of ``Y G`` at these, shape (B, nq).
-        error
-            Error bound of the last old point.
+        `x`, shape (n, q, M, B), are the states' polynomials, `bound`, shape (B, nq), that of ``Y
+        G`` there, and `error` that of the last old point.
         """
         n, q, boxes = self.states, len(step.new), self.boxes
         through, added = self._carried(step, points, inverse)
@@ -321,13 +288,9 @@ class KrawczykSolver:
     ) -> tuple[Array, Array]:
         """Return what deviations at old points do to the new ones.
 
-        Returns
-        -------
-        through
-            Matrix from the deviation at the last old point, shape (B, nq, n).
-        added
-            Bound of what all else adds, shape (B, nq): other old points, derivatives that vary over
-            the box, and rounding.
+        The first is the matrix from the deviation at the last old point, shape (B, nq, n); the
+        second, shape (B, nq), bounds what else is added: by other old points, derivatives that vary
+        over the box, and rounding.
         """
         n, boxes = self.states, self.boxes
         size = inverse.shape[1]
@@ -373,10 +336,7 @@ class KrawczykSolver:
     ) -> Array:
         """Return a bound of ``|1 - Y G'|`` over the boxes, shape (B, nq, nq).
 
-        Parameters
-        ----------
-        deviation
-            Bound of the deviation of the states from x up to which it holds, shape (B, nq).
+        It holds up to the `deviation` of the states from x, shape (B, nq).
         """
         n, q, boxes = self.states, len(step.new), self.boxes
         size = n * q

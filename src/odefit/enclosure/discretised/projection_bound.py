@@ -25,29 +25,16 @@ ENTRY_ROUNDING = 1e-15
 
 
 class Readout(NamedTuple):
-    """A state between points of a mesh, as a weighted sum of values at points.
-
-    Attributes
-    ----------
-    states, right_hand_sides
-        Weights of states and of right-hand sides, by number of the point.
-    """
+    """A state between points of a mesh: weights of states and right-hand sides at points."""
 
     states: Mapping[int, float]
     right_hand_sides: Mapping[int, float]
 
 
 class _Measurement(NamedTuple):
-    """One measurement as an affine function of states and unknowns.
+    """One measurement as an affine function of states and unknowns, by entry of the tape.
 
-    Attributes
-    ----------
-    coefficients
-        Coefficients by entry of the tape.
-    segment, readout
-        Number of the segment, and how the states are made of values at its points.
-    value, sd
-        Measured value less the constant, in standard deviations, and the standard deviation.
+    The `value` is measured, less the constant, in standard deviations.
     """
 
     coefficients: dict[int, float]
@@ -65,14 +52,8 @@ def projection_bound(
 ) -> float:
     """Return a lower bound of the sum of squares of one condition's residuals.
 
-    Parameters
-    ----------
-    measured
-        The residuals by time; those at the initial time only if no event changes a state there.
-    readouts
-        Number of the segment for each time, and how its states are made of values at points.
-    states, unknowns
-        Entries of the tape.
+    Residuals at the initial time count only if no event changes a state there. `readouts` give for
+    each time the number of the segment, and how its states are made of values at points.
     """
     found: list[_Measurement] = []
     for residual, (segment, readout) in zip(measured, readouts, strict=True):

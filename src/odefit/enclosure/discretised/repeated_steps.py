@@ -28,15 +28,7 @@ MAX_COMPARED = 8
 
 @dataclass(frozen=True, eq=False)
 class StepSequence:
-    """Equal steps one after the other, of whose points only the last is needed later.
-
-    Attributes
-    ----------
-    count
-        Number of steps.
-    kind
-        Number of the step among the different ones.
-    """
+    """Equal steps, of the kind of one number, of which only the last point is needed later."""
 
     count: int
     kind: int
@@ -45,21 +37,9 @@ class StepSequence:
 class RepeatedSteps:
     """The sequences of equal steps in a segment that are long enough for powers of their map.
 
-    Parameters
-    ----------
-    steps
-        The steps of the segment.
-    last_use
-        Number of the last step that needs each point.
-
-    Attributes
-    ----------
-    different
-        One step of each kind.
-    differences
-        Largest relative difference of the coefficients within each kind.
-    sequences
-        Sequences by number of their first step.
+    `last_use` is the number of the last step that needs each point. `different` has one step of
+    each kind, `differences` the largest relative difference of coefficients within each kind, and
+    `sequences` are by number of their first step.
     """
 
     def __init__(self, steps: Sequence[StepEquations], last_use: Mapping[int, int]) -> None:
@@ -95,12 +75,8 @@ class RepeatedSteps:
 def step_powers(solver: KrawczykSolver, step: StepEquations) -> AffinePowers:
     """Return the powers of the map of a step.
 
-    The map is found from the solutions that start at zero and at each unit vector.
-
-    Parameters
-    ----------
-    solver
-        Solver in ``(n + 1) B`` boxes: all boxes, n + 1 times one after the other.
+    The map is found from the solutions that start at zero and at each unit vector: the solver has
+    ``(n + 1) B`` boxes, all boxes n + 1 times one after the other.
     """
     n, equations = solver.states, solver.rhs
     boxes = solver.boxes // (n + 1)

@@ -21,34 +21,7 @@ from odefit.problem.problem import Problem
 
 
 class DiscretisedEnclosure:
-    """Encloses the residuals of a discretised problem over boxes.
-
-    It is used like :class:`odefit.enclosure.Enclosure`.
-
-    Parameters
-    ----------
-    problem
-        A problem with data, whose standard deviations must not depend on unknowns.
-    scheme, mesh
-        Scheme and mesh by which the problem is discretised.
-    degree
-        Degree of the polynomials in the unknowns.
-
-    Attributes
-    ----------
-    monomials
-        Monomials of the residuals.
-    scope
-        The discretised problem, in words.
-    size
-        Number of residuals, priors included.
-    lower_bound
-        Lower bound of the objective that holds whatever the unknowns are.
-    influence
-        Which unknowns act on which residual, as zeros and ones, shape (R, n).
-    unique_solution
-        Whether the discretised equations have one solution for each value of the unknowns.
-    """
+    """Encloses a discretised problem's residuals, as :class:`odefit.enclosure.Enclosure` does."""
 
     def __init__(self, problem: Problem, scheme: Scheme, mesh: Mesh, degree: int = 2) -> None:
         self.problem = problem
@@ -123,16 +96,9 @@ class _Condition:
         return found
 
     def __call__(self, models: Sequence[TaylorModel], squares: Array, limit: float) -> Residuals:
-        """Return the residuals of the condition.
+        """Return the residuals of the condition, as polynomials in boxes.
 
-        Parameters
-        ----------
-        models
-            Taylor models of the unknowns.
-        squares
-            Sums of squares of earlier residuals, shape (B,), to which these are added.
-        limit
-            Sum of squares above which a box is excluded.
+        `squares`, shape (B,), are sums of earlier residuals; a box is excluded above `limit`.
         """
         system = self.system
         boxes = OpenBoxes(system, self._monomials, models, squares, limit)

@@ -20,16 +20,7 @@ from odefit.enclosure.system import Mode, System
 class _Evaluation:
     """One way to evaluate the right-hand sides or their Jacobian.
 
-    Attributes
-    ----------
-    program
-        The program of what is evaluated.
-    monomials
-        Monomials of the result.
-    unknowns
-        Taylor models of the unknowns in these monomials, by entry of the tape.
-    constant
-        Entries that are the same at all points, by number of points; filled when they are needed.
+    `constant` has the entries that are the same at all points, by number of points, when needed.
     """
 
     program: TapeProgram
@@ -41,29 +32,9 @@ class _Evaluation:
 class RightHandSides:
     """The right-hand sides of one segment, in B boxes.
 
-    Parameters
-    ----------
-    system, segment
-        The system of equations, and the segment.
-    monomials
-        Monomials of the states.
-    unknowns
-        Taylor models of the unknowns, by entry of the tape.
-    boxes
-        Number of boxes B.
-
-    Attributes
-    ----------
-    states
-        Number of states n.
-    linear
-        Whether the equations are linear in the states.
-    finer
-        Number of monomials up to one more degree.
-    relative_width
-        Largest half width of each box, relative to its middle, shape (B,).
-    groups, dependence
-        Groups of states that act on each other, and which state depends on which.
+    `finer` is the number of monomials up to one more degree, `relative_width`, shape (B,), the
+    largest half width of each box relative to its middle; `groups` of states act on each other, and
+    `dependence` tells which state depends on which.
     """
 
     def __init__(
@@ -106,18 +77,10 @@ class RightHandSides:
         deviation: Array | None = None,
         bounded: bool = True,
     ) -> tuple[Array, Array]:
-        """Return coefficients and remainders, shapes (k, M, q, B) and (k, q, B).
+        """Return coefficients and remainders of k values, shapes (k, M, q, B) and (k, q, B).
 
-        Parameters
-        ----------
-        how
-            What is evaluated, k values.
-        c
-            Polynomials of the states at q points, shape (n, q, M', B).
-        deviation
-            Bound of the deviation of the states from these, shape (n, q, B); None for zero.
-        bounded
-            Whether remainders are computed; if not, they are zero.
+        `c`, shape (n, q, M', B), are the states at q points, with a bound of their deviation, shape
+        (n, q, B), or None for zero. Remainders are zero unless `bounded`.
         """
         count, boxes, m = len(points), self.boxes, len(how.monomials)
         if count not in how.constant:
@@ -164,10 +127,7 @@ class RightHandSides:
     def around(self, c: Array, deviation: Array, point: int) -> tuple[Array, Array]:
         """Return right-hand sides and remainders at one point, shapes (n, M, B) and (n, B).
 
-        Parameters
-        ----------
-        deviation
-            Bound of the deviation of the states from their polynomials c, shape (n, B).
+        `deviation`, shape (n, B), bounds that of the states from their polynomials c.
         """
         f, remainder = self._evaluate(
             self._polynomials, c[:, None], [point], deviation=deviation[:, None]
@@ -183,17 +143,8 @@ class RightHandSides:
     def jacobian(self, c: Array, deviation: Array, points: Sequence[int]) -> tuple[Array, Array]:
         """Return the Jacobian over the boxes to degree one.
 
-        Parameters
-        ----------
-        deviation
-            Bound of the deviation of the states from their polynomials c, shape (n, q, B).
-
-        Returns
-        -------
-        parts
-            Coefficients of the degrees 0 and 1, shape (B, q, M, n, n).
-        remainder
-            Their remainders, shape (B, q, n, n).
+        The coefficients of degrees 0 and 1 have shape (B, q, M, n, n), their remainders (B, q, n,
+        n); `deviation`, shape (n, q, B), bounds that of the states from their polynomials c.
         """
         n, q, boxes = self.states, len(points), self.boxes
         values, rest = self._evaluate(self._jacobian, c, points, deviation)

@@ -24,26 +24,10 @@ from odefit.enclosure.system import System
 
 
 class OpenBoxes:
-    """The boxes that the residuals so far do not exclude, and the residuals of all boxes.
+    """The boxes that the residuals so far do not exclude, and the residuals of all boxes (`found`).
 
-    Parameters
-    ----------
-    system, monomials
-        The system of the condition, and monomials of the residuals.
-    models
-        Taylor models of the unknowns.
-    squares
-        Lower bound of the sum of squares of all earlier residuals, shape (B,), to which these are
-        added.
-    limit
-        Sum of squares above which a box is excluded.
-
-    Attributes
-    ----------
-    unknowns
-        Taylor models in the open boxes, by entry of the tape.
-    found
-        Residuals in all boxes.
+    `squares`, shape (B,), are lower bounds of earlier residuals' sums of squares; a box is excluded
+    above `limit`. `unknowns` are Taylor models in the open boxes, by entry of the tape.
     """
 
     def __init__(
@@ -90,21 +74,7 @@ class OpenBoxes:
 class SegmentEnclosure:
     """One segment of a condition: an event at its start, then the equations of its steps.
 
-    Parameters
-    ----------
-    system, monomials
-        The system of the condition, and monomials of the states.
-    segment, scheme
-        The segment, and the scheme that it is discretised by.
-    measured
-        The residuals in the segment, by time.
-
-    Attributes
-    ----------
-    points
-        Number of points.
-    repeated_steps
-        Sequences of equal steps; None where the equations are not linear or depend on time.
+    `repeated_steps` is None where the equations are not linear or depend on time.
     """
 
     def __init__(
@@ -153,10 +123,8 @@ class SegmentEnclosure:
     ) -> Iterator[tuple[ResidualsAtTime, Readout]]:
         """Yield the residuals at each time, and how the states there are made of values at points.
 
-        Parameters
-        ----------
-        by_right_hand_sides
-            Whether they are made of the states at the first point and of right-hand sides alone.
+        With `by_right_hand_sides`, they are the states at the first point and right-hand sides
+        alone.
         """
         readouts = self._readouts
         if by_right_hand_sides and self._measured:

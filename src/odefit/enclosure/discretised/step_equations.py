@@ -17,14 +17,7 @@ class StepEquations:
     """Equations ``A x = B f(x)`` of points that have to be solved for together.
 
     They are those of one finite element of a collocation scheme, or of one step or a few steps of
-    another scheme.
-
-    Attributes
-    ----------
-    old, new
-        Numbers of the points that are known before, and of those that are solved for.
-    a_old, a_new, b_old, b_new
-        Coefficients of A and B at old and new points, shape (rows, points).
+    another scheme. `old` points are known before. Coefficients have shape (rows, points).
     """
 
     old: list[int]
@@ -62,10 +55,7 @@ class StepEquations:
 def step_equations(segment: Segment) -> Iterator[StepEquations]:
     """Yield the equations of a segment in the order of time.
 
-    Raises
-    ------
-    InputError
-        The scheme's equations do not determine its points step by step.
+    Raises InputError if the scheme's equations do not determine its points step by step.
     """
     if len(segment.mesh) < 2:
         return
