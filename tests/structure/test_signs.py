@@ -63,6 +63,21 @@ def test_what_may_be_negative_is_not_told(
     assert "v" not in found(ode, {"k": {"lower": lower}}, {"x": 1.0, "v": start})
 
 
+def test_zero_stays_zero_under_powers_and_divided_by_what_is_not_known() -> None:
+    names = found(
+        {"a": "k*v^2 - k*a^k", "b": "1 - b/(1 + v) - 2*b^2", "v": "-v"},
+        {"k": {"lower": 0.1}},
+        {"a": 1.0, "b": 0.0, "v": -1.0},
+    )
+    assert names == {"a", "b"}
+
+
+def test_rounding_hides_no_negative_rate() -> None:
+    """The floats 0.1 and 0.2 have a sum below the float that their sum is rounded to."""
+    ode = {"v": "0.1 + 0.2 - 0.30000000000000004", "w": "0.1 + 0.2 - 0.3"}
+    assert found(ode, {}, {"v": 0.0, "w": 0.0}) == {"w"}
+
+
 def test_a_state_that_falls_with_another_falls_out_with_it() -> None:
     names = found({"a": "b - a", "b": "c - b", "c": "-1"}, {}, dict.fromkeys("abc", 1.0))
     assert names == set()

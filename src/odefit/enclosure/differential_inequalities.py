@@ -9,7 +9,7 @@ Differential and integral inequalities, 1970, section 12). The comparison equati
 exactly, so that a fast decay costs nothing; the guess of the values in between is improved over a
 whole time span at once (waveform relaxation), and counts only when it is confirmed.
 
-Linear invariants (:mod:`odefit.enclosure.invariants`) give other forms of the same right-hand
+Linear invariants (:mod:`odefit.structure.conserved_sums`) give other forms of the same right-hand
 sides, without the feedback that makes bounds of fast exchange explode (J. K. Scott and P. I.
 Barton, Bounds on the reachable sets of nonlinear control systems, 2013).
 """
@@ -26,8 +26,8 @@ from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.enclosure.arithmetic.intervals import Interval, evaluated, polynomial
 from odefit.enclosure.arithmetic.rounding import OVERFLOW, ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.enclosure.arithmetic.taylor_evaluation import TapeProgram
-from odefit.enclosure.invariants import invariants
 from odefit.enclosure.system import Mode, System
+from odefit.structure.conserved_sums import conserved_by
 from odefit.structure.series.tape import NotRationalError, Term
 
 STEPS_PER_SPAN = 4
@@ -64,7 +64,7 @@ class _Forms:
 
     def __init__(self, system: System, mode: Mode) -> None:
         tape, n = system.tape, len(system.states)
-        self.weights = invariants(mode.right_hand_sides.terms)
+        self.weights = conserved_by(mode.right_hand_sides.terms)
         self.totals = [tape.variable(f"total {k}") for k in range(len(self.weights))]
         self.hulls = [tape.variable(f"with zero {i}") for i in range(n)]
         states = [Term(tape, i) for i in system.states]

@@ -1,8 +1,10 @@
 """Quantities that cannot be negative, which follows from the equations and the bounds alone.
 
 A state stays nonnegative if it starts so and its right-hand side cannot be negative where the state
-is zero and the others of its kind are not negative. What can be, is told by intervals: nothing is
-found where only an identity, such as a conserved total, keeps a quantity from being negative.
+is zero and the others of its kind are not negative. Intervals, rounded outwards, say which values
+are possible: nothing is found where only an identity, such as a conserved total, keeps a quantity
+from being negative. Bands of predictions end at zero for this reason, and global methods bound
+states by it.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ class Range:
         return Range(-self.high, -self.low)
 
     def __add__(self, other: Range) -> Range:
-        return Range(self.low + other.low, self.high + other.high)
+        return Range(
+            _rounded_sum(self.low, other.low, -math.inf),
+            _rounded_sum(self.high, other.high, math.inf),
+        )
 
     def __sub__(self, other: Range) -> Range:
         return self + -other
@@ -44,6 +49,8 @@ class Range:
         return Range(min(ends), max(ends))
 
     def __truediv__(self, other: Range) -> Range:
+        if self.low == self.high == 0.0:
+            return self  # wherever there is a quotient
         if other.low < 0.0 < other.high or other.low == other.high == 0.0:
             return ANYTHING
         ends = sorted(
@@ -56,6 +63,14 @@ class Range:
     def nonnegative(self) -> bool:
         """Whether no number in it is negative."""
         return self.low >= 0.0
+
+
+def _rounded_sum(a: float, b: float, towards: float) -> float:
+    """Return a sum of floats, rounded towards an infinite end unless it is exact."""
+    total = a + b
+    if math.isinf(total) or math.fsum((a, b, -total)) == 0.0:
+        return total
+    return math.nextafter(total, towards)
 
 
 ANYTHING = Range()
@@ -81,6 +96,8 @@ class RangeAlgebra:
 
     def power(self, base: Range, exponent: Range) -> Range:
         """Return a power; of a base that may be negative, only even powers are known."""
+        if base.low == base.high == 0.0 < exponent.low:
+            return base
         if base.nonnegative:
             return NOT_NEGATIVE
         even = exponent.low == exponent.high and exponent.low % 2 == 0

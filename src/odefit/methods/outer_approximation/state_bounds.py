@@ -7,21 +7,27 @@ totals and from the data, or are given. They belong to what is proved: the certi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
-from odefit.common.arrays import Array
+from odefit.common.arrays import Array, BoolArray
 from odefit.common.errors import InputError
+from odefit.discretisation.assembly import assemble
 from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Baseline
+from odefit.enclosure.arithmetic.intervals import Interval, real_product, relational_quotient
+from odefit.expressions.expressions import Expression
 from odefit.methods.bounded_problem import MIN_POSITIVE_SHARE, PROPOSAL_FACTOR, GivenBounds
 from odefit.methods.domains import Domains
-from odefit.methods.outer_approximation.nonnegative_states import EquationBounds
+from odefit.methods.outer_approximation.reformulation import Affine, AffineAlgebra, Reformulation
 from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm
 from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
 from odefit.problem.variants.start_ranges import data_size
+from odefit.structure.signs import nonnegative_names
 
 WIDENING = 0.2
 """Part of a discretised state's range by which bounds that it contradicts are moved beyond it."""
@@ -29,40 +35,34 @@ WIDENING = 0.2
 CONTRADICTION = 1e-6
 """Part of a discretised state's range by which it may leave its bounds without contradiction."""
 
+SAMPLED_POINTS = 5
+"""Number of points of a segment at which totals must not grow."""
+
+TOTAL_MARGIN = 1e-9
+"""Relative margin of a conserved total, for the tolerance of the linear program that finds it."""
+
 
 @dataclass(frozen=True, eq=False)
 class StateBounds:
-    """Bounds of the variables at the points of a discretised problem.
-
-    Attributes
-    ----------
-    values
-        Lower and upper bounds by condition and variable, shape (conditions, variables, 2);
-        infinite where nothing is known.
-    """
+    """Bounds of the variables at the points of a discretised problem."""
 
     values: Array
+    """Lower and upper bounds by condition and variable, shape (conditions, variables, 2);
+    infinite where nothing is known."""
 
     @classmethod
     def of(
         cls, d: Discretisation, unknowns: Array, given: GivenBounds, cutoff: float
     ) -> StateBounds:
-        """Return what equations, data and the user say of the states.
+        """Return the bounds by equations, data and the user.
 
-        Parameters
-        ----------
-        unknowns
-            Bounds of the unknowns, shape (n, 2).
-        given
-            Bounds by name, or ``"propose"`` to accept what the data suggest.
-        cutoff
-            Objectives above this are of no interest: data are missed by its root at most.
+        Objectives above `cutoff` are of no interest: data are missed by its root at most.
         """
         equations = EquationBounds(d, unknowns)
         domains = Domains.of(d.problem)
-        found = np.tile([-np.inf, np.inf], (len(d.problem.conditions), len(d.variables), 1))
-        found[:, equations.nonnegative, 0] = 0.0
-        for number, (own, condition) in enumerate(zip(found, d.problem.conditions, strict=True)):
+        values = np.tile([-np.inf, np.inf], (len(d.problem.conditions), len(d.variables), 1))
+        values[:, equations.nonnegative, 0] = 0.0
+        for number, (own, condition) in enumerate(zip(values, d.problem.conditions, strict=True)):
             own[:, 1] = equations.totals(number)
             if np.isfinite(cutoff):
                 _bound_by_data(d, condition, own, cutoff)
@@ -75,7 +75,7 @@ class StateBounds:
                     if name in domains.positive or (name in domains.nonzero and own[k, 0] >= 0):
                         first = equations.initial(number)[k, 0]
                         own[k, 0] = max(own[k, 0], _positive_bound(d, condition, name, first))
-        return cls(found)
+        return cls(values)
 
     def apply(self, d: Discretisation) -> None:
         """Put the bounds into `d`, where they are not known better."""
@@ -91,8 +91,8 @@ class StateBounds:
         Polynomials through few points swing: a discretised state may be negative, or exceed a
         total, where the true one does not.
         """
-        found = self.values.copy()
-        for number, own in enumerate(found):
+        widened = self.values.copy()
+        for number, own in enumerate(widened):
             at_points = values[d.condition_of == number]
             low, high = at_points.min(axis=0), at_points.max(axis=0)
             lower, upper = self.values[number].T
@@ -101,7 +101,7 @@ class StateBounds:
             least = np.where((lower > 0) & (low > 0), low / PROPOSAL_FACTOR, -np.inf)
             own[:, 0] = np.where(low < lower - slack, np.maximum(low - swing, least), lower)
             own[:, 1] = np.where(high > upper + slack, high + swing, upper)
-        return StateBounds(found)
+        return StateBounds(widened)
 
     def description(self, d: Discretisation) -> str:
         """Return the bounds in words, for the scope of a certificate."""
@@ -123,6 +123,148 @@ def _in_words(ends: tuple[float, float], name: str) -> str:
     return f"{name} >= {low:.4g}" if math.isfinite(low) else ""
 
 
+@dataclass(frozen=True, eq=False)
+class RightHandSides:
+    """The right-hand sides of the states at one point, taken apart into terms.
+
+    Of the terms, the variables at the point come first, then the unknowns.
+    """
+
+    terms: Reformulation
+    values: list[Affine]
+
+    def enclosures(self, low: Array, high: Array) -> list[Interval]:
+        """Return enclosures of all terms from bounds of the first ones, shape (first terms, B)."""
+        known = [Interval(*ends) for ends in zip(low, high, strict=True)]
+        for term in self.terms.definitions.values():
+            a = [known[i] for i in term.arguments]
+            if term.function is not None:
+                ends = zip(a[0].low.tolist(), a[0].high.tolist(), strict=True)
+                images = [term.function.image(*pair) for pair in ends]
+                known.append(Interval(*np.array(images).T))
+            elif term.kind == "sum":
+                known.append(_weighted_sum(term.constant, term.coefficients, a, low.shape[1]))
+            else:
+                combine = real_product if term.kind == "product" else relational_quotient
+                known.append(combine(*a))
+        return known
+
+
+def _weighted_sum(
+    constant: float, weights: Iterable[float], parts: list[Interval], boxes: int
+) -> Interval:
+    total = Interval.number(Fraction(constant), boxes)
+    with np.errstate(all="ignore"):
+        for weight, part in zip(weights, parts, strict=True):
+            total = total + real_product(Interval.number(Fraction(weight), boxes), part)
+    return total
+
+
+class EquationBounds:
+    """Bounds of the states that follow from the equations and bounds of the unknowns, (n, 2)."""
+
+    def __init__(self, d: Discretisation, unknowns: Array) -> None:
+        self._d, self._unknowns = d, unknowns
+        signs = [nonnegative_names(d.problem, condition) for condition in d.problem.conditions]
+        self.nonnegative: BoolArray = np.array(
+            [all(name in names for names in signs) for name in d.variables], dtype=bool
+        )
+        """The variables that stay nonnegative in all conditions."""
+
+    def _right_hand_sides(self, number: int) -> list[RightHandSides]:
+        """Return the right-hand sides at some points of a condition."""
+        d = self._d
+        a = assemble(d, Baseline())
+        unknowns = [a.name(k) for k in range(a.at_points, a.size)]
+        width, states = len(d.variables), len(d.field.states)
+        sides = []
+        for placed in d.segments:
+            if placed.segment.condition != number or placed.first not in d.rhs_blocks:
+                continue
+            block = d.blocks[d.rhs_blocks[placed.first][0]]
+            assert block.points is not None
+            for k in np.unique(np.linspace(0, block.instances - 1, SAMPLED_POINTS).astype(int)):
+                # Variables of this point get the first numbers, whichever point it is.
+                terms = Reformulation([*d.variables, *unknowns])
+                variables = [terms.variable(i) for i in range(len(terms.names))]
+                first = int(block.points[k]) * width
+                w: list[Affine | float] = [0.0] * a.at_points
+                w[first : first + width] = variables[:width]
+                algebra = AffineAlgebra(terms)
+                outputs = a.evaluated_at(block, int(k), [*w, *variables[width:]], algebra)
+                sides.append(RightHandSides(terms, [algebra.affine(o) for o in outputs[:states]]))
+        return sides
+
+    def initial(self, number: int) -> Array:
+        """Return bounds of the initial values of a condition, shape (variables, 2).
+
+        They are infinite for variables that are not states, and where they are computed.
+        """
+        condition = self._d.problem.conditions[number]
+        bounds = np.tile([-np.inf, np.inf], (len(self._d.variables), 1))
+        for k, state in enumerate(self._d.field.states):
+            bound = condition.initial[state]
+            if isinstance(bound, Expression):
+                bound = condition.scalars.get(bound.name or "", bound)
+            if isinstance(bound, float):
+                bounds[k] = bound
+            elif not isinstance(bound, Expression):
+                bounds[k] = self._unknowns[int(bound)]
+        return bounds
+
+    def totals(self, number: int) -> Array:
+        """Return upper bounds of the states of a condition by weighted sums that never grow.
+
+        They have the shape (variables,), and are infinite where there is no such sum. An event may
+        raise any sum.
+        """
+        from scipy.optimize import linprog
+
+        bounds = np.full(len(self._d.variables), np.inf)
+        first = self.initial(number)[:, 1]
+        states = np.flatnonzero(self.nonnegative & np.isfinite(first)).tolist()
+        if not states or self._d.problem.conditions[number].events:
+            return bounds
+        falling: dict[tuple[float, ...], None] = {}  # sums of these rows must not be positive
+        constant: dict[tuple[float, ...], None] = {}  # sums of these must be zero
+        for sides in self._right_hand_sides(number):
+            for row, signed in self._growth(sides, states):
+                (falling if signed else constant)[row] = None
+        if not falling:
+            return bounds
+        for position, k in enumerate(states):
+            weights: list[tuple[float, float | None]] = [(0.0, None)] * len(states)
+            weights[position] = (1.0, 1.0)
+            total = linprog(
+                first[states],
+                A_ub=np.array([*falling]),
+                b_ub=np.zeros(len(falling)),
+                A_eq=np.array([*constant]).reshape(len(constant), len(states)),
+                b_eq=np.zeros(len(constant)),
+                bounds=weights,
+                method="highs",
+            )
+            if total.status == 0:
+                bounds[k] = float(total.fun or 0.0) * (1 + TOTAL_MARGIN) + 1e-300
+        return bounds
+
+    def _growth(
+        self, sides: RightHandSides, states: list[int]
+    ) -> Iterable[tuple[tuple[float, ...], bool]]:
+        """Yield the coefficients of each term in the states' rates, and whether it has a sign.
+
+        Terms that are not negative come first in their order, then the constants.
+        """
+        low = np.concatenate([np.where(self.nonnegative, 0.0, -np.inf), self._unknowns[:, 0]])
+        high = np.concatenate([np.full(len(self.nonnegative), np.inf), self._unknowns[:, 1]])
+        enclosures = sides.enclosures(low[:, None], high[:, None])
+        rates = [sides.values[k] for k in states]
+        for i in sorted({i for rate in rates for i in rate.coefficients}):
+            row = tuple(rate.coefficients.get(i, 0.0) for rate in rates)
+            yield row, bool(enclosures[i].low[0] >= 0)
+        yield tuple(rate.constant for rate in rates), True
+
+
 def _bound_by_data(d: Discretisation, condition: Condition, own: Array, cutoff: float) -> None:
     """Keep measured states within twice the range of their data and what the cutoff leaves."""
     for name, series in condition.series.items():
@@ -142,10 +284,7 @@ def _bound_by_data(d: Discretisation, condition: Condition, own: Array, cutoff: 
 def _positive_bound(d: Discretisation, condition: Condition, name: str, first: float) -> float:
     """Return a positive lower bound of a state that must not be zero, far below its known values.
 
-    Parameters
-    ----------
-    first
-        The least initial value, minus infinity if it is not known.
+    The least initial value `first` is minus infinity if it is not known.
     """
     known = [first]
     known += [

@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd, lcm
 from operator import neg
 from typing import Any, NamedTuple
 
 from odefit.common.errors import one_of, shown
-from odefit.common.exact_linear_algebra import null_space
+from odefit.common.exact_linear_algebra import conserved_weights
 from odefit.expressions.expressions import ExpressionError, parse
 from odefit.expressions.formulas import Part, name, number
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.notation.arrays import Arrays, number_text
-from odefit.problem.notation.reactions import ZERO, Reaction, rates_of
-
-MAX_RAYS = 200
-"""So many sums with positive weights are kept while all of them are looked for."""
-
-MAX_SPECIES = 60
-"""Where sums have more species than these in common, their weights may be negative."""
+from odefit.problem.notation.reactions import Reaction, rates_of
 
 COMPARTMENT_KEYS = ("size", "species")
 
@@ -209,155 +202,3 @@ def _sums(
                 total = _added(total, weights[s], part)
         found.append(total)
     return found
-
-
-_Weights = dict[str, Fraction]
-
-
-def conserved_weights(
-    species: Sequence[str], columns: Sequence[Mapping[str, Fraction]]
-) -> list[dict[str, Fraction]]:
-    """Return a basis of the weights that all columns map to zero, positive ones where possible."""
-    found: list[_Weights] = []
-    for basis in _separate(_left_null_space(species, columns)):
-        used = {s for weights in basis for s in weights}
-        names = [s for s in species if s in used]
-        if len(names) > MAX_SPECIES:
-            found += [dict(zip(w, _whole([*w.values()]), strict=True)) for w in basis]
-            continue
-        rows = {tuple(column.get(s, ZERO) for s in names): None for column in columns}
-        dense = [[weights.get(s, ZERO) for s in names] for weights in basis]
-        for vector in _positive_first([list(row) for row in rows if any(row)], dense, len(names)):
-            found.append({s: w for s, w in zip(names, vector, strict=True) if w})
-    return found
-
-
-def _left_null_space(
-    species: Sequence[str], columns: Sequence[Mapping[str, Fraction]]
-) -> list[_Weights]:
-    """Return a basis of the weights that all columns map to zero, by sparse elimination."""
-    rows: dict[str, _Weights] = {}  # by pivot: equations for weights, solved for the pivot
-    holders: dict[str, set[str]] = {}  # by species: pivots of the equations in which it is
-    for column in columns:
-        row = {s: w for s, w in column.items() if w}
-        for pivot in [s for s in row if s in rows]:
-            _subtract(row, row[pivot], rows[pivot])
-        if not row:
-            continue
-        pivot = min(row, key=lambda s: len(holders.get(s, ())))
-        factor = row[pivot]
-        row = {s: w / factor for s, w in row.items()}
-        for other in holders.pop(pivot, set()):
-            own = rows[other]
-            _subtract(own, own[pivot], row)
-            for s in row:
-                if s in own:
-                    holders.setdefault(s, set()).add(other)
-                else:
-                    holders.get(s, set()).discard(other)
-        rows[pivot] = row
-        for s in row:
-            if s != pivot:
-                holders.setdefault(s, set()).add(pivot)
-    free = [s for s in species if s not in rows]
-    return [
-        {s: Fraction(1), **{p: -rows[p][s] for p in holders.get(s, ()) if s in rows[p]}}
-        for s in free
-    ]
-
-
-def _subtract(row: _Weights, factor: Fraction, other: Mapping[str, Fraction]) -> None:
-    for s, w in other.items():
-        value = row.get(s, ZERO) - factor * w
-        if value:
-            row[s] = value
-        else:
-            row.pop(s, None)
-
-
-def _separate(basis: Sequence[_Weights]) -> list[list[_Weights]]:
-    """Return vectors in groups that share no species."""
-    groups: list[tuple[set[str], list[_Weights]]] = []
-    for weights in basis:
-        names, members = set(weights), [weights]
-        apart = []
-        for own, vectors in groups:
-            if own & names:
-                names |= own
-                members = [*vectors, *members]
-            else:
-                apart.append((own, vectors))
-        groups = [*apart, (names, members)]
-    return [vectors for _, vectors in groups]
-
-
-def _positive_first(
-    rows: Sequence[Sequence[Fraction]], basis: Sequence[list[Fraction]], width: int
-) -> list[list[Fraction]]:
-    chosen: list[list[Fraction]] = []
-    candidates = sorted(_rays(rows, width), key=lambda v: (sum(map(bool, v)), sum(v)))
-    for vector in [*candidates, *basis]:
-        if len(chosen) == len(basis):
-            break
-        # Independent of those chosen, if fewer vectors are orthogonal to all.
-        if len(null_space([*chosen, vector], width)) < width - len(chosen):
-            chosen.append(_whole(vector))
-    return chosen
-
-
-def _rays(rows: Sequence[Sequence[Fraction]], width: int) -> list[list[Fraction]]:
-    """Return the vectors without negative entries that span all such, by Farkas' algorithm.
-
-    Source: S. Schuster and T. Höfer, J. Chem. Soc. Faraday Trans. 87 (1991) 2561, on conserved
-    moieties. The list is empty if there are too many.
-    """
-    found = [
-        ([row[k] for row in rows], [Fraction(k == j) for j in range(width)]) for k in range(width)
-    ]
-    for k in range(len(rows)):
-        positive = [v for v in found if v[0][k] > 0]
-        negative = [v for v in found if v[0][k] < 0]
-        zero = [v for v in found if v[0][k] == 0]
-        if len(positive) * len(negative) + len(zero) > MAX_RAYS:
-            return []
-        made = [
-            (
-                [a * -q[0][k] + b * p[0][k] for a, b in zip(p[0], q[0], strict=True)],
-                _whole([a * -q[0][k] + b * p[0][k] for a, b in zip(p[1], q[1], strict=True)]),
-            )
-            for p in positive
-            for q in negative
-        ]
-        found = _minimal([*zero, *(_rescaled(v, rows) for v in made)])
-    return [v[1] for v in found]
-
-
-_Ray = tuple[list[Fraction], list[Fraction]]
-
-
-def _rescaled(ray: _Ray, rows: Sequence[Sequence[Fraction]]) -> _Ray:
-    """Return a ray with the products that belong to its weights, after these were scaled."""
-    weights = ray[1]
-    return [sum((a * w for a, w in zip(row, weights, strict=True)), ZERO) for row in rows], weights
-
-
-def _minimal(rays: Sequence[_Ray]) -> list[_Ray]:
-    """Return the rays whose species no other ray has a part of."""
-    supports = [frozenset(i for i, w in enumerate(ray[1]) if w) for ray in rays]
-    kept = []
-    for k, ray in enumerate(rays):
-        smaller = (supports[m] < supports[k] for m in range(len(rays)))
-        same = (supports[m] == supports[k] for m in range(k))
-        if not any(smaller) and not any(same):
-            kept.append(ray)
-    return kept
-
-
-def _whole(vector: Sequence[Fraction]) -> list[Fraction]:
-    """Return a vector as the smallest whole numbers, the first of them positive."""
-    scale = lcm(*(w.denominator for w in vector))
-    numbers = [int(w * scale) for w in vector]
-    divisor = gcd(*numbers) or 1
-    if next((n for n in numbers if n), 0) < 0:
-        divisor = -divisor
-    return [Fraction(n // divisor) for n in numbers]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from odefit.enclosure.conserved_sums import conserved_sums, in_words
 from odefit.expressions.expressions import Expression, as_expression
 from odefit.problem.experiment import Experiment
 from odefit.problem.noise import Noise
@@ -16,6 +15,7 @@ from odefit.problem.problem import Problem
 from odefit.reporting.formulas.mathml import MATHML, Symbols, derivative, element, equation, row
 from odefit.reporting.numbers import significant
 from odefit.reporting.sentences import some
+from odefit.structure.conserved_sums import conserved_sums, in_words
 
 INTERPOLATION = {
     "linear": "interpolated linearly",

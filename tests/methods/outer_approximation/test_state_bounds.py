@@ -9,16 +9,19 @@ from odefit import Model, Problem
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import Collocation
-from odefit.methods.outer_approximation.nonnegative_states import EquationBounds
+from odefit.methods.outer_approximation.state_bounds import EquationBounds
 
 TIMES = np.linspace(0.0, 2.0, 4)
 
 
-def bounds(ode: dict[str, str], initial: dict[str, float]) -> EquationBounds:
+def bounds(
+    ode: dict[str, str], initial: dict[str, float], inputs: dict[str, str] | None = None
+) -> EquationBounds:
     ranges = {"k": {"lower": 0.0, "upper": 2.0}, "m": {"lower": 0.1, "upper": 2.0}}
     parameters = {name: r for name, r in ranges.items() if name in "".join(ode.values())}
     data = {"t": TIMES, **dict.fromkeys(ode, np.ones(len(TIMES)))}
-    problem = Problem(Model(ode=ode), data, parameters, initial)
+    data |= dict.fromkeys(inputs or {}, np.maximum(TIMES - 1.0, 0.0))
+    problem = Problem(Model(ode=ode, inputs=inputs or {}), data, parameters, initial)
     d = Discretisation(problem, Collocation(2, "legendre"), UniformMesh(2))
     return EquationBounds(d, np.column_stack([problem.lower, problem.upper]))
 
@@ -56,3 +59,9 @@ def test_a_state_that_may_leave_zero_downwards_has_no_sign(rate: str) -> None:
 
 def test_a_state_that_starts_below_zero_has_no_sign() -> None:
     assert bounds({"x": "-k*x"}, {"x": -1.0}).nonnegative.tolist() == [False]
+
+
+def test_a_total_that_an_input_raises_later_is_no_bound() -> None:
+    found = bounds({"x": "u - k*x"}, {"x": 1.0}, {"u": "linear"})
+    assert found.nonnegative.tolist() == [True]
+    assert np.isinf(found.totals(0)).all()

@@ -1,10 +1,15 @@
-"""Linear invariants: sums of states that do not change, whatever the unknowns are.
+"""Sums of states that do not change, whatever the unknowns are, found exactly.
 
 Right-hand sides are expanded to polynomials with exact coefficients; the weights with which they
 cancel are the null space of a matrix of fractions (the conservation relations of reaction networks;
 C. Reder, Metabolic control theory: a structural approach, 1988). Quotients and functions count as
-variables of their own: an invariant that is found then holds always, and one that is missed costs
+variables of their own: a sum that is found then holds always, and one that is missed costs
 sharpness alone.
+
+Two other modules ask other questions. Steady states need sums whose weights depend on values of
+the scalars, such as volumes, and find them numerically (`simulation.steady.steady_equations`). The
+hidden states of integral matching follow from sums of equations in which measured states may remain
+(`structure.invariants`).
 """
 
 from __future__ import annotations
@@ -12,8 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from odefit.common.exact_linear_algebra import null_space
-from odefit.structure.series.tape import Tape, Term, needed
+from odefit.common.exact_linear_algebra import conserved_weights, null_space
+from odefit.expressions.expressions import TIME
+from odefit.problem.model import Model
+from odefit.structure.series.tape import NotRationalError, Recording, Tape, Term, needed
 
 MAX_PRODUCTS = 500
 """Products in an expansion above which invariants are not searched."""
@@ -22,17 +29,61 @@ Polynomial = dict[tuple[int, ...], Fraction]
 """Coefficients by product of generators. A product has entries of the tape, as often as they occur,
 in order; the reciprocal of entry i is -1 - i."""
 
+MOST_STATES = 200
+"""Number of states above which no sums are looked for."""
 
-def invariants(terms: Sequence[Term]) -> list[list[Fraction]]:
+
+def conserved_by(terms: Sequence[Term]) -> list[list[Fraction]]:
     """Return independent weights w for which ``sum of w[i] terms[i]`` is zero identically."""
-    found = coefficients(terms)
-    if found is None:
+    products = _products(terms)
+    rows = [[row.get(i, Fraction(0)) for i in range(len(terms))] for row in products or ()]
+    return null_space(rows, len(terms)) if products is not None else []
+
+
+def conserved_sums(model: Model) -> list[dict[str, Fraction]]:
+    """Return the weights of independent sums of two states or more that stay as they are.
+
+    Equations count by their form alone: parameters and constants are symbols.
+    """
+    if not 1 < len(model.ode) <= MOST_STATES:
         return []
-    rows = [[row.get(i, Fraction(0)) for i in range(len(terms))] for row in found]
-    return null_space(rows, len(terms))
+    tape = Tape()
+    names = {TIME, *model.ode, *model.algebraic, *model.inputs}
+    names |= {n for e in model.ode.values() for n in e.names}
+    variables = {name: tape.variable(name) for name in sorted(names)}
+    calls: dict[tuple[str, tuple[int, ...]], Term] = {}
+
+    def called(function: str, arguments: Sequence[Term]) -> Term:
+        key = function, tuple(a.index for a in arguments)
+        if key not in calls:
+            calls[key] = tape.variable(f"call {len(calls)}")
+        return calls[key]
+
+    algebra = Recording(tape, called)
+    try:
+        rates = [e.evaluate(variables, algebra) for e in model.ode.values()]
+    except (NotRationalError, ZeroDivisionError):  # a quotient by zero is reported elsewhere
+        return []
+    products = _products(rates)
+    states = list(model.ode)
+    if products is None:
+        return []
+    columns = [{states[i]: c for i, c in product.items()} for product in products]
+    return [w for w in conserved_weights(states, columns) if len(w) > 1]
 
 
-def coefficients(terms: Sequence[Term]) -> list[dict[int, Fraction]] | None:
+def in_words(weights: dict[str, Fraction]) -> str:
+    """Return a sum as a text, such as ``"E + 2*C - S"``."""
+    text = ""
+    for name, weight in weights.items():
+        size = abs(weight)
+        part = name if size == 1 else f"{size}*{name}"
+        sign = "-" if weight < 0 else "+"
+        text += (f" {sign} " if text else "-" if weight < 0 else "") + part
+    return text
+
+
+def _products(terms: Sequence[Term]) -> list[dict[int, Fraction]] | None:
     """Return for each product in an expansion of `terms` its coefficients, by index of term.
 
     None if there are no terms, or too many products.
