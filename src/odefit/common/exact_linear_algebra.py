@@ -159,7 +159,7 @@ def _rays(rows: Sequence[Sequence[Fraction]], width: int) -> list[list[Fraction]
     """Return the vectors without negative entries that span all such, by Farkas' algorithm.
 
     Source: S. Schuster and T. Höfer, J. Chem. Soc. Faraday Trans. 87 (1991) 2561, on conserved
-    moieties. Where there are too many, none.
+    moieties. The list is empty if there are too many.
     """
     found = [
         ([row[k] for row in rows], [Fraction(k == j) for j in range(width)]) for k in range(width)

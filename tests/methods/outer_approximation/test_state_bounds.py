@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ TIMES = np.linspace(0.0, 2.0, 4)
 
 
 def bounds(
-    ode: dict[str, str], initial: dict[str, float], inputs: dict[str, str] | None = None
+    ode: dict[str, str], initial: dict[str, float], inputs: dict[str, Any] | None = None
 ) -> EquationBounds:
     ranges = {"k": {"lower": 0.0, "upper": 2.0}, "m": {"lower": 0.1, "upper": 2.0}}
     parameters = {name: r for name, r in ranges.items() if name in "".join(ode.values())}
