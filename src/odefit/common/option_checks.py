@@ -10,25 +10,13 @@ from odefit.common.errors import InputError
 
 
 def whole(value: Any, place: str, least: int = 1) -> None:
-    """Refuse a value that is no whole number of at least `least`.
-
-    Raises
-    ------
-    InputError
-        Naming `place`.
-    """
+    """Raise an InputError that names `place` unless a value is whole and at least `least`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InputError(f"{place}: expected a whole number of at least {least}, got {value!r}")
 
 
 def number(value: Any, place: str, *, least: float = -math.inf, most: float = math.inf) -> None:
-    """Refuse a value that is no finite number from `least` to `most`.
-
-    Raises
-    ------
-    InputError
-        Naming `place`.
-    """
+    """Raise an InputError that names `place` unless a value is from `least` to `most`."""
     fine = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if fine and least <= float(value) <= most:
         return
@@ -43,24 +31,12 @@ def number(value: Any, place: str, *, least: float = -math.inf, most: float = ma
 
 
 def check_level(level: float) -> None:
-    """Refuse a level of confidence that is none.
-
-    Raises
-    ------
-    InputError
-        It is not between 0 and 1.
-    """
+    """Refuse a level of confidence that is not between 0 and 1, by an InputError."""
     if not 0 < level < 1:
         raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
 
 
 def check_time_limit(time_limit: float | None) -> None:
-    """Refuse a time limit that leaves no time; None is no limit.
-
-    Raises
-    ------
-    InputError
-        It is not positive.
-    """
+    """Refuse a time limit that is not positive, by an InputError; None is no limit."""
     if time_limit is not None and not time_limit > 0:
         raise InputError(f"time_limit: expected a positive number of seconds, got {time_limit!r}")

@@ -42,13 +42,7 @@ INSTALLED_AS = {
 
 
 def require(package: str) -> None:
-    """Refuse to go on without one of :data:`PURPOSES`.
-
-    Raises
-    ------
-    InputError
-        The package cannot be imported; the message says what for, why, and how to install it.
-    """
+    """Raise an InputError, with the remedy, unless a package can be imported."""
     try:
         import_module(package)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Who may talk to the server: whoever has the token, from a page of this server, on this machine.
+"""Access to the server: with the token, from a page of this server, on this machine.
 
 The address that is printed has a random token. It is exchanged for a cookie, which no script can
 read and no other site can make the browser send (``HttpOnly``, ``SameSite=Strict``). Frames in
@@ -44,22 +44,7 @@ as coming from wherever the link stood, and bring no cookie of ``SameSite=Strict
 
 
 class Access:
-    """The guard before an ASGI application.
-
-    Parameters
-    ----------
-    application
-        What answers the requests that are let through.
-    port
-        The port on which the server listens.
-    token
-        The secret in the address; None for a new one.
-
-    Attributes
-    ----------
-    token
-        The secret in the address.
-    """
+    """The guard before an ASGI application, with the secret `token` of the address."""
 
     def __init__(self, application: ASGIApp, port: int, token: str | None = None) -> None:
         self.token = token or secrets.token_urlsafe(32)

@@ -30,15 +30,7 @@ MEDIA_TYPES = {
 
 
 def application(session: Session, leave: Callable[[], None]) -> Starlette:
-    """Return the application for one session.
-
-    Parameters
-    ----------
-    session
-        What answers the questions of the page.
-    leave
-        A function that ends the server.
-    """
+    """Return the application for one session; `leave` ends the server."""
 
     def quit_server(_: Mapping[str, Any]) -> Json:
         leave()

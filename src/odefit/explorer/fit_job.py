@@ -30,20 +30,8 @@ REPORT_INTERVAL = 0.2
 class Report:
     """The state of a fit.
 
-    Attributes
-    ----------
-    number
-        Which fit it is, counted from 1; 0 before the first.
-    state
-        Whether it runs, is about to stop, has ended, or has failed.
-    seconds
-        The time since it began, or that it took.
-    progress
-        The last report of progress; None before the first.
-    result
-        The result; None before the end.
-    error
-        Why there is no result; empty if there is one.
+    Fits are numbered from 1; 0 means before the first. `error` says why there is no result; it is
+    empty if there is one.
     """
 
     number: int
@@ -79,24 +67,7 @@ class FitJob:
         method: str | None,
         limit: float | None,
     ) -> int:
-        """Begin a fit, and return its number.
-
-        Parameters
-        ----------
-        problem
-            The problem.
-        values
-            The values of the unknowns at which it begins, by key.
-        method
-            The name of the method; None for the default.
-        limit
-            The time limit in seconds; None for none.
-
-        Raises
-        ------
-        InputError
-            Another fit is running.
-        """
+        """Begin a fit at `values`, and return its number; InputError if another one is running."""
         with self._lock:
             if self._state in ("running", "stopping"):
                 raise InputError("a fit is running; stop it first")
@@ -195,15 +166,7 @@ def fit_in_child(
     limit: float | None,
     send: Send,
 ) -> Result:
-    """Run a fit, and send the number of this process, then its progress.
-
-    Parameters
-    ----------
-    problem, values, method, limit
-        As :meth:`FitJob.start` takes them.
-    send
-        The function that sends a message to the parent.
-    """
+    """Run a fit, and send the number of this process to the parent, then its progress."""
     send(os.getpid())
     return fit(problem, method, start=values, time_limit=limit, progress=_seldom(send))
 

@@ -25,20 +25,10 @@ DIGITS = 7
 
 @dataclass(frozen=True)
 class Proposal:
-    """A change of a problem file that is not made yet.
+    """A change of a problem file that is not made yet, as a unified diff.
 
-    Attributes
-    ----------
-    path
-        The problem file.
-    text
-        Its new text.
-    difference
-        What changes, line by line, as a unified diff; empty if nothing does.
-    digest
-        A digest of the file as it was read: it is not written to if it has another one by then.
-    remarks
-        Sentences on values that cannot be written.
+    A file whose `digest` has changed since it was read is not written to. `remarks` are sentences
+    on values that cannot be written.
     """
 
     path: Path
@@ -51,21 +41,8 @@ class Proposal:
 def propose(path: Path, problem: Problem, values: Mapping[str, float]) -> Proposal:
     """Return how a problem file changes when values become its guesses.
 
-    Comments, layout and the order of everything stay as they are.
-
-    Parameters
-    ----------
-    path
-        The problem file.
-    problem
-        The problem that was read from it.
-    values
-        Values of the unknowns by key.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or does not define these unknowns any more.
+    Comments, layout and the order of everything stay as they are. Raises InputError if the file
+    cannot be read, or does not define these unknowns any more.
     """
     require("tomlkit")
     import tomlkit
@@ -110,13 +87,7 @@ def propose(path: Path, problem: Problem, values: Mapping[str, float]) -> Propos
 
 
 def carry_out(proposal: Proposal) -> None:
-    """Write a proposal to its file.
-
-    Raises
-    ------
-    InputError
-        The file has changed since the proposal was made, or cannot be written.
-    """
+    """Write a proposal to its file; raises InputError if that has changed or cannot be written."""
     if hashlib.sha256(_content(proposal.path)).hexdigest() != proposal.digest:
         raise InputError(
             f"{proposal.path.name} has changed since the difference was shown, and is left as it "
@@ -158,22 +129,10 @@ def _check(text: str, path: Path) -> None:
 
 
 def with_guesses(problem: Problem, values: Mapping[str, float]) -> Problem:
-    """Return a problem with other guesses.
+    """Return a problem with other guesses; a value outside its bounds raises InputError.
 
-    Parameters that each experiment has of its own share a guess: the geometric mean where all are
-    positive, otherwise the arithmetic one. Noise has none.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    values
-        Values of all unknowns by key.
-
-    Raises
-    ------
-    InputError
-        A value is outside its bounds.
+    An experiment's own parameters share a guess: the geometric mean where all are positive,
+    otherwise the arithmetic one. Noise has none.
     """
     guesses: dict[str, float] = {}
     for name, group in _groups(problem).items():

@@ -20,14 +20,9 @@ from odefit.simulation.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True, eq=False)
 class ExperimentCurves:
-    """The model in one experiment, as smooth lines.
+    """The model in one experiment, as smooth lines by name; the last time may be infinite.
 
-    Attributes
-    ----------
-    times
-        Times of the lines, shape (m,); the last one may be infinite.
-    observables, states
-        Values by name, shape (m,) each; the states include the algebraic variables.
+    The states include the algebraic variables.
     """
 
     times: Array
@@ -37,16 +32,9 @@ class ExperimentCurves:
 
 @dataclass(frozen=True, eq=False)
 class SeriesFit:
-    """The residuals of one observable in one experiment.
+    """The residuals of one observable in one experiment, measured minus modelled, shape (n,).
 
-    Attributes
-    ----------
-    predicted
-        The model at the measurements, shape (n,).
-    residuals
-        Residuals of the noise model, measured minus modelled, shape (n,).
-    sds
-        Standard deviations of the measurements on the scale of the noise model, shape (n,).
+    Residuals and standard deviations are on the scale of the noise model.
     """
 
     predicted: Array
@@ -56,19 +44,7 @@ class SeriesFit:
 
 @dataclass(frozen=True, eq=False)
 class LiveCurves:
-    """What is drawn of the model at one vector of unknowns.
-
-    Attributes
-    ----------
-    experiments
-        Curves by the names of the experiments that were asked for.
-    objective
-        The weighted sum of squared residuals; None where it was not asked for.
-    log_likelihood
-        The log-likelihood where the noise is given or estimated; else None.
-    residuals
-        Residuals by experiment and observable; empty where they were not asked for.
-    """
+    """The curves of some experiments at one vector, with residuals and objective if requested."""
 
     experiments: Mapping[str, ExperimentCurves]
     objective: float | None
@@ -80,17 +56,8 @@ class LiveModel:
     """The forward map of a problem, for values that change often.
 
     Everything is compiled once. A choice of an engine goes from one evaluation to the next, as in a
-    search: a model that has turned out to be stiff is integrated as such at once. It is no matter
-    of threads: use it from one at a time.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    nodes
-        Nodes at which trajectories begin anew, of an answer that has them.
-    forward
-        The forward map, where the usual one does not serve.
+    search: a model that has turned out to be stiff is integrated as such at once. Use it from one
+    thread at a time. `nodes` are those of an answer whose trajectories begin anew there.
     """
 
     def __init__(
@@ -112,20 +79,9 @@ class LiveModel:
     def curves(
         self, vector: Array, experiments: Collection[str], objective: bool
     ) -> LiveCurves | Failure:
-        """Return the curves of some experiments, and how well all data are fitted.
+        """Return the curves of some experiments, or a failure.
 
-        Parameters
-        ----------
-        vector
-            Unknowns, shape (n,).
-        experiments
-            Names of the experiments whose curves are wanted.
-        objective
-            Whether objective and residuals are wanted, which need all experiments.
-
-        Returns
-        -------
-        The curves, or why an integration failed.
+        Objective and residuals, if requested, need all experiments.
         """
         drawn: dict[str, ExperimentCurves] = {}
         at_data: dict[str, Trajectory] = {}

@@ -115,16 +115,9 @@ PARTS = ("observables", "states")
 def curves_data(
     problem: Problem, model: LiveModel, found: LiveCurves, parts: Collection[str] = PARTS
 ) -> Json:
-    """Return curves by experiment, and where they were asked for, objective and residuals.
+    """Return curves by experiment, and where they were requested, objective and residuals.
 
-    Parameters
-    ----------
-    problem, model
-        The problem and its forward map.
-    found
-        What is told.
-    parts
-        Which of :data:`PARTS` are wanted: numbers that are not drawn would only take time.
+    `parts` are those of :data:`PARTS` to be sent: numbers that are not drawn would only take time.
     """
     experiments = {}
     for name, lines in found.experiments.items():
@@ -191,15 +184,7 @@ def plane_data(plane: PhasePlane) -> Json:
 
 
 def report_data(report: Report, held: Mapping[str, float]) -> Json:
-    """Return how a fit stands; at its end, with the values that it has found.
-
-    Parameters
-    ----------
-    report
-        The state of the fit.
-    held
-        Values of the unknowns that were not fitted.
-    """
+    """Return the state of a fit; at its end, the values too, those `held` included."""
     answer: Json = {
         "number": report.number,
         "state": report.state,

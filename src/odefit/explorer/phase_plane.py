@@ -19,15 +19,9 @@ POINTS = 48
 
 @dataclass(frozen=True, eq=False)
 class PhasePlane:
-    """The right-hand sides of two states on a grid.
+    """The right-hand sides of two states on a grid, shape (k, k), the rows along `y`.
 
-    Attributes
-    ----------
-    x, y
-        Values of the two states along the axes, shape (k,) each.
-    dx, dy
-        The right-hand sides of the two states, shape (k, k), the rows along `y`. Where one of them
-        is zero, there is a nullcline.
+    A nullcline is where one of them is zero.
     """
 
     x: Array
@@ -60,18 +54,7 @@ def phase_plane(
 ) -> PhasePlane:
     """Return the vector field of a model of two states on a grid.
 
-    Parameters
-    ----------
-    field
-        The equations, with two states.
-    condition
-        The experiment, for its constants.
-    vector
-        Unknowns, shape (n,).
-    names
-        The states along the first and the second axis.
-    box
-        The ends of the first axis, then those of the second.
+    `names` are the states along the axes; `box` has the ends of the first axis, then of the second.
     """
     x, y = np.linspace(box[0], box[1], POINTS), np.linspace(box[2], box[3], POINTS)
     X, Y = np.meshgrid(x, y)

@@ -16,16 +16,9 @@ from odefit.simulation import Failure
 class SensitivityCurves:
     """Derivatives of the observables of one experiment by the logarithms of the unknowns.
 
-    Attributes
-    ----------
-    times
-        Times, shape (m,).
-    curves
-        By observable and key of an unknown: ``dy / d log p = p dy / dp``, shape (m,), in the unit
-        of the observable. Unknowns on which an observable does not depend are absent.
-    magnitudes
-        By key: the root mean square of these over time and over the observables, each in units of
-        the largest absolute value of its observable.
+    `curves` has, by observable and key, ``dy / d log p = p dy / dp``, shape (m,), in the unit of
+    the observable, where they depend on each other. `magnitudes` has by key the root mean square
+    over time and observables, each in units of the largest absolute value of its observable.
     """
 
     times: Array
@@ -36,26 +29,7 @@ class SensitivityCurves:
 def sensitivity_curves(
     model: LiveModel, vector: Array, experiment: str
 ) -> SensitivityCurves | Failure:
-    """Return the sensitivities of all observables of an experiment.
-
-    Parameters
-    ----------
-    model
-        The forward map.
-    vector
-        Unknowns, shape (n,).
-    experiment
-        The name of the experiment.
-
-    Returns
-    -------
-    The sensitivities, or why the integration failed.
-
-    Raises
-    ------
-    odefit.InputError
-        There is no experiment of that name.
-    """
+    """Return the sensitivities of all observables of an experiment, or a failure."""
     problem = model.problem
     condition = problem.condition(experiment)
     found = model.forward.trajectory(vector, experiment, model.grid(condition))

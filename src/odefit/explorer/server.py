@@ -21,26 +21,9 @@ PATIENCE = 5.0
 
 
 class LocalServer:
-    """A server of one session, which listens from the moment it is made.
+    """A server of one session, which listens from the moment it is made; port 0 takes a free one.
 
-    Parameters
-    ----------
-    session
-        What answers the questions of the page.
-    port
-        The port; 0 for one that is free.
-
-    Attributes
-    ----------
-    port
-        The port on which it listens.
-    token
-        The secret without which every request is refused.
-
-    Raises
-    ------
-    InputError
-        The port cannot be used.
+    Every request without the `token` is refused. Raises InputError if the port cannot be used.
     """
 
     def __init__(self, session: Session, port: int = 0) -> None:

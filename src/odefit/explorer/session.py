@@ -38,25 +38,10 @@ from odefit.simulation.other_integrations import able_to_integrate
 
 
 class Session:
-    """Everything that a page shows of a problem.
+    """The state behind a page: problem, values, and perhaps a result to compare with.
 
-    It may be used from several threads: what integrates, integrates one at a time.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    result
-        A result to compare with; its problem may be another one.
-    file
-        The problem file to which guesses can be written; None if there is none.
-    folder
-        The folder in which copies are made.
-
-    Attributes
-    ----------
-    values
-        The values of the unknowns on the page, by key.
+    It may be used from several threads: integrations run one at a time. Guesses can be written to
+    `file`; copies are made in `folder`.
     """
 
     def __init__(

@@ -17,24 +17,10 @@ from odefit.problem.variants.start_ranges import Range, ranges
 
 @dataclass(frozen=True)
 class Slider:
-    """The slider of one unknown, in natural units.
+    """The slider of one unknown, in natural units, between `low` and `high`.
 
-    Attributes
-    ----------
-    key
-        The key of the unknown.
-    kind
-        ``"parameter"``, ``"initial"`` or ``"noise"``.
-    name, experiment
-        Its name, and the experiment that it belongs to, if each has its own.
-    unit
-        Its unit; empty if none is given.
-    low, high
-        The ends of the slider.
-    lower, upper
-        The bounds of the problem; infinite where there are none.
-    logarithmic
-        Whether equal steps of the slider are equal factors.
+    `kind` is ``"parameter"``, ``"initial"`` or ``"noise"``. Equal steps of a logarithmic slider are
+    equal factors.
     """
 
     key: str
@@ -56,13 +42,6 @@ def sliders(problem: Problem, values: Array) -> list[Slider]:
     the range of start values takes its place (:func:`odefit.problem.variants.start_ranges.ranges`),
     and a decade around the first value. The scale is logarithmic where the problem says so, and
     where start values are sampled by order of magnitude.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    values
-        First values of the unknowns, shape (n,).
     """
     return [
         _slider(unknown, span, float(value))

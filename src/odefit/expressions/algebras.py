@@ -102,18 +102,10 @@ class NumpyAlgebra:
 
 
 class Dual:
-    """A value with its first derivatives in some directions.
+    """A value with its first derivatives by direction; an absent direction has derivative 0.
 
-    Attributes
-    ----------
-    value
-        Scalar or array, shape (n,).
-    partials
-        Derivative by direction index, scalar or shape (n,); a direction that is absent has
-        derivative zero.
-
-    A partial derivative of zero stays zero however steep the function is: ``sqrt(x)`` at x = 0
-    does not spoil the directions in which x does not move.
+    A partial derivative of zero stays zero however steep the function is: ``sqrt(x)`` at x = 0 does
+    not spoil the directions in which x does not move.
     """
 
     __array_ufunc__ = None  # NumPy scalars on the left must defer to our operators
@@ -196,10 +188,7 @@ class DualAlgebra:
 def piecewise(arguments: Sequence[Any]) -> Any:
     """Return the value before the first condition that is true, else the last one.
 
-    Parameters
-    ----------
-    arguments
-        Values at even places, conditions at odd ones: numbers, or arrays of one shape.
+    Values are at even places of `arguments`, conditions at odd ones.
     """
     result = arguments[-1]
     for k in range(len(arguments) - 3, -1, -2):

@@ -1,7 +1,7 @@
-"""Functions of expressions that are written with others: steps, pulses, ``if``, ``ln`` and so on.
+"""Functions that are written with others: steps, pulses, ``if``, ``ln`` and so on.
 
-A call of one of them becomes what it stands for while a text is parsed, so that nothing behind the
-parser knows of them. Their words are no reserved ones: a parameter may be called ``step``.
+A call of one of them becomes its definition while a text is parsed, so that nothing behind the
+parser knows of them. Their names are not reserved: a parameter may be called ``step``.
 """
 
 from __future__ import annotations
@@ -15,14 +15,9 @@ from odefit.expressions.grammar import CONDITIONS, FUNCTIONS, PIECEWISE, Instruc
 class DerivedFunction(NamedTuple):
     """A function that is written with others.
 
-    Attributes
-    ----------
-    arguments
-        What its arguments are, as users read it: ``"t, start"``.
-    condition
-        The argument that is a condition, from zero; None if all are numbers.
-    program
-        Its postfix form, with the numbers of the arguments in place of names.
+    `arguments` are named as users read them: ``"t, start"``; `condition` is the number, from zero,
+    of the one that is a condition. `program` is the postfix form, with numbers of arguments for
+    names.
     """
 
     arguments: tuple[str, ...]

@@ -60,10 +60,7 @@ def parse(text: str) -> Expression:
 def parse_condition(text: str) -> Expression:
     """Parse `text` as a condition: comparisons, joined by ``&& || !`` or ``and or not``.
 
-    Raises
-    ------
-    ExpressionError
-        The text is no condition; the message has the offending piece and its position.
+    Raises ExpressionError with the offending piece and its position.
     """
     return Expression(text, Parser(text).parse(condition=True))
 
@@ -71,12 +68,8 @@ def parse_condition(text: str) -> Expression:
 def as_expression(value: Expression | str | float) -> Expression:
     """Return `value` as an expression: parsed if it is text, a constant if it is a number.
 
-    Raises
-    ------
-    ExpressionError
-        Text that is no expression, a condition, or a number that is not finite.
-    TypeError, ValueError, OverflowError
-        Neither text nor a number that fits.
+    Raises ExpressionError for a text that cannot be parsed, a condition, and a number that is not
+    finite; TypeError, ValueError or OverflowError for other values.
     """
     if isinstance(value, Expression):
         return parse(value.text) if value.is_condition else value

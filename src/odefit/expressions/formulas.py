@@ -14,13 +14,7 @@ from odefit.expressions.grammar import COMPARISONS, CONDITIONS
 
 @dataclass(frozen=True)
 class Part:
-    """A part of an expression. Numbers are combined at once, and what does nothing is left out.
-
-    Attributes
-    ----------
-    program
-        Its postfix form.
-    """
+    """A part of an expression; numbers are combined, and idle operations left out."""
 
     program: tuple[Instruction, ...]
 
@@ -162,13 +156,7 @@ def evaluated(expression: Expression, values: Mapping[str, Part], algebra: Any =
 
 @dataclass(frozen=True)
 class Linear:
-    """A quantity that is linear in time: ``constant + slope * t``.
-
-    Attributes
-    ----------
-    constant, slope
-        Parts without the time.
-    """
+    """A quantity that is linear in time: ``constant + slope * t``."""
 
     constant: Part
     slope: Part

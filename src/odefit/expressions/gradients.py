@@ -107,15 +107,8 @@ class Gradient:
     def __call__(self, values: Mapping[str, Any]) -> tuple[Any, dict[str, ArrayLike]]:
         """Return the value, and its partial derivatives by name.
 
-        Parameters
-        ----------
-        values
-            A value for each name of the expression: NumPy's floats, or arrays of one shape.
-
-        Returns
-        -------
-        value, partials
-            Floats, or arrays of that shape; a derivative that is constant may be a float.
+        `values` has NumPy floats, or arrays of one shape, for each name; a constant derivative may
+        be a float.
         """
         node = self._forward(values)
         if not self._wanted:

@@ -146,13 +146,7 @@ class Token(NamedTuple):
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Return the pieces of `text`.
-
-    Raises
-    ------
-    ExpressionError
-        The text is too long, or has a character that no expression has.
-    """
+    """Return the pieces of `text`, or raise ExpressionError: too long, a foreign character."""
     if len(text) > MAX_LENGTH:
         raise ExpressionError(
             f"longer than {MAX_LENGTH} characters: {shown(text)}; split it into several"

@@ -37,19 +37,9 @@ from odefit.expressions.postfix import TIME, Expression
 class Parser:
     """Operator-precedence parser from text to postfix form.
 
-    Parts without names are evaluated on the way, to refuse those that have no finite value.
-
-    Parameters
-    ----------
-    text
-        The text.
-    own
-        Functions of the user by name, and named expressions, which are functions without arguments.
-
-    Attributes
-    ----------
-    used_own
-        Whether the text has one of them, so that it says less than the postfix form.
+    Parts without names are evaluated on the way, to refuse those that have no finite value. `own`
+    are functions of the user by name, and named expressions, which are functions without arguments;
+    `used_own` tells whether the text has one, so that it says less than the postfix form.
     """
 
     def __init__(self, text: str, own: Mapping[str, DerivedFunction] | None = None) -> None:

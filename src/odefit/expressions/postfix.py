@@ -42,15 +42,7 @@ class Algebra(Protocol[T]):
 
 @dataclass(frozen=True)
 class Expression:
-    """A parsed expression.
-
-    Attributes
-    ----------
-    text
-        The expression as the user wrote it.
-    program
-        Its postfix form.
-    """
+    """A parsed expression: the text as the user wrote it, and its postfix form."""
 
     text: str
     program: tuple[Instruction, ...]
@@ -87,14 +79,9 @@ class Expression:
         return len(self.program) == 1 and self.program[0].kind == kind
 
     def evaluate(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> Any:
-        """Return the value over `algebra`, with `values` for the names.
+        """Return the value over `algebra`; a name without a value raises KeyError.
 
         Over floats, `values` are NumPy's (Python's own floats raise where 1/0 is inf).
-
-        Raises
-        ------
-        KeyError
-            A name has no value.
         """
         stack: list[Any] = []
         for kind, text, arity in self.program:
