@@ -20,8 +20,8 @@ from odefit.structure.same_outputs import same_outputs
 PACKAGE = Path(odefit.__file__).parent
 
 REPORTS = """
-assessment/profiles/profiling assessment/sampling/bootstrap explorer/fit_job fitting/fit
-fitting/fit_log fitting/fit_result fitting/warm_start methods/automatic/matched_shooting
+assessment/profiles/profiling assessment/sampling/bootstrap explorer/fit_job
+fitting/fit_result fitting/warm_start methods/automatic/matched_shooting
 methods/best_so_far methods/branch_and_bound/branch_and_bound methods/branch_and_bound/search
 methods/integral_matching/integral_matching methods/running/executors/batch
 methods/running/remote_conditions methods/shooting/search methods/single_shooting
@@ -32,7 +32,7 @@ structure/identifiability
 """Modules that read the clock to tell how long something took, or when to tell it."""
 
 LIMITS = """
-assessment/sampling/posterior cli/profile fitting/fit_early methods/automatic/algebraic_route
+assessment/sampling/posterior cli/profile fitting/fit methods/automatic/algebraic_route
 methods/automatic/automatic methods/bounded_problem methods/outer_approximation/algorithm
 methods/outer_approximation/bound_tightening methods/outer_approximation/mixed_integer
 methods/outer_approximation/slave_problem methods/running/control methods/running/process

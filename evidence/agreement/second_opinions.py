@@ -28,7 +28,7 @@ from scipy.integrate import solve_ivp
 
 import odefit
 from odefit.common.arrays import Array
-from odefit.reporting.second_opinions import told
+from odefit.reporting.notices import opinion_sentence
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.second_opinion import better_map, second_opinion
 
@@ -201,7 +201,7 @@ def judged(number: int) -> dict[str, Any]:
     vector = np.zeros(0)
     opinion = second_opinion(forward, vector, noise=False)
     seconds = time.process_time() - began
-    sentence = told(opinion)
+    sentence = opinion_sentence(opinion)
     used = better_map(forward, opinion) or forward
     trajectory = used.trajectory(vector, sensitivities=False)
     if isinstance(trajectory, Failure):

@@ -11,7 +11,14 @@ import pytest
 from odefit.assessment.discretised import assess_agreement, assess_certificate
 from odefit.methods.estimate import FINE_MESH_ERROR, Agreement, Certificate
 
-OPEN = Certificate(4.0, 20.0, "discretised (trapezoid, M = 11)", solver="SCIP", negligible=1e-3)
+OPEN = Certificate(
+    4.0,
+    20.0,
+    "discretised (trapezoid, M = 11)",
+    solver="SCIP",
+    negligible=1e-3,
+    discretised=True,
+)
 CLOSED = replace(OPEN, lower=19.99, closed=True)
 ZERO = replace(OPEN, lower=0.0, upper=2e-5, closed=True)
 FOUND = Agreement("trapezoid", 40, 19.5, 19.9, 0.004, vector=(0.0, 2.0, 9.7))
@@ -117,7 +124,7 @@ def test_bounds_that_are_not_the_problem_s_own_are_told() -> None:
 
 
 def test_a_bound_in_continuous_time_is_not_played_down() -> None:
-    found = assess_certificate(replace(OPEN, scope="stated, in continuous time"))
+    found = assess_certificate(replace(OPEN, scope="continuous time", discretised=False))
     assert found is not None
     assert "does not speak" not in found.sentence
 

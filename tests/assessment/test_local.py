@@ -78,7 +78,7 @@ def test_a_certificate_in_continuous_time_says_what_is_known_of_others() -> None
     "fields",
     [
         {"closed": False},
-        {"scope": "discretised (trapezoid, M = 20)"},
+        {"scope": "discretised (trapezoid, M = 20)", "discretised": True},
         {"assumed": {"b": (5.0, 6.0)}},
     ],
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odefit
-from odefit.fitting.fit_checks import check_size, forecast
+from odefit.fitting.fit import check_size, forecast
 
 
 def chain(states: int, measurements: int) -> odefit.Problem:
@@ -29,7 +29,7 @@ def test_a_problem_that_does_not_fit_into_memory_is_refused_with_a_remedy() -> N
     check_size(problem, 10**9)
     with pytest.raises(
         odefit.InputError,
-        match=r"50000 measurements of 10 unknowns need about .* MB of memory for the derivatives "
+        match=r"50000 measurements and 10 unknowns need about .* MB of memory for the derivatives "
         "of the residuals, and the limit that was given has 10 MB; thin the data",
     ):
         check_size(problem, 10**7)

@@ -14,7 +14,9 @@ import pytest
 
 import odefit
 from odefit import InputError, Model, Problem, Result, SingleShooting, Status
-from odefit.fitting.fit_result import STAGES, UNINTEGRATED
+from odefit.fitting.fit_result import STAGES
+from odefit.fitting.fit_stages import FitState
+from odefit.reporting.notices import UNINTEGRATED
 from odefit.reporting.terminal import result_text
 
 MODULE: Any = import_module("odefit.fitting.fit_result")
@@ -46,8 +48,8 @@ FUNCTIONS = {
     "equal_solutions": "equal solutions",
     "assess_completeness": "assessment",
     "assess_certificate": "assessment",
-    "misfit_warnings": "warnings",
-    "ambiguity": "warnings",
+    "misfit_notices": "warnings",
+    "fit_notices": "warnings",
 }
 
 NEVER_BREAK = {
@@ -172,8 +174,8 @@ def test_any_stage_may_fail_as_a_whole(
     error = ZeroDivisionError("float division by zero")
     broken = replace(STAGES[stage], run=raises(error))
     if stage >= 3:  # before them there is no answer
-        broken = replace(broken, needed=lambda s: s.found is not None)
-    monkeypatch.setattr(MODULE, "STAGES", (*STAGES[:stage], broken, *STAGES[stage + 1 :]))
+        broken = replace(broken, needs=lambda s: s.found is not None)
+    monkeypatch.setattr(MODULE, "STAGES", [*STAGES[:stage], broken, *STAGES[stage + 1 :]])
     result = fitted()
     if STAGES[stage].name.startswith("answer") and not result.failed_stages:
         return  # this fit has not come to it
@@ -235,6 +237,27 @@ def test_a_fit_without_mistakes_has_no_failed_stages(
     assert result.failed_stages == ()
     assert "failed_stages" not in odefit.result_data.result_file.to_mapping(result)
     assert len(result.outliers) == 1
+
+
+def test_a_stage_changes_what_it_says_that_it_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed: dict[str, set[str]] = {}
+
+    def watched(stage: Any) -> Any:
+        def run(state: FitState) -> FitState:
+            after: FitState = stage.run(state)
+            names = {name for name, value in vars(after).items() if value is not vars(state)[name]}
+            changed[stage.name] = names
+            return after
+
+        return replace(stage, run=run)
+
+    monkeypatch.setattr(MODULE, "STAGES", [watched(stage) for stage in STAGES])
+    fitted()
+    gives = {stage.name: {*stage.gives} for stage in STAGES}
+    assert (
+        changed.items() >= {"local optimality": {"local"}, "uncertainty": {"uncertainty"}}.items()
+    )
+    assert all(names <= gives[name] for name, names in changed.items())
 
 
 def test_every_stage_is_broken_by_a_test() -> None:

@@ -21,6 +21,7 @@ from odefit.reporting.documents.html import report_html
 from odefit.reporting.sentences import findings
 from odefit.result.result import Result, load_result
 from odefit.result_data import values_at
+from odefit.result_data.notices import Notice, NoticeKind
 from odefit.result_data.result_file import from_mapping, save_result, to_mapping
 from odefit.simulation.nodes import Nodes
 from tests.reporting import examples
@@ -179,6 +180,34 @@ def test_damaged_nodes_are_refused_with_their_place(change: dict[str, Any], plac
     data["solutions"][0]["nodes"] |= change
     with pytest.raises(InputError, match=place):
         from_mapping(data)
+
+
+def test_facts_come_back_with_their_numbers_and_stand_beside_the_sentences() -> None:
+    failed = Notice(NoticeKind.STARTS_FAILED, {"failed": 2.0, "starts": 5.0}, text="x = inf")
+    limit = Notice(NoticeKind.ENDED_EARLY, names=("time limit",))
+    result = examples.alpha_pinene()
+    result = replace(result, warnings=("2 failed",), notices=(failed,), reasons=(limit,))
+    plain = to_mapping(result)
+    assert plain["notices"] == [
+        {"kind": "starts failed", "numbers": {"failed": 2.0, "starts": 5.0}, "text": "x = inf"}
+    ]
+    assert plain["reasons"] == [{"kind": "ended early", "names": ["time limit"]}]
+    back = from_mapping(plain)
+    assert list(back.notices) == [failed]
+    assert list(back.reasons) == [limit]
+
+
+def test_files_from_before_there_were_facts_say_what_they_said() -> None:
+    several = (
+        "2 different solutions fit equally well; they differ in k1, k[a, b]. The estimates shown "
+        "are those of one of them; all are in the list of solutions"
+    )
+    result = replace(examples.alpha_pinene(), warnings=("Something else", several))
+    plain = to_mapping(result)
+    assert "notices" not in plain
+    back = from_mapping(plain)
+    assert back.ambiguous
+    assert [n.kind for n in back.notices] == [NoticeKind.OTHER, NoticeKind.EQUAL_SOLUTIONS]
 
 
 def test_standard_errors_and_intervals_are_found_by_key() -> None:

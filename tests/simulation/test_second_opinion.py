@@ -11,7 +11,7 @@ import pytest
 import odefit
 from odefit.common.errors import InputError
 from odefit.problem.vector_field import SensitivityPattern
-from odefit.reporting.second_opinions import told
+from odefit.reporting.notices import opinion_sentence
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines import engines
 from odefit.simulation.engines.engine import EngineFailure, SegmentSolution
@@ -67,7 +67,7 @@ def test_engines_that_agree_are_not_told_of() -> None:
         assert opinion.agrees
         assert opinion.difference is not None
         assert opinion.difference.ratio < 0.1
-        assert not told(opinion)
+        assert not opinion_sentence(opinion)
         assert better_map(forward, opinion) is None
 
 
@@ -82,7 +82,7 @@ def test_an_engine_that_differs_from_two_others_is_replaced(
     assert better is not None
     found = better.trajectory(np.array([0.7]))
     assert np.allclose(found.states[:, 0], 2 * np.exp(-0.7 * TIMES), rtol=1e-7)  # type: ignore[union-attr]
-    sentence = told(opinion)
+    sentence = opinion_sentence(opinion)
     assert "x at t =" in sentence
     assert "came to another value" in sentence
 
@@ -100,7 +100,7 @@ def test_a_second_opinion_that_is_wrong_itself_changes_nothing(
     assert opinion.difference is not None
     assert opinion.difference.ratio > 1
     assert opinion.agrees
-    assert not told(opinion)
+    assert not opinion_sentence(opinion)
 
 
 def test_it_is_told_where_nobody_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_it_is_told_where_nobody_agrees(monkeypatch: pytest.MonkeyPatch) -> None
     opinion = second_opinion(ForwardMap(decay()), np.array([0.7]), noise=False)
     assert not opinion.agrees
     assert opinion.better is None
-    assert told(opinion).startswith("No two integrators agree")
+    assert opinion_sentence(opinion).startswith("No two integrators agree")
 
 
 @pytest.mark.parametrize(("sd", "agrees"), [(0.05, True), (1e-3, False)])

@@ -16,12 +16,9 @@ from odefit.assessment.parts import Assessment
 from odefit.methods.estimate import Certificate
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
-from odefit.result_data.result_file import FORMAT, KEYS
+from odefit.result_data.result_file import FORMAT, KEYS, OPTIONAL_KEYS
 
 FILE = Path(__file__).parents[2] / f"docs/_static/result-format-{FORMAT}.schema.json"
-
-OPTIONAL = ("routes", "outliers", "profiles", "goodness", "failed_stages")
-"""Keys of a result that are left out where there is nothing to say."""
 
 BY_NAME = {"type": "object", "additionalProperties": {"$ref": "#/$defs/number"}}
 ARRAY = {"$ref": "#/$defs/array"}
@@ -79,7 +76,7 @@ def schema() -> dict[str, Any]:
         "title": f"Result of odefit, format {FORMAT}",
         "description": "Keys may be added to any object; readers pass over those unknown to them.",
         "type": "object",
-        "required": [key for key in KEYS if key not in OPTIONAL],
+        "required": [key for key in KEYS if key not in OPTIONAL_KEYS],
         "properties": properties,
         "$defs": dict(sorted(definitions.items())),
     }

@@ -87,7 +87,7 @@ def contradiction(bounds: Certificate, found: Answer) -> str:
     an integration may be wrong by, within its tolerance, is allowed for.
     """
     start = found.start
-    if "discretised" in bounds.scope or start.nodes is not None or not _within(bounds, found):
+    if bounds.discretised or start.nodes is not None or not _within(bounds, found):
         return ""
     objective = found.evaluation.objective
     allowed = _integration_error(found.forward, found.evaluation, start)

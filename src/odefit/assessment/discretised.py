@@ -22,7 +22,8 @@ def assess_certificate(c: Certificate | None) -> Certificate | None:
         return None
     said = (
         f"No values within {_within(c)} have an objective below {rounded_down(c.lower)} in "
-        f"{_where(c.scope)}; {_found(c.upper)} was found there"
+        f"the problem {'as' if c.discretised else 'in'} {c.scope}; "
+        f"{_found(c.upper)} was found there"
     )
     if c.closed and c.upper - c.lower <= c.negligible:
         said += f", as good as equal (they differ by {c.upper - c.lower:.2g})"
@@ -30,7 +31,7 @@ def assess_certificate(c: Certificate | None) -> Certificate | None:
         said += f" (gap {(c.upper - c.lower) / c.upper:.2%})"
     exact = "with all rounding outwards" if c.rigorous else "as exact as its tolerances"
     said += f". The bound was computed by {c.solver}, {exact}"
-    said += ", and does not speak of continuous time." if "discretised" in c.scope else "."
+    said += ", and does not speak of continuous time." if c.discretised else "."
     said += f" {c.remark}" if c.remark else ""
     return replace(c, sentence=said)
 
@@ -47,10 +48,6 @@ def _within(c: Certificate) -> str:
     if len(c.assumed) > MAX_NAMES:
         told.append(f"and {len(c.assumed) - MAX_NAMES} more")
     return f"the bounds of the unknowns, these as given to the method ({', '.join(told)}),"
-
-
-def _where(scope: str) -> str:
-    return f"the problem as {scope}" if "discretised" in scope else f"the problem in {scope}"
 
 
 def assess_agreement(d: Agreement | None, keys: Sequence[str], vector: Array) -> Agreement | None:

@@ -66,14 +66,12 @@ def assess_local(
     curvature = float(values[-1] / values[0]) if values[0] > 0 else 0.0
     near = distance <= OPTIMALITY_TOLERANCE
     optimal = exact or negligible or near or promised <= tolerance.noise(*at)
-    said = _sentence(exact or negligible, optimal, near, distance)
+    said = _sentence(exact or negligible, optimal, near, distance, unique)
     if (exact or negligible) and all_zero(problem):
         said = (
             "All measured values are zero. The model reproduces them to rounding, and so it does "
             "at other values: the estimates and intervals are those of one of many answers."
         )
-    if unique:
-        said = said.replace(", but others may fit as well", "")
     if exact and tolerance.squares is None:
         said += " The estimated noise is the size of the errors of rounding and integration."
     if optimal and not (exact or negligible):
@@ -86,12 +84,12 @@ def all_zero(problem: Problem) -> bool:
     return not any(s.values.any() for c in problem.conditions for s in c.series.values())
 
 
-def _sentence(exact: bool, optimal: bool, near: bool, distance: float) -> str:
+def _sentence(exact: bool, optimal: bool, near: bool, distance: float, unique: bool) -> str:
     where = "on the integrated trajectories"
     if exact:
         return (
-            f"The model reproduces the data to rounding {where}: no values can fit better, "
-            "but others may fit as well."
+            f"The model reproduces the data to rounding {where}: no values can fit better"
+            f"{'' if unique else ', but others may fit as well'}."
         )
     if optimal and not near:
         return (
@@ -114,7 +112,7 @@ def _elsewhere(
 ) -> str:
     """Return a sentence on what is known of other optima."""
     c = certificate
-    known = c is not None and c.closed and "discretised" not in c.scope
+    known = c is not None and c.closed and not c.discretised
     if c is None or not known or not _inside(keys, vector, c):
         return "Whether a better one exists elsewhere is not proved."
     excess = max(objective - c.lower, 0.0)

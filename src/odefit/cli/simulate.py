@@ -45,7 +45,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run ``odefit simulate``: print or write the trajectories."""
-    from odefit.reporting.second_opinions import told
+    from odefit.reporting.notices import opinion_sentence
     from odefit.simulation.simulation_table import (
         confirmed_simulation,
         times_from_text,
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     table, opinion = confirmed_simulation(
         problem, given, times, strict=options.result is None, nodes=nodes
     )
-    if sentence := told(opinion):
+    if sentence := opinion_sentence(opinion):
         print(f"note: {sentence}", file=sys.stderr)
     write_csv(table, options.csv)
     return DONE

@@ -61,6 +61,7 @@ class Enclosure:
     """
 
     scope = "continuous time"
+    discretised = False
     lower_bound = 0.0
     unique_solution = True
 

@@ -63,7 +63,7 @@ class Parser:
         with np.errstate(all="ignore"):
             self._operators()
         if self.position < len(self.tokens):
-            raise self._unexpected("an operator")
+            raise self._unexpected("an operator", operator=True)
         is_condition, start = self.conditions[0]
         if condition and not is_condition:
             raise ExpressionError(
@@ -140,12 +140,12 @@ class Parser:
             f"{PIECEWISE}(value, condition, otherwise)"
         )
 
-    def _unexpected(self, wanted: str) -> ExpressionError:
+    def _unexpected(self, wanted: str, operator: bool = False) -> ExpressionError:
         if self.position >= len(self.tokens):
             return ExpressionError(f"{shown(self.text)} ends where {wanted} is expected")
         kind, token, start = self.tokens[self.position]
         remedy = f"expected {wanted}"
-        if self.position and wanted == "an operator":
+        if self.position and operator:
             before = self.tokens[self.position - 1]
             if token in ("if", "else"):
                 remedy = "write piecewise(a, condition, b)"

@@ -1,4 +1,4 @@
-"""The verb ``fit``: run a method, polish its answer, and assess what the answer is worth."""
+"""The verb ``fit``: check the request, run a method, and go through the stages after it."""
 
 from __future__ import annotations
 
@@ -6,26 +6,44 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 
 from odefit.assessment.parts import INTERVAL_CHOICES, Treatment
-from odefit.common.errors import InputError
-from odefit.fitting.fit_checks import check_fit
-from odefit.fitting.fit_early import search
-from odefit.fitting.fit_log import log_begin, log_end
+from odefit.common.errors import InputError, counted
+from odefit.common.option_checks import check_level, check_time_limit
 from odefit.fitting.fit_result import result_of
 from odefit.fitting.fit_stages import Wanted
 from odefit.fitting.warm_start import StartValues, warm_start
+from odefit.methods.best_so_far import completed
+from odefit.methods.estimate import Cause, Estimate
 from odefit.methods.registry import as_method
-from odefit.methods.running.control import Method, Progress, control_of, interruptible
-from odefit.methods.running.memory import MemoryWatch, memory_limit
+from odefit.methods.running.control import (
+    Control,
+    Interruption,
+    Method,
+    Progress,
+    control_of,
+    interruptible,
+)
+from odefit.methods.running.memory import MemoryWatch, in_words, machine_memory, memory_limit
+from odefit.methods.running.run_log import LOGGER
 from odefit.methods.running.watch import watched
 from odefit.problem.problem import Problem
 from odefit.result.result import Result
+from odefit.simulation.best_seen import BestSeen, noting
 from odefit.simulation.engines.cut_off import NEVER, cutting_off
 
 CONFIDENCE_LEVEL = 0.95
 """Default level of the confidence intervals."""
+
+COPIES = 6
+"""Arrays as large as the Jacobian of all residuals that a step of the search holds at a time."""
+
+RESERVED_SHARE, RESERVED = 0.1, 3.0
+"""Share of the time limit, and largest number of seconds, that are left for the last improvement
+of the answer."""
 
 
 def fit(
@@ -46,7 +64,7 @@ def fit(
     memory: int | str | None = None,
     stop: threading.Event | None = None,
 ) -> Result:
-    """Estimate the unknowns of `problem`, and say what the answer is worth.
+    """Estimate the unknowns of `problem`, and assess the answer.
 
     Parameters
     ----------
@@ -54,7 +72,7 @@ def fit(
         The model, the data, and what is known of the unknowns.
     method
         The method, or its name such as ``"multi-start"``; None for :class:`Automatic`, which
-        combines several. What each of these has found is in ``result.routes``.
+        combines several. ``result.routes`` has the outcome of each.
     seed
         The seed of every random choice; the same seed gives the same result.
     time_limit
@@ -79,18 +97,18 @@ def fit(
         at most a minute, how much better any other values within the bounds could be. It needs
         finite bounds of all unknowns, and few of these.
     intervals
-        What becomes of standard errors and intervals where the residuals are no noise
+        The treatment of standard errors and intervals where the residuals do not look like noise
         (``result.goodness.bad``): they stay ``"as-is"`` below a sentence that says so, are
         ``"scaled"`` by the root of the reduced chi-square, or ``"withheld"``.
     start
-        What to go on from: a result, the path of its JSON file, or values in natural units by key.
+        A result to go on from, the path of its JSON file, or values in natural units by key.
         The search begins there instead of at the problem's guesses, and the answer is never worse:
-        ``result.routes`` tells what the start was worth as it was given. What it does not say of
-        the unknowns of this problem, or says in vain, stands in ``result.warnings``.
+        ``result.routes`` has the objective of the start as it was given. ``result.warnings`` names
+        unknowns of this problem that have no value there, and values that are not used.
     memory
-        How much memory the fit may use with its processes, as a number of bytes or a text such as
-        ``"4GB"``; it ends with the best so far when it uses more. None: it ends before the machine
-        or container has none left.
+        The memory that the fit may use with its processes, as a number of bytes or a text such as
+        ``"4GB"``; it ends with the best so far when it uses more. None: it ends before the memory
+        of the machine or container is used up.
     stop
         An event that another thread sets to end the fit with the best so far.
 
@@ -111,23 +129,152 @@ def fit(
     memory = memory_limit(memory)
     check_fit(problem, seed, time_limit, jobs, level, memory)
     if intervals not in INTERVAL_CHOICES:
-        wanted_choices = ", ".join(f'"{choice}"' for choice in INTERVAL_CHOICES)
-        raise InputError(f"intervals: expected one of {wanted_choices}, got {intervals!r}")
+        choices = ", ".join(f'"{choice}"' for choice in INTERVAL_CHOICES)
+        raise InputError(f"intervals: expected one of {choices}, got {intervals!r}")
     seed = int(seed)
     method = as_method(method)
     if polish is None:
-        # A method says so where its own answer is the one that is wanted.
         polish = not getattr(method, "answer_is_final", False)
     control = control_of(seed, time_limit, executor, jobs, progress, checkpoint, stop, memory)
     warm = None if start is None else warm_start(problem, start, method)
     remarks = () if warm is None else warm.remarks
-    log_begin(problem, method, control, remarks)
+    limit = "no time limit" if time_limit is None else f"time limit {time_limit:.3g} s"
+    LOGGER.info("fit of %r by %s, seed %d, %s", problem, method.name, seed, limit)
+    for remark in remarks:
+        LOGGER.warning("%s", remark)
     with interruptible(control), watched(control, MemoryWatch(memory)):
         searched = problem if warm is None else warm.searched(problem)
         estimate = search(problem, searched, method, control, polish)
         if warm is not None:
             estimate = warm.beside(problem, method, estimate)
         structure = getattr(method, "examines_structure", False)
-        wanted = Wanted(level, polish, structure, certify, intervals, remarks)
+        wanted = Wanted(
+            level=level,
+            polish=polish,
+            structure=structure,
+            certify=certify,
+            intervals=intervals,
+            given_start=warm is not None,
+            remarks=remarks,
+        )
         with cutting_off(NEVER):
-            return log_end(result_of(problem, method, estimate, control, began, wanted))
+            result = result_of(problem, method, estimate, control, began, wanted)
+    _log_end(result)
+    return result
+
+
+# The checks -------------------------------------------------------------------------------------
+
+
+def check_fit(
+    problem: Problem,
+    seed: int,
+    time_limit: float | None,
+    jobs: int | None,
+    level: float,
+    memory: int | None = None,
+) -> None:
+    """Refuse a fit whose arguments, described at :func:`fit`, make no sense.
+
+    Raises
+    ------
+    InputError
+        There is nothing to estimate, an argument makes no sense, or memory cannot suffice.
+    """
+    if not problem.unknowns:
+        raise InputError(
+            "there is nothing to estimate: every parameter and initial value is fixed or known"
+        )
+    if problem.size + len(problem.priors) < len(problem.unknowns):
+        raise InputError(
+            f"{counted(problem.size, 'measurement')} cannot determine "
+            f"{counted(len(problem.unknowns), 'unknown')}; "
+            "fix some of them (fixed = ...), give priors, or add data"
+        )
+    if not isinstance(seed, Integral) or seed < 0:
+        raise InputError(f"seed: expected a whole number, not negative, got {seed!r}")
+    check_time_limit(time_limit)
+    if jobs is not None and not (isinstance(jobs, Integral) and jobs > 0):
+        raise InputError(f"jobs: expected a positive whole number, got {jobs!r}")
+    check_level(level)
+    check_size(problem, memory)
+
+
+def forecast(problem: Problem) -> float:
+    """Return the bytes that a step of a search needs at least.
+
+    Residuals have derivatives by all unknowns, and each condition's trajectory has the
+    sensitivities of all its states at all its times.
+    """
+    unknowns, states = len(problem.unknowns), len(problem.model.states)
+    jacobian = 8.0 * (problem.size + len(problem.priors)) * unknowns
+    trajectories = 8.0 * states * unknowns * sum(len(c.times) for c in problem.conditions)
+    return COPIES * jacobian + trajectories
+
+
+def check_size(problem: Problem, memory: int | None) -> None:
+    """Refuse a problem whose Jacobian does not fit into memory, by an :class:`InputError`."""
+    needed, machine = forecast(problem), machine_memory()
+    limits = [] if memory is None else [(float(memory), "the limit that was given")]
+    limits += [] if machine is None else [(float(machine.total), "this machine")]
+    available, whose = min(limits, key=lambda limit: limit[0], default=(float("inf"), ""))
+    if needed > available:
+        raise InputError(
+            f"{counted(problem.size, 'measurement')} and "
+            f"{counted(len(problem.unknowns), 'unknown')} need about {in_words(needed)} of memory "
+            f"for the derivatives of the residuals, and {whose} has {in_words(available)}; thin "
+            "the data, fix unknowns (fixed = ...), or fit experiments separately"
+        )
+
+
+# The search -------------------------------------------------------------------------------------
+
+
+def search(
+    problem: Problem, searched: Problem, method: Method, control: Control, polish: bool
+) -> Estimate:
+    """Return what a method finds; where it is ended early, the best point is among its starts.
+
+    `searched` is the problem with the guess from which the search goes on. If the answer is to be
+    improved afterwards (`polish`), time is left for that.
+    """
+    seen, limited = BestSeen(problem), control
+    if control.deadline is not None and polish:
+        left = max(control.deadline - time.time(), 0.0)
+        reserved = min(RESERVED_SHARE * left, RESERVED)
+        limited = replace(control, deadline=control.deadline - reserved)
+    try:
+        with noting(seen):
+            estimate = method.solve(searched, limited)
+    except MemoryError as error:
+        assert isinstance(control.interrupted, Interruption)
+        control.interrupted.end(Cause.OUT_OF_MEMORY, str(error))
+        estimate = Estimate((), control.early, "the search could not go on")
+    if not limited.should_stop():
+        return estimate
+    with cutting_off(NEVER):
+        return completed(problem, estimate, seen, limited, not polish)
+
+
+def _log_end(result: Result) -> None:
+    """Log how a fit has ended."""
+    for route in result.routes:
+        LOGGER.info(
+            "%s: starts %d, failed %d, at the best %d, objective %.6g, %.3g s: %s",
+            route.name,
+            route.starts,
+            route.failed,
+            route.hits,
+            route.objective,
+            route.seconds,
+            route.message,
+        )
+    for warning in result.warnings:
+        LOGGER.warning("%s", warning)
+    LOGGER.info(
+        "the fit ended after %.3g s: %s, objective %.10g: %s",
+        result.seconds,
+        result.status.value,
+        result.objective,
+        result.message,
+    )

@@ -1,87 +1,65 @@
-"""The stages of a fit after its search: what each is called, and what stands in its place.
+"""Stages after a search: what each needs and gives, and what stands in its place.
 
-A stage takes what is known of the fit, and returns it with what it has found. Where something ends
-it early (a second Ctrl-C, a lack of memory, the cut-off of integrations), or where it fails because
-of a mistake in the program, what was known before goes on to the next stage. So no stage can cost
-what the search and the stages before it have found.
+A stage takes what is known of a fit, and returns it with something added. Where something ends it
+early (a second Ctrl-C, a lack of memory, the cut-off of integrations), or where it fails because of
+a mistake in odefit, what was known before goes on to the next stage. So no stage can cost what the
+search and the stages before it have found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from odefit.assessment.fit_quality.misfit import Misfit
 from odefit.assessment.parts import Assessment, Goodness, Local, Treatment, Uncertainty
-from odefit.fitting.fit_log import log_failure, log_stage
+from odefit.common.arrays import Array
 from odefit.methods.estimate import Cause, Completeness, Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.outliers import Outlier
 from odefit.methods.polish import Answer
 from odefit.methods.running.control import Control, Interruption, Progress
+from odefit.methods.running.run_log import LOGGER
 from odefit.problem.problem import Problem
 from odefit.result_data import Solution, StageFailure
+from odefit.result_data.notices import Notice
+from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.cut_off import NEVER, CutOffError, cutting_off
 from odefit.simulation.second_opinion import SecondOpinion
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is wanted of a fit beside its estimate, see :func:`odefit.fit`."""
+    """The options of :func:`odefit.fit` that stages follow."""
 
     level: float
     polish: bool
     structure: bool
     certify: bool
     intervals: Treatment
+    given_start: bool = False
     remarks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class FitState:
-    """What is known of a fit after some of its stages.
+    """The knowledge of a fit after some of its stages; None where nothing is known.
 
-    Attributes
-    ----------
-    problem, control, wanted, began
-        What is fitted, within which limits, what is asked of the answer, and when the fit began, in
-        seconds of :func:`time.perf_counter`.
-    estimate
-        What the search has found.
-    status, message
-        How the fit has ended, as far as is known.
-    found
-        The answer; None if there is none that can be integrated.
-    local, uncertainty, goodness, misfit, outliers
-        What the answer is worth; None where nothing is known.
-    complete
-        How many solutions the equations admit; None where that is not known.
-    solutions, equal
-        The distinct solutions, and those that fit as well as the best.
-    assessment
-        What is proved of the answer.
-    unproved
-        A sentence on why there is no certificate.
-    proposed
-        Other values that a proof has come across.
-    opinion
-        What another engine says of the answer's trajectories; None where none was asked.
-    warnings
-        What the user should know.
-    failures
-        The stages that have failed.
+    A field with the name of one of :class:`odefit.result_data.ResultData` becomes part of the
+    result, and so do the values in ``results``, by their names there.
     """
 
     problem: Problem
     control: Control
-    wanted: Wanted
-    began: float
     estimate: Estimate
+    wanted: Wanted
     status: Status
     message: str
     found: Answer | None = None
+    """None if no end of the search can be integrated."""
     local: Local | None = None
     uncertainty: Uncertainty | None = None
     goodness: Goodness | None = None
@@ -90,12 +68,17 @@ class FitState:
     complete: Completeness | None = None
     solutions: tuple[Solution, ...] = ()
     equal: tuple[Solution, ...] = ()
+    """The solutions that fit as well as the best."""
     assessment: Assessment = field(default_factory=Assessment)
     unproved: str = ""
+    """The reason why there is no certificate."""
     proposed: tuple[Start, ...] = ()
+    """Other values that a proof has come across."""
     opinion: SecondOpinion | None = None
-    warnings: tuple[str, ...] = ()
-    failures: tuple[StageFailure, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    reasons: tuple[Notice, ...] = ()
+    failed_stages: tuple[StageFailure, ...] = ()
+    results: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def answer(self) -> Answer:
@@ -103,13 +86,17 @@ class FitState:
         assert self.found is not None
         return self.found
 
+    @property
+    def at_answer(self) -> tuple[ForwardMap, Array, Evaluation]:
+        """The problem, the unknowns, shape (n,), and the evaluation there."""
+        return self.answer.forward, self.answer.start.vector, self.answer.evaluation
 
-def _always(_: FitState) -> bool:
-    return True
-
-
-def _unchanged(state: FitState) -> FitState:
-    return state
+    @property
+    def corroborated(self) -> bool:
+        """Whether several methods have ended at the answer."""
+        routes = self.estimate.routes
+        methods = routes[:-1] if self.wanted.given_start else routes
+        return sum(route.hits > 0 for route in methods) > 1
 
 
 @dataclass(frozen=True)
@@ -121,28 +108,32 @@ class Stage:
     name
         Its name in results and in the log.
     run
-        What it adds to what is known.
-    needed
-        Whether it is carried out.
+        The function that returns what is known after it.
+    gives
+        The fields of the state that it may change.
+    needs
+        The condition under which it is carried out; None for always.
     otherwise
-        What is known in its place where it was ended early or has failed.
+        The function that stands in for it where it was ended early or has failed; None to leave
+        the state as it was.
     doing
-        What is told while it runs; empty for short stages.
+        A line for the progress display and the log; empty for short stages.
     """
 
     name: str
     run: Callable[[FitState], FitState]
-    needed: Callable[[FitState], bool] = _always
-    otherwise: Callable[[FitState], FitState] = _unchanged
+    gives: tuple[str, ...]
+    needs: Callable[[FitState], bool] | None = None
+    otherwise: Callable[[FitState], FitState] | None = None
     doing: str = ""
 
 
 def carried_out(stages: Iterable[Stage], state: FitState) -> FitState:
     """Return what is known of a fit after some stages."""
     for stage in stages:
-        if stage.needed(state):
+        if stage.needs is None or stage.needs(state):
             if stage.doing:
-                _tell(state, stage.doing)
+                _report(state, stage.doing)
             state = _after(stage, state)
     return state
 
@@ -163,6 +154,8 @@ def _after(stage: Stage, state: FitState) -> FitState:
         )
     except Exception as error:  # noqa: BLE001 - the answer is there, and must not be lost
         state = _failed(stage, state, error)
+    if stage.otherwise is None:
+        return state
     try:
         with cutting_off(NEVER):  # what stands in its place has to be there
             return stage.otherwise(state)
@@ -172,20 +165,21 @@ def _after(stage: Stage, state: FitState) -> FitState:
 
 def _failed(stage: Stage, state: FitState, error: Exception) -> FitState:
     """Return what is known, with the failure of a stage, whose traceback goes to the log."""
-    log_failure(stage.name, error)
+    LOGGER.error("failed after the search: %s", stage.name, exc_info=error)
     failure = StageFailure(stage.name, type(error).__name__, " ".join(str(error).split()))
-    known = [f for f in state.failures if f.stage == stage.name]
-    return state if known else replace(state, failures=(*state.failures, failure))
+    if stage.name in [f.stage for f in state.failed_stages]:
+        return state
+    return replace(state, failed_stages=(*state.failed_stages, failure))
 
 
-def _tell(state: FitState, doing: str) -> None:
+def _report(state: FitState, doing: str) -> None:
     """Report what is done after the search."""
     control, estimate = state.control, state.estimate
-    log_stage(doing)
+    LOGGER.info("%s", doing)
     if control.report is None or estimate.best is None:
         return
     failed = sum(s.status is Status.FAILED for s in estimate.starts)
-    count = len(estimate.starts)
     measure = FitMeasure.of(state.problem)
     lowest = measure.of_start(estimate.best)
+    count = len(estimate.starts)
     control.report(Progress(count, failed, lowest, 0, doing, measure=measure.name))

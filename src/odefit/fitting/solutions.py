@@ -16,7 +16,8 @@ from odefit.methods.polish import Answer, evaluated
 from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import expected_sizes
-from odefit.result_data import EQUALLY_WELL, Solution, values_at
+from odefit.result_data import Solution, values_at
+from odefit.result_data.notices import Notice, NoticeKind
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 
@@ -197,21 +198,15 @@ def equal_solutions(
     ]
 
 
-def ambiguity(problem: Problem, equal: Sequence[Solution]) -> list[str]:
-    """Return a warning if several solutions fit equally well."""
+def ambiguity(problem: Problem, equal: Sequence[Solution]) -> list[Notice]:
+    """Return a notice if several solutions fit equally well."""
     if len(equal) < 2:
         return []
     vectors = np.array([s.vector for s in equal])
     spread = np.ptp(vectors, axis=0) > SOLUTION_DISTANCE * np.abs(vectors).max(axis=0)
-    names = ", ".join(k for k, differs in zip(problem.keys, spread, strict=True) if differs)
-    if not names:
-        return []
-    return [
-        (
-            f"{len(equal)} {EQUALLY_WELL}; they differ in {names}. "
-            "The estimates shown are those of one of them; all are in the list of solutions"
-        )
-    ]
+    names = tuple(k for k, differs in zip(problem.keys, spread, strict=True) if differs)
+    count = {"count": float(len(equal))}
+    return [Notice(NoticeKind.EQUAL_SOLUTIONS, count, names)] if names else []
 
 
 def _cost(forward: ForwardMap, solution: Solution) -> float:

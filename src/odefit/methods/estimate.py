@@ -160,6 +160,8 @@ class Certificate:
     scope
         The problem that the bounds are about, e.g. ``"discretised (trapezoid, M = 100)"`` or
         ``"continuous time"``.
+    discretised
+        Whether they are about a discretised problem; None where an old file does not say.
     sentence
         All this in words, written by the assessment.
     closed
@@ -190,6 +192,7 @@ class Certificate:
     rigorous: bool = field(default=False, metadata=UNSAVED)
     assumed: Mapping[str, tuple[float, float]] = field(default_factory=dict, metadata=UNSAVED)
     remark: str = field(default="", metadata=UNSAVED)
+    discretised: bool | None = field(default=None, metadata={"optional": True})
 
     @property
     def gap(self) -> float:

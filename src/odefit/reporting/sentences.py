@@ -17,6 +17,7 @@ from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.reporting.numbers import percent, significant
 from odefit.result_data import ResultData
+from odefit.result_data.notices import NoticeKind
 
 Tone = Literal["good", "caution", "bad"]
 
@@ -109,8 +110,16 @@ def lack_of_fit(result: ResultData) -> str:
     goodness, local = result.goodness, result.assessment.local
     if goodness is None or not goodness.bad:
         return ""
+    # A local optimum that has not converged is one that does not describe the data.
     told = result.status is Status.NOT_CONVERGED and local is not None and local.optimal
-    return "" if told and "the answer d" in result.message.lower() else goodness.sentence
+    return "" if told else goodness.sentence
+
+
+def remarks(result: ResultData) -> list[str]:
+    """Return the warnings, without that on the residuals if it stands above the estimates."""
+    above = bool(lack_of_fit(result))
+    pairs = zip(result.notices, result.warnings, strict=True)
+    return [text for notice, text in pairs if not (above and notice.kind is NoticeKind.NOT_NOISE)]
 
 
 def sentence(text: str) -> str:
@@ -246,13 +255,13 @@ def endings(starts: Sequence[Start]) -> list[Ending]:
 
     Messages that differ in their numbers alone (times, values) count as one.
     """
-    groups: Counter[tuple[str, str]] = Counter()
-    example: dict[tuple[str, str], str] = {}
+    groups: Counter[tuple[Status, str]] = Counter()
+    example: dict[tuple[Status, str], str] = {}
     for start in starts:
-        group = start.status.value, _NUMBER.sub("#", start.message)
+        group = start.status, _NUMBER.sub("#", start.message)
         groups[group] += 1
         example.setdefault(group, start.message)
-    return [Ending(group[0], example[group], count) for group, count in groups.most_common()]
+    return [Ending(group[0].value, example[group], count) for group, count in groups.most_common()]
 
 
 def taken_routes(result: ResultData) -> list[Route]:

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from odefit.assessment.parts import Trouble
 from odefit.common.errors import counted
 from odefit.methods.estimate import Route
 from odefit.reporting.numbers import duration, significant
@@ -21,6 +22,7 @@ from odefit.reporting.sentences import (
     findings,
     lack_of_fit,
     objective_name,
+    remarks,
     sentence,
     some,
     squares_say_nothing,
@@ -94,7 +96,7 @@ def _parts(result: ResultData, width: int, ascii_only: bool) -> Iterator[Rendera
             yield Text("")
             yield from notes
     yield Text("")
-    yield from _assessment(result, said={row.note for row in rows})
+    yield from _assessment(result)
     routes = taken_routes(result)
     if routes:
         yield Text("")
@@ -107,8 +109,7 @@ def _parts(result: ResultData, width: int, ascii_only: bool) -> Iterator[Rendera
 
 
 def _notice(result: ResultData) -> Iterator[RenderableType]:
-    bad = lack_of_fit(result)
-    warnings = [w for w in result.warnings if w != bad]  # which stands above the estimates
+    warnings = remarks(result)
     if warnings:
         yield Text("")
         yield Text("Please note", style="bold yellow")
@@ -209,7 +210,7 @@ def _notes(rows: list[Row]) -> Iterator[RenderableType]:
         yield bulleted(Text(f"{of}: {note}"))
 
 
-def _assessment(result: ResultData, said: set[str]) -> Iterator[RenderableType]:
+def _assessment(result: ResultData) -> Iterator[RenderableType]:
     if not result.solutions:
         if result.starts:
             yield bulleted(Text(starts_sentence(result.starts)))
@@ -220,10 +221,12 @@ def _assessment(result: ResultData, said: set[str]) -> Iterator[RenderableType]:
         line.append(found.sentence, style="none")
         yield bulleted(line)
     if result.uncertainty is not None:
+        trouble = result.uncertainty.trouble
+        # The remarks below the table hold the directions of these already.
+        said = {key for key, reason in trouble.items() if reason is Trouble.NOT_DETERMINED}
         for direction in result.uncertainty.directions:
-            if any(direction.sentence in note for note in said):
-                continue  # the remarks below the table hold it already
-            yield bulleted(Text(direction.sentence))
+            if said.isdisjoint(direction.keys):
+                yield bulleted(Text(direction.sentence))
     if result.starts:
         yield bulleted(Text(starts_sentence(result.starts)))
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from odefit.assessment.criteria import Criteria
-from odefit.assessment.parts import Assessment, Goodness, Uncertainty
+from odefit.assessment.parts import OPTIONAL, Assessment, Goodness, Uncertainty
 from odefit.assessment.profiles import ProfilesData
 from odefit.common.arrays import Array
 from odefit.methods.estimate import Route, Start, Status
@@ -17,10 +17,8 @@ from odefit.methods.outliers import Outlier
 from odefit.problem.binding import Binding
 from odefit.problem.parameters import Parameter
 from odefit.problem.problem import Problem
+from odefit.result_data.notices import Notice, NoticeKind
 from odefit.simulation.nodes import Nodes
-
-EQUALLY_WELL = "different solutions fit equally well"
-"""What a warning says of several solutions that are as good as the best."""
 
 MAX_VALUES = 12
 """Number of values of a solution that its line shows."""
@@ -89,17 +87,10 @@ class Solutions(tuple[Solution, ...]):
 
 @dataclass(frozen=True)
 class StageFailure:
-    """A stage of a fit that failed because of a mistake in the program, after the search.
+    """A stage after the search that failed because of a mistake in odefit.
 
-    Attributes
-    ----------
-    stage
-        The stage, such as ``"uncertainty"`` or ``"count of solutions"``: what it would have told
-        is missing from the result. The estimates do not depend on it.
-    error
-        The kind of the exception, such as ``"ZeroDivisionError"``.
-    reason
-        What the exception says.
+    Its part of the result is missing; the estimates do not depend on it. ``error`` is the kind of
+    the exception, such as ``"ZeroDivisionError"``, and ``reason`` its text.
     """
 
     stage: str
@@ -129,6 +120,11 @@ class ResultData:
         How far the data determine the unknowns; None if nothing was found.
     warnings
         What the user should know.
+    notices
+        The facts that the warnings put into words, a :class:`odefit.result_data.notices.Notice`
+        each and in the same order, for programs that look for one of a kind.
+    reasons
+        In the same way, facts beside ``status`` that ``message`` puts into words.
     seconds
         The wall time.
     seed
@@ -145,7 +141,7 @@ class ResultData:
     goodness
         Whether the residuals look like noise; None where there is nothing to say.
     failed_stages
-        The stages after the search that failed, so that what they would have told is missing.
+        The stages after the search that failed, so that their part of the result is missing.
     """
 
     problem: Problem
@@ -160,19 +156,24 @@ class ResultData:
     seconds: float
     seed: int
     versions: Mapping[str, str]
-    routes: Sequence[Route] = ()
-    outliers: Sequence[Outlier] = ()
-    profiles: ProfilesData | None = None
-    goodness: Goodness | None = None
-    failed_stages: Sequence[StageFailure] = ()
+    routes: Sequence[Route] = field(default=(), metadata=OPTIONAL)
+    outliers: Sequence[Outlier] = field(default=(), metadata=OPTIONAL)
+    profiles: ProfilesData | None = field(default=None, metadata=OPTIONAL)
+    goodness: Goodness | None = field(default=None, metadata=OPTIONAL)
+    failed_stages: Sequence[StageFailure] = field(default=(), metadata=OPTIONAL)
+    notices: Sequence[Notice] = field(default=(), metadata=OPTIONAL)
+    reasons: Sequence[Notice] = field(default=(), metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "solutions", Solutions(self.solutions))
+        if len(self.notices) != len(self.warnings):
+            other = Notice(NoticeKind.OTHER)
+            object.__setattr__(self, "notices", (other,) * len(self.warnings))
 
     @property
     def ambiguous(self) -> bool:
         """Whether other solutions fit as well as the best."""
-        return any(EQUALLY_WELL in warning for warning in self.warnings)
+        return any(notice.kind is NoticeKind.EQUAL_SOLUTIONS for notice in self.notices)
 
     @property
     def best(self) -> Solution:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,7 @@ from odefit.problem.inputs.file_access import read_content, refuse_controls
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
+from odefit.result_data.notices import Notice, NoticeKind
 from odefit.result_data.result_checks import check_repeated, check_shapes, check_values
 
 if TYPE_CHECKING:
@@ -36,24 +38,33 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Version of the file format."""
 
-KEYS = (
+ORDER = (
     "format", "problem", "method", "status", "message", "objective", "log_likelihood",
     "parameters", "initial", "noise", "solutions", "assessment", "uncertainty", "goodness",
-    "warnings", "failed_stages", "seconds", "seed", "versions", "unknowns", "outliers",
-    "profiles", "routes", "starts",
-    "problem_definition",
+    "warnings", "notices", "reasons", "failed_stages", "seconds",
+    "seed", "versions", "unknowns", "outliers", "profiles", "routes", "starts",
 )  # fmt: skip
+KEYS = (
+    *ORDER,
+    *(f.name for f in fields(ResultData) if f.name not in ORDER),
+    "problem_definition",
+)
 """The keys of a file, in their order. Those that are no attributes of :class:`ResultData` repeat
-what others say, for whoever reads the file without odefit. ``routes`` is there where the
-fit combined several methods, ``outliers`` where there are any, ``profiles`` where profile
-likelihoods were kept with the result, ``goodness`` where something could be said of the
-residuals, ``failed_stages`` where a stage after the search has failed."""
+other values, for whoever reads the file without odefit."""
+
+OPTIONAL_KEYS = tuple(f.name for f in fields(ResultData) if f.metadata.get("optional", False))
+"""Keys that a file leaves out where there is nothing to say."""
 
 BY_KEY = ("standard_errors", "intervals")
 """Parts of the uncertainty that are written by the key of the unknown, to be looked up there."""
 
-ENUMERATIONS: tuple[type[Enum], ...] = (Status, Trouble, Verdict)
+ENUMERATIONS: tuple[type[Enum], ...] = (Status, Trouble, Verdict, NoticeKind)
 """Enumerations of which files hold the values; other values are refused."""
+
+_EQUAL_SOLUTIONS = re.compile(
+    r"(\d+) different solutions fit equally well; they differ in (.*?)\. The estimates"
+)
+"""The warning of several equally good solutions in files of odefit 0.1 without ``notices``."""
 
 MAX_SIZE = 200_000_000
 """Bytes of a file: ten thousand starts of a hundred unknowns have a fifth."""
@@ -128,8 +139,9 @@ def to_mapping(result: ResultData) -> dict[str, Any]:
         uncertainty[name] = dict(zip(uncertainty["keys"], uncertainty[name], strict=True))
     plain |= {"format": FORMAT, "problem": problem.name, "unknowns": list(problem.keys)}
     plain["problem_definition"] = _converter().unstructure(problem_to_mapping(problem))
-    optional = ("routes", "outliers", "profiles", "goodness", "failed_stages")
-    empty = {key for key in optional if not getattr(result, key)}
+    empty = {key for key in OPTIONAL_KEYS if not getattr(result, key)}
+    if all(notice.kind is NoticeKind.OTHER for notice in result.notices):
+        empty.add("notices")  # a file of a version that had none stays as it is
     return {key: plain[key] for key in KEYS if key not in empty}
 
 
@@ -173,14 +185,31 @@ def from_mapping(data: Any, source: str = "result") -> ResultData:
         if "uncertainty" in given:
             given["uncertainty"] = _in_order(given["uncertainty"])
         result: ResultData = _converter().structure(given | {"problem": problem}, ResultData)
+        if "notices" not in given:
+            result = replace(result, notices=notices_of_sentences(result))
         check_shapes(result)
         check_values(result)
         check_repeated(data, to_mapping(result))
     except (BaseValidationError, ValueError) as error:
-        reason = _first(error)
-        between = "," if ": " in reason else ":"
-        raise InputError(f"{source}{between} {reason}; {REMEDY}") from error
+        raise InputError(f"{source}{_first(error)}; {REMEDY}") from error
     return result
+
+
+def notices_of_sentences(result: ResultData) -> tuple[Notice, ...]:
+    """Return the facts of the warnings of a file that was written before files held facts.
+
+    Only those are read out of the sentences that tables and reports depend on.
+    """
+    bad = "" if result.goodness is None else result.goodness.sentence
+
+    def notice(warning: str) -> Notice:
+        several = _EQUAL_SOLUTIONS.match(warning)
+        if several is not None:
+            numbers = {"count": float(several[1])}
+            return Notice(NoticeKind.EQUAL_SOLUTIONS, numbers, tuple(several[2].split(", ")))
+        return Notice(NoticeKind.NOT_NOISE if bad and warning == bad else NoticeKind.OTHER)
+
+    return tuple(map(notice, result.warnings))
 
 
 def _problem(definition: Any, source: str) -> Problem:
@@ -328,9 +357,16 @@ def _shown(value: Any) -> str:
 
 
 def _first(error: Exception) -> str:
-    """Return the place and the reason of the first mistake."""
-    from cattrs import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
+    """Return the first mistake as it follows the name of a file: its place, and the reason."""
+    from cattrs import (
+        BaseValidationError,
+        ClassValidationError,
+        ForbiddenExtraKeysError,
+        IterableValidationError,
+    )
 
+    if not isinstance(error, BaseValidationError):
+        return f", {error}"  # our own checks give the place themselves
     place = ""
     while isinstance(error, ClassValidationError | IterableValidationError):
         noted, others = error.group_exceptions()
@@ -342,7 +378,7 @@ def _first(error: Exception) -> str:
         reason = f"unknown key {', '.join(sorted(error.extra_fields))}"
     else:
         reason = "is missing" if isinstance(error, KeyError) else str(error)
-    return f"{place.removeprefix('.')}: {reason}" if place else reason
+    return f", {place.removeprefix('.')}: {reason}" if place else f": {reason}"
 
 
 # Files -----------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ class Quartic:
     """``d^4 - 2 d^2`` shifted, in each of two directions: four optima, one of them the best."""
 
     scope, size, lower_bound, unique_solution = "an example", 3, 0.0, True
+    discretised = False
     influence = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 
     def __init__(self, degree: int = 2, hidden: Callable[[Array], bool] | None = None) -> None:

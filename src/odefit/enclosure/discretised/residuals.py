@@ -23,6 +23,8 @@ from odefit.problem.problem import Problem
 class DiscretisedEnclosure:
     """Encloses a discretised problem's residuals, as :class:`odefit.enclosure.Enclosure` does."""
 
+    discretised = True
+
     def __init__(self, problem: Problem, scheme: Scheme, mesh: Mesh, degree: int = 2) -> None:
         self.problem = problem
         self.monomials = Monomials.of(len(problem.unknowns), degree)

@@ -31,6 +31,8 @@ class ResidualEnclosure(Protocol):
         Monomials of the enclosed residuals.
     scope
         The problem that the enclosures are of, in words.
+    discretised
+        Whether that is a discretised problem.
     size
         Number of residuals, priors included.
     lower_bound
@@ -43,6 +45,7 @@ class ResidualEnclosure(Protocol):
 
     monomials: Monomials
     scope: str
+    discretised: bool
     size: int
     lower_bound: float
     unique_solution: bool

@@ -255,6 +255,7 @@ class Search:
             self.lower_bound,
             self.upper_bound,
             self._enclosure.scope,
+            discretised=self._enclosure.discretised,
             closed=self.closed,
             history=tuple(self._history),
             solver="branch and bound over boxes",

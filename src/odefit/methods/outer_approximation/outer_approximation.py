@@ -250,6 +250,7 @@ class OuterApproximation:
                 negligible=search.negligible,
                 rigorous=ESTIMATED_STAGES.isdisjoint(s.stage for s in search.history),
                 assumed=bounded.assumed,
+                discretised=True,
             )
         return Estimate(
             ends,

@@ -141,6 +141,7 @@ class GlobalSearch:
             closed=math.isfinite(upper) and limits.met(upper, lower),
             solver=self.local.solver.name,
             negligible=limits.absolute_gap,
+            discretised=True,
         )
 
     def _report(self, control: Control) -> Report | None:

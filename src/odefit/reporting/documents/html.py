@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from odefit.common.errors import InputError
+from odefit.methods.estimate import Status
 from odefit.problem.parameters import Unknown
 from odefit.reporting import sentences
 from odefit.reporting.curves import Curve, fit_curves
@@ -178,7 +179,7 @@ def _values(result: ResultData, symbols: Symbols) -> dict[str, Any]:
         "problem": result.problem,
         "symbols": symbols,
         "verdict": sentences.verdict(result),
-        "notes": [w for w in result.warnings if w != sentences.lack_of_fit(result)],
+        "notes": sentences.remarks(result),
         "weighted": sentences.weighted(result.problem),
         "groups": [(title, [r for r in rows if r.kind == k]) for k, title in kinds.items()],
         "level": interval_level(result),
@@ -199,6 +200,8 @@ def report_values(result: ResultData) -> dict[str, Any]:
         "sections": [(k, v) for k, v in SECTIONS.items() if shown.get(k, True)],
         "profile_rows": [] if result.profiles is None else profile_rows(result.profiles),
         "plot_profiles": plot_profiles,
+        "profiles_finished": result.profiles is not None
+        and result.profiles.status is Status.CONVERGED,
         "profile_level": "" if result.profiles is None else level_words(result.profiles.level),
         "profile_cost": "" if result.profiles is None else cost_sentence(result.profiles),
         "facts": _facts(result),

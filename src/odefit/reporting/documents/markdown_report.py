@@ -26,7 +26,7 @@ from odefit.reporting.profiles import profile_text
 from odefit.reporting.sentences import (
     data_sentence,
     findings,
-    lack_of_fit,
+    remarks,
     sentence,
     starts_sentence,
     taken_routes,
@@ -61,10 +61,10 @@ def _lines(result: ResultData, date: str) -> Iterator[str]:
     if result.solutions:
         value = number_in_words(significant(result.value_of(result.best), 7))
         yield f"{result.measure[0].upper()}{result.measure[1:]}: {value}\n"
-    notes = [w for w in result.warnings if w != lack_of_fit(result)]
-    if notes:
+    warnings = remarks(result)
+    if warnings:
         yield "## Please note\n"
-        yield from _bullets(notes)
+        yield from _bullets(warnings)
     if result.solutions:
         yield "## What is known of this answer\n"
         yield from _bullets(f"{f.title}: {f.sentence}" for f in findings(result))

@@ -1,0 +1,141 @@
+"""The facts that a fit reports beside its numbers, from what its stages have found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from odefit.assessment.fit_quality.misfit import Misfit
+from odefit.assessment.parts import Goodness
+from odefit.fitting.solutions import ambiguity
+from odefit.methods.estimate import Estimate, Status
+from odefit.methods.outliers import Outlier
+from odefit.methods.polish import Answer
+from odefit.methods.running.control import Control
+from odefit.problem.problem import Problem
+from odefit.reporting.notices import capital, opinion_notice
+from odefit.result_data import Solution
+from odefit.result_data.notices import Notice, NoticeKind
+from odefit.simulation import ForwardMap
+from odefit.simulation.second_opinion import SecondOpinion
+
+
+def fit_notices(
+    problem: Problem,
+    control: Control,
+    estimate: Estimate,
+    remarks: Sequence[str],
+    *,
+    found: Answer | None,
+    assessed: bool,
+    opinion: SecondOpinion | None,
+    misfit: Sequence[Notice],
+    outliers: Sequence[Outlier],
+    unproved: str,
+    equal: Sequence[Solution],
+) -> tuple[Notice, ...]:
+    """Return what users should know of a fit, in the order of its warnings."""
+    forward = ForwardMap(problem) if found is None else found.forward
+    unassessed = found is not None and not assessed and control.cut_off.reached
+    second = opinion_notice(opinion)
+    return (
+        *plain_notices(problem, remarks),
+        *_texts(NoticeKind.INTEGRATION, forward.warnings),
+        *_texts(NoticeKind.RUN, control.remarks),
+        *_texts(NoticeKind.IMPROVEMENT, [found.warning] if found and found.warning else []),
+        *([Notice(NoticeKind.NOT_INTEGRATED)] if unintegrated(estimate, found) else []),
+        *([second] if second else []),
+        *misfit,
+        *([_weighed_down(outliers)] if outliers else []),
+        *_texts(NoticeKind.NO_CERTIFICATE, [unproved] if unproved else []),
+        *([Notice(NoticeKind.NOT_ASSESSED)] if unassessed else []),
+        *ambiguity(problem, equal),
+        *_failed_starts(estimate),
+    )
+
+
+def plain_notices(problem: Problem, remarks: Sequence[str]) -> tuple[Notice, ...]:
+    """Return the notices that are known before the search."""
+    return (
+        *_texts(NoticeKind.PROBLEM, problem.warnings),
+        *_texts(NoticeKind.START, remarks),
+    )
+
+
+def unintegrated(estimate: Estimate, found: Answer | None) -> bool:
+    """Return whether no end of the search could be integrated, though it has found some."""
+    best = estimate.best
+    return found is None and best is not None and math.isfinite(best.objective)
+
+
+def ending(
+    estimate: Estimate,
+    last: str,
+    misfit: Misfit | None,
+    *,
+    polish: bool,
+    done: bool,
+    optimal: bool | None,
+    early: bool,
+    corroborated: bool,
+) -> tuple[Status, str, tuple[Notice, ...]]:
+    """Return how a fit ended, the same in words, and what speaks against its answer.
+
+    `last` is the message of the start that gave the answer, `done` means that nothing can be
+    better, and `early` that its last improvement was ended by the time limit.
+    """
+    status, message = estimate.status, estimate.message
+    if (done and status is Status.TIME_LIMIT) or (status is Status.NOT_CONVERGED and optimal):
+        status = Status.CONVERGED
+    elif polish and status is Status.CONVERGED and optimal is False:
+        status = Status.TIME_LIMIT if early else Status.NOT_CONVERGED
+        message = f"{message}; {last}"
+    if misfit is None or not misfit.unfit(corroborated):
+        return status, message, ()
+    # Several routes have reported how large the residuals are.
+    message = f"{message}. {capital(misfit.short if estimate.routes else misfit.sentence)}"
+    if polish and status is Status.CONVERGED:
+        status = Status.NOT_CONVERGED
+    numbers = {"ratio": misfit.ratio, "share": misfit.share}
+    return status, message, (Notice(NoticeKind.DOES_NOT_FIT, numbers),)
+
+
+def misfit_notices(
+    misfit: Misfit | None, goodness: Goodness | None, corroborated: bool
+) -> list[Notice]:
+    """Return notices of residuals that are no noise, where the answer counts as one."""
+    far = () if goodness is None or not goodness.bad else goodness.outliers
+    named = misfit is not None and bool(misfit.outliers)
+    observables = tuple(dict.fromkeys(o.observable for o in far))
+    hint = [Notice(NoticeKind.TRY_ROBUST_NOISE, names=observables)] if far and not named else []
+    if misfit is not None and misfit.unfit(corroborated):
+        return hint  # the message says the rest
+    agreed = corroborated and not far  # outliers that are named say more than that
+    caused = misfit is not None and (misfit.accepted or named or agreed)
+    if goodness is not None and goodness.bad and not caused:
+        return [Notice(NoticeKind.NOT_NOISE, {"p": goodness.p}, text=goodness.sentence), *hint]
+    if misfit is None:
+        return hint
+    numbers = {"ratio": misfit.ratio, "share": misfit.share}
+    places = tuple(o.words for o in misfit.outliers)
+    return [Notice(NoticeKind.MISFIT, numbers, places, misfit.sentence), *hint]
+
+
+def _weighed_down(outliers: Sequence[Outlier]) -> Notice:
+    """Return a notice of the outliers of a robust fit."""
+    names = tuple(f"{o.words} (weight {o.weight:.1g})" for o in outliers)
+    return Notice(NoticeKind.OUTLIERS, {"count": float(len(outliers))}, names)
+
+
+def _failed_starts(estimate: Estimate) -> list[Notice]:
+    """Return a notice if some starts failed."""
+    failed = [s for s in estimate.starts if s.status is Status.FAILED]
+    if not failed or len(failed) == len(estimate.starts):
+        return []
+    numbers = {"failed": float(len(failed)), "starts": float(len(estimate.starts))}
+    return [Notice(NoticeKind.STARTS_FAILED, numbers, text=failed[0].message)]
+
+
+def _texts(kind: NoticeKind, texts: Iterable[str]) -> list[Notice]:
+    """Return a notice of each sentence of another part of the program."""
+    return [Notice(kind, text=text) for text in texts]

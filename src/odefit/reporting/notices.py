@@ -1,0 +1,138 @@
+"""Facts of a result, and what a second opinion says of an integration, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from odefit.result_data.notices import Notice, NoticeKind
+from odefit.simulation.second_opinion import SecondOpinion
+
+ENGINES = {
+    "auto": "the usual engines",
+    "heyoka": "the Taylor method",
+    "bdf": "odefit's implicit engine",
+    "casadi": "CVODES",
+    "lsoda": "LSODA",
+}
+"""Names of the engines in sentences."""
+
+UNASSESSED = "The fit was ended before its answer was assessed: what is missing was not computed"
+
+UNINTEGRATED = (
+    "No end of the search can be integrated at full accuracy: the answer is the best end as the "
+    "search left it, and its errors are unknown"
+)
+
+CAPITAL = {NoticeKind.RUN, NoticeKind.MISFIT}
+"""Kinds whose texts also end other sentences, so that they begin with a small letter."""
+
+MAX_NAMED = 5
+"""Number of outliers that a sentence names."""
+
+
+def notice_sentence(notice: Notice) -> str:
+    """Return a fact in words."""
+    return WORDS.get(notice.kind, _own_text)(notice)
+
+
+def capital(sentence: str) -> str:
+    """Return a sentence with a capital letter."""
+    return sentence[:1].upper() + sentence[1:]
+
+
+def opinion_notice(opinion: SecondOpinion | None) -> Notice | None:
+    """Return what users should know of a second opinion; None if the engines agree."""
+    if opinion is None or opinion.agrees or opinion.difference is None:
+        return None
+    d = opinion.difference
+    numbers = {"time": d.time, "first": d.first, "second": d.second}
+    names = (d.name, d.experiment)
+    if opinion.better is None:
+        return Notice(NoticeKind.ENGINES_DISAGREE, numbers, names)
+    return Notice(NoticeKind.OTHER_ENGINE, numbers, (*names, opinion.better[0]))
+
+
+def opinion_sentence(opinion: SecondOpinion | None) -> str:
+    """Return what users should know of a second opinion, in words; empty if the engines agree."""
+    notice = opinion_notice(opinion)
+    return "" if notice is None else notice_sentence(notice)
+
+
+def _own_text(notice: Notice) -> str:
+    return capital(notice.text) if notice.kind in CAPITAL else notice.text
+
+
+def _place(notice: Notice) -> str:
+    name, experiment, *_ = notice.names
+    where = f"{name} at t = {notice.numbers['time']:g}"
+    return f"{where} in experiment {experiment}" if experiment else where
+
+
+def _engines_disagree(notice: Notice) -> str:
+    values = f"{notice.numbers['first']:.6g} and {notice.numbers['second']:.6g}"
+    return (
+        f"No two integrators agree on this trajectory: {_place(notice)}, two of them give {values}"
+        ". Small errors grow along it, or it has changes that are too narrow to be seen"
+    )
+
+
+def _other_engine(notice: Notice) -> str:
+    n = notice.numbers
+    return (
+        f"The trajectory was integrated by {ENGINES[notice.names[2]]}, with which another "
+        f"integrator agrees: the usual engines gave another value of {_place(notice)}, "
+        f"{n['first']:.6g} instead of {n['second']:.6g}"
+    )
+
+
+def _try_robust_noise(notice: Notice) -> str:
+    observables = ", ".join(notice.names)
+    return (
+        f"If the outliers of {observables} are wrong values, correct or remove them, or give "
+        f'{observables} = {{ sd = "estimate", loss = "student" }} in [noise]: they then count '
+        "little"
+    )
+
+
+def _outliers(notice: Notice) -> str:
+    count = round(notice.numbers["count"])
+    more = f" and {count - MAX_NAMED} more" if count > MAX_NAMED else ""
+    counted = "One outlier counts" if count == 1 else f"{count} outliers count"
+    return f"{counted} little in this fit: {', '.join(notice.names[:MAX_NAMED])}{more}"
+
+
+def _equal_solutions(notice: Notice) -> str:
+    return (
+        f"{notice.numbers['count']:.0f} different solutions fit equally well; they differ in "
+        f"{', '.join(notice.names)}. "
+        "The estimates shown are those of one of them; all are in the list of solutions"
+    )
+
+
+def _starts_failed(notice: Notice) -> str:
+    failed, starts = notice.numbers["failed"], notice.numbers["starts"]
+    return f"{failed:.0f} of {starts:.0f} starts failed, e.g. {notice.text}"
+
+
+def _stage_failed(notice: Notice) -> str:
+    stage, error = notice.names
+    reason = f" ({notice.text})" if notice.text else ""
+    return (
+        f"A stage of the fit failed because of a mistake in odefit, {stage}: {error}{reason}. "
+        "Its part of the result is missing, and the estimates stand. "
+        "The traceback is in the log (--log FILE); please report it"
+    )
+
+
+WORDS: dict[NoticeKind, Callable[[Notice], str]] = {
+    NoticeKind.NOT_INTEGRATED: lambda _: UNINTEGRATED,
+    NoticeKind.NOT_ASSESSED: lambda _: UNASSESSED,
+    NoticeKind.ENGINES_DISAGREE: _engines_disagree,
+    NoticeKind.OTHER_ENGINE: _other_engine,
+    NoticeKind.TRY_ROBUST_NOISE: _try_robust_noise,
+    NoticeKind.OUTLIERS: _outliers,
+    NoticeKind.EQUAL_SOLUTIONS: _equal_solutions,
+    NoticeKind.STARTS_FAILED: _starts_failed,
+    NoticeKind.STAGE_FAILED: _stage_failed,
+}
+"""The words of each kind; other kinds hold a sentence of the part that found the fact."""

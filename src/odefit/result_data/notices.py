@@ -1,0 +1,72 @@
+"""Facts that a result states beside its numbers, put into words by `odefit.reporting.notices`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class NoticeKind(StrEnum):
+    """The kind of a fact; files hold its value."""
+
+    PROBLEM = "problem"
+    """A remark on the problem, in ``text``."""
+    START = "start"
+    """A remark on the values from which the fit went on, in ``text``."""
+    INTEGRATION = "integration"
+    """A remark on the engines or the states, in ``text``."""
+    RUN = "run"
+    """A remark on processes, checkpoints or memory, in ``text``."""
+    IMPROVEMENT = "improvement"
+    """A remark on the last improvement of the answer, in ``text``."""
+    NOT_INTEGRATED = "not integrated"
+    """No end of the search can be integrated at full accuracy."""
+    ENGINES_DISAGREE = "engines disagree"
+    """No two engines agree on the trajectory: ``time``, ``first``, ``second``."""
+    OTHER_ENGINE = "other engine"
+    """Another engine integrates the answer, as a third one agrees with it."""
+    DOES_NOT_FIT = "does not fit"
+    """The answer does not describe the data: ``ratio`` to the noise, ``share`` of the squares."""
+    MISFIT = "misfit"
+    """The residuals are more than noise: ``ratio``, ``share``; names are those of outliers."""
+    NOT_NOISE = "not noise"
+    """The residuals do not look like noise: ``p``."""
+    TRY_ROBUST_NOISE = "try robust noise"
+    """Single values lie far out; names are the observables."""
+    OUTLIERS = "outliers"
+    """Values that count little in a robust fit: ``count``; names are these."""
+    NO_CERTIFICATE = "no certificate"
+    """The reason why nothing is proved, in ``text``."""
+    NOT_ASSESSED = "not assessed"
+    """The fit was ended before its answer was assessed."""
+    EQUAL_SOLUTIONS = "equal solutions"
+    """Several solutions fit equally well: ``count``; names are the unknowns that differ."""
+    STARTS_FAILED = "starts failed"
+    """Some starts failed: ``failed`` of ``starts``; the first reason is in ``text``."""
+    STAGE_FAILED = "stage failed"
+    """A stage failed because of a mistake in odefit; names are the stage and the error."""
+    ENDED_EARLY = "ended early"
+    """A limit or an interruption has ended the fit; the name is its cause."""
+    OTHER = "other"
+    """A sentence of a file that was written before files held facts."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A fact with its numbers and names, see :class:`NoticeKind`.
+
+    Attributes
+    ----------
+    kind
+        The kind of the fact.
+    numbers, names
+        What belongs to it.
+    text
+        A sentence of the part of the program that has found the fact, where the kind says so.
+    """
+
+    kind: NoticeKind
+    numbers: Mapping[str, float] = field(default_factory=dict, metadata={"optional": True})
+    names: tuple[str, ...] = field(default=(), metadata={"optional": True})
+    text: str = field(default="", metadata={"optional": True})
