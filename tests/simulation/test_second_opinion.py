@@ -84,7 +84,7 @@ def test_an_engine_that_differs_from_two_others_is_replaced(
     assert np.allclose(found.states[:, 0], 2 * np.exp(-0.7 * TIMES), rtol=1e-7)  # type: ignore[union-attr]
     sentence = opinion_sentence(opinion)
     assert "x at t =" in sentence
-    assert "came to another value" in sentence
+    assert "gave another value" in sentence
 
 
 def test_a_second_opinion_that_is_wrong_itself_changes_nothing(
