@@ -26,7 +26,8 @@ from odefit.methods.registry import METHODS
 from odefit.problem import problem_from_mapping, problem_to_mapping
 from odefit.problem.experiment import DOSE_FIELDS
 from odefit.problem.model import Interpolation
-from odefit.problem.noise import NOISE_FIELDS, Distribution, Loss, Transform
+from odefit.problem.noise import NOISE_FIELDS
+from odefit.problem.noise_distributions.registry import Distribution, Loss, Transform
 from odefit.problem.notation.reactions import LAWS
 from odefit.problem.parameters import PARAMETER_FIELDS
 from odefit.problem.priors import FAMILIES, PriorScale

@@ -12,7 +12,6 @@ import odefit
 from odefit.methods.outliers import normal_unit, suspected_outliers
 from odefit.methods.running.control import Control
 from odefit.problem.noise import Noise
-from odefit.simulation.residuals.random_values import standard_values
 
 TIMES = np.linspace(0.0, 10.0, 35)
 WRONG = [6, 17, 28]
@@ -231,17 +230,14 @@ def test_the_normal_unit_turns_an_estimated_scale_into_a_standard_deviation(loss
     """The scale that a loss estimates of many normal values, times the unit, is their sd."""
     from scipy.optimize import brentq
 
-    from odefit.simulation.residuals.densities import Density
-
-    noise = Noise(loss=loss)
+    law = Noise(loss=loss).law
     values = np.random.default_rng(1).standard_normal(200_000)
-    density = Density(noise, np.zeros(len(values), np.intp), np.zeros((2, 0)))
 
     def score(scale: float) -> float:
         scales = np.full(len(values), scale)
-        return float(density.terms(values, np.zeros(len(values)), scales).scale_slopes.sum())
+        return float(law.terms(values, np.zeros(len(values)), scales).scale_slopes.sum())
 
-    assert brentq(score, 0.3, 3.0) * normal_unit(noise) == pytest.approx(1.0, rel=5e-3)
+    assert brentq(score, 0.3, 3.0) * normal_unit(law) == pytest.approx(1.0, rel=5e-3)
 
 
 @pytest.mark.parametrize(
@@ -250,14 +246,11 @@ def test_the_normal_unit_turns_an_estimated_scale_into_a_standard_deviation(loss
 )
 def test_random_values_have_the_density(noise: Noise) -> None:
     """Scores of location and scale have the expectations zero and the information as variance."""
-    from odefit.simulation.residuals.densities import Density
-
     n = 200_000
-    values = standard_values(noise, n, np.random.default_rng(5))
-    density = Density(noise, np.zeros(n, np.intp), np.full((2, n), np.inf) * [[-1], [1]])
-    terms = density.terms(np.zeros(n), values, np.ones(n))
+    values = noise.law.standard_values(n, np.random.default_rng(5))
+    terms = noise.law.terms(np.zeros(n), values, np.ones(n))
     location = terms.residuals * terms.slopes
-    b, _, d = density.information(np.zeros(1), np.ones(1))[0]
+    b, _, d = noise.law.information(np.zeros(1), np.ones(1))[0]
     assert abs(location.mean()) < 5 * b / np.sqrt(n)
     assert abs(terms.scale_slopes.mean()) < 5 * d / np.sqrt(n)
     assert location.std() == pytest.approx(b, rel=0.01)

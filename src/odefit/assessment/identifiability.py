@@ -27,12 +27,13 @@ from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.binding import unknowns_of
 from odefit.problem.condition import Series
 from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.engines.work import WorkLimit, counting
-from odefit.simulation.residuals.noise import series_residuals
+from odefit.simulation.residuals.noise import standard_deviations
 
 POINTS, MAX_POINTS = 6, 16
 """Number of points at which the sensitivities are computed, and the largest number where some
@@ -321,15 +322,14 @@ def _sensitivities(forward: ForwardMap, vector: Array, choice: EngineChoice) -> 
                 model = predicted[name].take(series.rows, len(condition.times))
                 gradient = model.gradient(n, len(series.rows))
                 if noise.transform is not None:
-                    base = math.e if noise.transform == "log" else 10.0
-                    gradient = gradient / np.asarray(model.value * math.log(base))[:, None]
+                    slope = model.value * log_of_base(noise.transform)
+                    gradient = gradient / np.asarray(slope)[:, None]
                 if not series.sds_given and _assumed(noise):
                     sd = _typical(forward.problem, name, noise, series)
                 else:
-                    block = series_residuals(
+                    sd = standard_deviations(
                         noise, series, predicted, name, condition, vector, None
                     )
-                    sd = np.broadcast_to(block.sd.value, series.rows.shape)
                 rows.append(gradient / sd[:, None])
     return np.concatenate(rows)
 
@@ -342,7 +342,7 @@ def _assumed(noise: Noise) -> bool:
 def _typical(problem: Problem, name: str, noise: Noise, series: Series) -> Array:
     """Return the standard deviations that are assumed, shape (measurements,)."""
     if noise.transform is not None:
-        level = ASSUMED_NOISE / (1.0 if noise.transform == "log" else math.log(10.0))
+        level = ASSUMED_NOISE / log_of_base(noise.transform)
     else:
         values = [c.series[name].values for c in problem.conditions if name in c.series]
         level = ASSUMED_NOISE * (float(np.max(np.abs(np.concatenate(values)))) or 1.0)

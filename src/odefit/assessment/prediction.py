@@ -8,7 +8,7 @@ covariance of the unknowns through the sensitivities; those of samples are perce
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -30,10 +30,11 @@ from odefit.common.errors import InputError
 from odefit.expressions.algebras import Dual
 from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.residuals.noise import standard_deviations
-from odefit.simulation.residuals.random_values import random_values, wideness
+from odefit.simulation.residuals.random_values import random_values
 from odefit.simulation.trajectories.trajectory import Trajectory
 from odefit.structure.signs import nonnegative_names
 
@@ -137,13 +138,15 @@ class LinearBands:
             values = output.array(len(times))
             errors, quantiles = self._errors(output, len(times), level)
             log = _base(self._forward, name) if observable else None
-            sds = None
+            scatter = []
             if observable:
                 at = self._noise_vector
                 sds = noise_sds(self._forward, condition, name, at, predicted, times)
                 unit = 1.0 if self._forward.given_noise else math.sqrt(self._deviance.variance)
                 own = self._forward.problem.noise.get(name, Noise())
-                sds = None if sds is None else unit * wideness(own, level) * sds
+                if sds is not None:
+                    ends = (end / quantile_of(level, math.inf) for end in own.law.interval(level))
+                    scatter = [unit * end * sds for end in ends]
             found.append(
                 Band(
                     name,
@@ -151,14 +154,14 @@ class LinearBands:
                     times,
                     values,
                     errors,
-                    _ends(values, errors, None, quantiles, log),
-                    _ends(values, errors, sds, quantiles, log)
-                    if sds is not None
+                    _ends(values, errors, (0.0, 0.0), quantiles, log),
+                    _ends(values, errors, scatter, quantiles, log)
+                    if scatter
                     else np.full((2, len(times)), np.nan),
                 )
             )
-            if observable and own.counts:  # there are none below zero
-                np.maximum(found[-1].prediction, 0.0, out=found[-1].prediction)
+            if observable and math.isfinite(own.law.least):
+                np.maximum(found[-1].prediction, own.law.least, out=found[-1].prediction)
         return found
 
     def _errors(self, output: Dual, count: int, level: float) -> tuple[Array, Array]:
@@ -320,19 +323,27 @@ def _outputs(
 def _base(forward: ForwardMap, name: str) -> float | None:
     """Return the natural logarithm of the base of a logarithmic noise model; None without one."""
     transform = forward.problem.noise.get(name, Noise()).transform
-    return None if transform is None else math.log(math.e if transform == "log" else 10.0)
+    return None if transform is None else log_of_base(transform)
 
 
 def _ends(
-    values: Array, errors: Array, sds: Array | None, quantiles: Array, log: float | None
+    values: Array,
+    errors: Array,
+    scatter: Sequence[Array | float],
+    quantiles: Array,
+    log: float | None,
 ) -> Array:
-    """Return the ends of a band, shape (2, k); on the logarithmic scale where the noise is."""
+    """Return the ends of a band, shape (2, k); on the logarithmic scale where the noise is.
+
+    `scatter` is how far measurements lie below and above the curve, beside what it is uncertain.
+    """
     if log is None:
-        half = quantiles * np.hypot(errors, 0.0 if sds is None else sds)
-        return np.stack([values - half, values + half])
+        below, above = (quantiles * np.hypot(errors, sds) for sds in scatter)
+        return np.stack([values - below, values + above])
     with np.errstate(all="ignore"):
-        half = quantiles * np.hypot(errors / np.abs(values), 0.0 if sds is None else sds * log)
-        ends = np.stack([values * np.exp(-half), values * np.exp(half)])
+        relative = errors / np.abs(values)
+        below, above = (quantiles * np.hypot(relative, sds * log) for sds in scatter)
+        ends = np.stack([values * np.exp(-below), values * np.exp(above)])
     return np.where(values > 0, ends, np.nan)
 
 
@@ -362,7 +373,7 @@ def noise_sds(
         return None
     values = np.abs(predicted[name].array(len(times)))
     every = np.arange(len(times))
-    sds = standard_deviations(
+    return standard_deviations(
         noise,
         Series(every, np.where(values > 0, values, 1.0), None),
         predicted,
@@ -371,4 +382,3 @@ def noise_sds(
         vector,
         unknown[0] if unknown and noise.spread == "estimate" else None,
     )
-    return sds.array(len(times))

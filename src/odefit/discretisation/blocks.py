@@ -19,6 +19,7 @@ from odefit.expressions.expressions import TIME, Algebra, Expression
 from odefit.problem.binding import Bound, bound_value, unknowns_of
 from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import transformed
 from odefit.problem.priors import Prior
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
@@ -205,9 +206,7 @@ class Equations:
             expressions += [
                 model.observables[n] for n in sd_expression.names if n in model.observables
             ]
-        measured = series.values
-        if noise.transform is not None:
-            measured = np.log(measured) if noise.transform == "log" else np.log10(measured)
+        measured = transformed(series.values, noise.transform)
         names = {n for e in expressions for n in e.names}
         if sd_expression is not None:
             names |= sd_expression.names - set(model.observables)

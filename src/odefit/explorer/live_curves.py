@@ -143,15 +143,12 @@ class LiveModel:
         found: dict[tuple[str, str], SeriesFit] = {}
         blocks = self.forward.series_residuals(vector, trajectories)
         for condition in self.problem.conditions:
-            for name, series in condition.series.items():
+            for name in condition.series:
                 block = next(blocks)
                 if isinstance(block, Failure):
                     return block
-                count = len(series.values)
                 found[condition.name, name] = SeriesFit(
-                    np.asarray(block.predicted, dtype=float),
-                    -block.residuals.array(count),
-                    block.sd.array(count),
+                    block.predicted, -block.residuals, block.sds
                 )
         return found
 

@@ -151,11 +151,7 @@ def require_squares(problem: Problem) -> None:
             noise = problem.noise.get(name, Noise())
             if noise.gaussian and series.censored is None:
                 continue
-            what = f'distribution = "{noise.distribution}"'
-            if noise.loss is not None:
-                what = f'loss = "{noise.loss}"'
-            elif noise.gaussian:
-                what = "censored values"
+            what = "censored values" if noise.gaussian else noise.choice
             raise InputError(
                 f"noise.{name}, {what}: only sums of squares can be bounded, which belong to "
                 "normal noise; use another method, such as the default, which proves nothing"

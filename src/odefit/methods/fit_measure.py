@@ -16,8 +16,7 @@ from odefit.common.arrays import Array
 from odefit.methods.estimate import Start
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.residuals.counts import LEAST_MEAN
-from odefit.simulation.residuals.noise import density_of, known_scales
+from odefit.simulation.residuals.noise import density_of, known_spreads
 from odefit.simulation.residuals.prior_residuals import PriorResiduals
 from odefit.simulation.residuals.residual_arrays import ResidualArrays
 
@@ -96,7 +95,7 @@ def _offset(problem: Problem) -> float | None:
     residuals = ResidualArrays(problem, VectorField.of(problem.model, problem.conditions))
     total = problem.size * math.log(2.0 * math.pi) - 2.0 * residuals.log_density_offset
     for block in residuals.series_rows:
-        known = known_scales(block.noise, block.series)
+        known = known_spreads(block.noise, block.series)
         if known is None and block.sd_rows is None:
             return None  # an expression of constants
         density = density_of(block.noise, [block.series])
@@ -104,7 +103,7 @@ def _offset(problem: Problem) -> float | None:
             # What does not depend on predictions is the same at any, such as the data themselves.
             values = block.series.values
             scale = np.ones(len(values)) if known is None else known
-            terms = density.terms(np.maximum(values, LEAST_MEAN), values, scale)
+            terms = density.terms(values, values, scale)
             total += 2.0 * float(terms.constants.sum())
             total += 0.0 if known is None else 2.0 * float(terms.scale_terms.sum())
         elif known is not None:

@@ -1,7 +1,7 @@
 """Outliers: values that are further from the model than noise explains, in robust and plain fits.
 
 With a loss they are read off the answer. Where a plain fit leaves more than the noise that is
-given, a fit with Student's loss (:mod:`odefit.simulation.residuals.densities`) from the same point
+given, a fit with Student's loss from the same point
 shows whether a few values are the cause: those far from the robust fit, if the noise explains all
 others. Residuals of the plain fit itself would not do, as outliers mask each other by pulling the
 model towards themselves (P. J. Rousseeuw and A. M. Leroy, Robust Regression and Outlier Detection,
@@ -22,10 +22,10 @@ from odefit.common.arrays import Array
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.distribution import NoiseDistribution
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.residuals.densities import Density
-from odefit.simulation.residuals.noise import density_of, known_sds
+from odefit.simulation.residuals.noise import known_sds
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 LEVEL = 0.05
@@ -225,22 +225,21 @@ def _named(
             block, noise = next(blocks), problem.noise.get(name, Noise())
             if isinstance(block, Failure):
                 return [], np.zeros(0), 0
-            density = density_of(noise, [series])
-            if noise.loss is not None and density is not None:
-                unit = normal_unit(noise) if known_sds(noise, series) is None else 1.0
-                parts.append((condition, name, series, block.distances, unit, density))
+            if noise.loss is not None:
+                unit = normal_unit(noise.law) if known_sds(noise, series) is None else 1.0
+                parts.append((condition, name, series, block.distances, unit, noise.law))
     count = sum(len(distances) for _, _, _, distances, _, _ in parts)
     if not count:
         return [], np.zeros(0), 0
     limit = float(ndtri(1 - LEVEL / (2 * count)))
     outliers, others, in_runs = [], [], 0
-    for condition, name, series, distances, unit, density in parts:
+    for condition, name, series, distances, unit, law in parts:
         far = np.abs(distances) > limit * unit
         others.append(distances[~far] / unit)
         side = np.where(far, np.sign(distances), 0.0)
         pairs = side[1:] * side[:-1] > 0
         in_runs += int(np.sum(np.append(pairs, False) | np.insert(pairs, 0, False)))
-        weights = density.weights(distances)
+        weights = law.weights(distances)
         outliers += [
             Outlier(
                 condition.name,
@@ -255,27 +254,22 @@ def _named(
     return outliers, np.concatenate(others), in_runs
 
 
-def normal_unit(noise: Noise) -> float:
+@cache
+def normal_unit(law: NoiseDistribution) -> float:
     """Return the standard deviation of normal values over the scale that a loss estimates of them.
 
     It is where the expectation of u psi(u) is one, as the optimal scale has it.
     """
-    return _normal_unit(Noise(loss=noise.loss, threshold=noise.threshold, degrees=noise.degrees))
-
-
-@cache
-def _normal_unit(noise: Noise) -> float:
     from scipy.optimize import brentq
 
     z = np.linspace(-10.0, 10.0, 4001)
     normal = np.exp(-0.5 * z * z)
     normal /= normal.sum()
-    density = Density(noise, np.zeros(0, np.intp), np.zeros((2, 0)))
-    middle = density.terms(np.full(1, 1e-6), np.zeros(1), np.ones(1))
+    middle = law.terms(np.full(1, 1e-6), np.zeros(1), np.ones(1))
     curvature = float(middle.slopes[0]) ** 2
 
     def excess(unit: float) -> float:
         u = unit * z
-        return float(normal @ (curvature * density.weights(u) * u * u)) - 1.0
+        return float(normal @ (curvature * law.weights(u) * u * u)) - 1.0
 
     return float(brentq(excess, 0.2, 20.0))

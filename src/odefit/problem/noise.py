@@ -9,22 +9,19 @@ from typing import Any, Literal, get_args
 from odefit.common.errors import one_of, shown
 from odefit.expressions.expressions import Expression
 from odefit.problem.inputs.issues import LARGEST, Issues, finite_number
-
-Transform = Literal["log", "log10"]
-
-Distribution = Literal["normal", "log-normal", "laplace", "poisson", "negative-binomial"]
-
-Loss = Literal["huber", "student"]
-
-HUBER_THRESHOLD = 1.345
-"""Default threshold of Huber's loss, in units of sd: 95 % efficient where the noise is normal."""
+from odefit.problem.noise_distributions.distribution import NoiseDistribution
+from odefit.problem.noise_distributions.registry import (
+    DISTRIBUTIONS,
+    LOSSES,
+    Distribution,
+    Loss,
+    Row,
+    Transform,
+    distribution_of,
+)
 
 MAX_WRITTEN = 60
 """Length up to which a text in the place of a noise is repeated as the standard deviation."""
-
-STUDENT_DEGREES = 4.0
-"""Default degrees of freedom of Student's t distribution: the choice of Lange, Little and Taylor
-(1989) where the data are few."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +47,9 @@ class Noise:
     loss
         A loss for data with outliers: ``"huber"`` or ``"student"`` (Student's t distribution).
     threshold
-        Where Huber's loss becomes linear, in units of sd; None for :data:`HUBER_THRESHOLD`.
+        Where Huber's loss becomes linear, in units of sd; None for 1.345.
     degrees
-        Degrees of freedom of Student's t distribution; None for :data:`STUDENT_DEGREES`.
+        Degrees of freedom of Student's t distribution; None for 4.
     lower_limit, upper_limit
         Limits of quantification: values at or beyond them are censored, which means that they are
         known to be no more, or no less, than the limit. A data column ``<observable>_cens`` marks
@@ -71,28 +68,41 @@ class Noise:
     upper_limit: float | None = None
 
     @property
+    def law(self) -> NoiseDistribution:
+        """The distribution of the measurements, on the scale of the transform."""
+        given = (("threshold", self.threshold), ("degrees", self.degrees))
+        parameters = tuple((name, value) for name, value in given if value is not None)
+        return distribution_of(self.distribution, self.loss, parameters)
+
+    @property
+    def choice(self) -> str:
+        """The field that chooses the distribution, as it is written in a problem file."""
+        chosen = "distribution" if self.loss is None else "loss"
+        return f'{chosen} = "{getattr(self, chosen) or "normal"}"'
+
+    @property
     def counts(self) -> bool:
         """Whether the measurements are counts."""
-        return self.distribution in ("poisson", "negative-binomial")
+        return self.law.counts
 
     @property
     def gaussian(self) -> bool:
         """Whether residuals are normal, on the scale of the transform, as far as measured."""
-        return self.loss is None and self.distribution in (None, "normal", "log-normal")
+        return self.law.normal
 
     @property
     def spread(self) -> float | Expression | Literal["estimate"] | None:
         """The field that says how far values scatter: `dispersion` for counts, `sd` for others."""
-        return self.dispersion if self.counts else self.sd
+        return self.dispersion if self.law.spread_field == "dispersion" else self.sd
 
     @property
     def known(self) -> bool:
         """Whether the problem says anything of the size of the noise, if only to estimate it."""
-        return self.counts or self.sd is not None or self.relative is not None
+        return not self.law.located or self.sd is not None or self.relative is not None
 
     def unknown(self, observable: str) -> str:
         """Return the name of the unknown that is estimated for `observable`."""
-        return f"{observable}_{'dispersion' if self.counts else 'sd'}"
+        return f"{observable}_{self.law.spread_field}"
 
 
 NOISE_FIELDS = tuple(field.name for field in fields(Noise))
@@ -127,9 +137,7 @@ def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> No
             issues.error(f"{place}.{name}", f"expected {wanted}, got {shown(choice)}")
     noise = Noise(**found)
     _check_together(noise, place, issues)
-    if noise.distribution == "log-normal":
-        noise = replace(noise, transform="log")
-    return noise
+    return replace(noise, transform=noise.transform or _row(noise).transform)
 
 
 def noise_hint(value: Any, observables: Iterable[str], *, python: bool = False) -> str:
@@ -169,62 +177,69 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 
+def _row(noise: Noise) -> Row:
+    return DISTRIBUTIONS[noise.distribution or "normal"]
+
+
 def _check_together(noise: Noise, place: str, issues: Issues) -> None:
     """Report fields that contradict each other."""
+    chosen, row = f'distribution = "{noise.distribution}"', _row(noise)
     if noise.relative is not None and noise.sd is not None:
         issues.error(place, "sd and relative contradict each other; give one of them")
-    logarithm = noise.transform is not None or noise.distribution == "log-normal"
-    if noise.relative is not None and logarithm:
-        chosen = f'transform = "{noise.transform or "log"}"'
+    transform = noise.transform or row.transform
+    if noise.relative is not None and transform is not None:
         issues.error(
             place,
-            f"relative noise and {chosen} contradict each other; on that scale give sd",
+            f'relative noise and transform = "{transform}" contradict each other; on that scale '
+            "give sd",
         )
-    if noise.distribution == "log-normal" and noise.transform == "log10":
+    if row.transform is not None and transform != row.transform:
         issues.error(
             place,
-            'distribution = "log-normal" takes natural logarithms; leave transform = "log10" out, '
-            'or give transform = "log10" without a distribution',
+            f'{chosen} takes natural logarithms; leave transform = "{transform}" out, '
+            f'or give transform = "{transform}" without a distribution',
         )
-    if noise.counts:
-        _check_counts(noise, place, issues)
+    if not row.distribution.located:
+        _check_without_location(noise, place, issues)
     elif noise.dispersion is not None:
-        issues.error(
-            f"{place}.dispersion",
-            'belongs to distribution = "negative-binomial"; give that, or sd instead',
+        others = " or ".join(
+            f'distribution = "{name}"' for name, other in DISTRIBUTIONS.items() if _dispersed(other)
         )
-    if noise.loss is not None and noise.distribution == "laplace":
+        issues.error(f"{place}.dispersion", f"belongs to {others}; give that, or sd instead")
+    elif noise.loss is not None and not row.distribution.normal:
         issues.error(
             place,
-            'loss and distribution = "laplace" contradict each other; a loss is a distribution of '
+            f"loss and {chosen} contradict each other; a loss is a distribution of "
             "its own, so give one of them",
         )
-    for name, loss in (("threshold", "huber"), ("degrees", "student")):
-        if getattr(noise, name) is not None and noise.loss != loss:
-            issues.error(f"{place}.{name}", f'belongs to loss = "{loss}"; give that as well')
+    for loss, other in LOSSES.items():
+        for name in other.parameters:
+            if getattr(noise, name) is not None and noise.loss != loss:
+                issues.error(f"{place}.{name}", f'belongs to loss = "{loss}"; give that as well')
     _check_limits(noise, place, issues)
 
 
-def _check_counts(noise: Noise, place: str, issues: Issues) -> None:
+def _dispersed(row: Row) -> bool:
+    return row.distribution.has_spread and row.distribution.spread_field == "dispersion"
+
+
+def _check_without_location(noise: Noise, place: str, issues: Issues) -> None:
+    """Report fields that a distribution without a location and a scale does not have."""
+    chosen, row = f'distribution = "{noise.distribution}"', _row(noise)
     for name in ("sd", "relative", "transform", "loss", "lower_limit", "upper_limit"):
         if getattr(noise, name) is not None:
             issues.error(
                 f"{place}.{name}",
-                f'contradicts distribution = "{noise.distribution}", whose scatter follows from '
-                "its mean; remove one of them",
+                f"contradicts {chosen}, whose scatter follows from its mean; remove one of them",
             )
-    if noise.distribution == "poisson" and noise.dispersion is not None:
+    if not row.distribution.has_spread and noise.dispersion is not None:
         issues.error(
             f"{place}.dispersion",
-            'contradicts distribution = "poisson", which has none; '
-            'use distribution = "negative-binomial"',
+            f'contradicts {chosen}, which has none; use distribution = "negative-binomial"',
         )
-    missing = noise.distribution == "negative-binomial" and noise.dispersion is None
+    missing = row.distribution.has_spread and noise.dispersion is None
     if missing and not issues.has_errors(f"{place}.dispersion"):
-        issues.error(
-            place,
-            'distribution = "negative-binomial" needs a dispersion, e.g. dispersion = "estimate"',
-        )
+        issues.error(place, f'{chosen} needs a dispersion, e.g. dispersion = "estimate"')
 
 
 def _check_limits(noise: Noise, place: str, issues: Issues) -> None:
@@ -233,14 +248,14 @@ def _check_limits(noise: Noise, place: str, issues: Issues) -> None:
         return
     if low is not None and high is not None and not low < high:
         issues.error(place, f"lower_limit = {low:g} is not below upper_limit = {high:g}")
-    if not noise.gaussian and not noise.counts:
+    if not noise.gaussian and noise.law.located:
         chosen = noise.loss or noise.distribution
         issues.error(
             place,
             f'censored values need normal or log-normal noise, which "{chosen}" is not; '
             "remove the limits or that",
         )
-    if noise.transform is not None or noise.distribution == "log-normal":
+    if (noise.transform or _row(noise).transform) is not None:
         for name, limit in (("lower_limit", low), ("upper_limit", high)):
             if limit is not None and limit <= 0:
                 issues.error(f"{place}.{name}", f"must be positive to have a logarithm: {limit:g}")

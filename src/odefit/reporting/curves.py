@@ -13,12 +13,13 @@ from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition, Series
-from odefit.problem.noise import Noise, Transform
+from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import Transform, displaced
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
 from odefit.simulation import Failure, ForwardMap, simulate
 from odefit.simulation.other_integrations import able_to_integrate
-from odefit.simulation.residuals.noise import known_sds
+from odefit.simulation.residuals.noise import known_sds, sds_about
 
 LINE_POINTS = 240
 """Number of points of a smooth line: finer than a panel's pixels need."""
@@ -326,7 +327,9 @@ def standard_deviations(
         return np.where(np.isnan(series.sds), of_noise, series.sds)
     if not isinstance(noise.spread, Expression):
         unknown = dict(zip(problem.keys, vector, strict=True)).get(noise.unknown(observable))
-        return None if unknown is None else _of_spread(noise, series, unknown)
+        if unknown is None:
+            return None
+        return sds_about(noise, series, np.full(len(series.values), unknown))
     with np.errstate(all="ignore"):
         values: dict[str, Array | float] = {}
         for name in noise.spread.names:
@@ -341,20 +344,9 @@ def standard_deviations(
             else:
                 return None
         found = np.broadcast_to(noise.spread.evaluate(values, NUMPY), series.values.shape)
-        return _of_spread(noise, series, np.array(found, dtype=float))
-
-
-def _of_spread(noise: Noise, series: Series, spread: Array | float) -> Array:
-    """Return standard deviations from the field of the noise model that says how values scatter."""
-    if not noise.counts:
-        return spread * np.ones(len(series.values))
-    mean = np.maximum(series.values, 1.0)
-    return np.asarray(np.sqrt(mean * (1 + spread * mean)))
+        return sds_about(noise, series, np.array(found, dtype=float))
 
 
 def ends(values: Array, sds: Array, transform: Transform | None) -> Array:
     """Return the lower and upper ends of one standard deviation, shape (2, n)."""
-    if transform is None:
-        return np.stack([values - sds, values + sds])
-    base = np.e if transform == "log" else 10.0
-    return np.stack([values * base**-sds, values * base**sds])
+    return np.stack([displaced(values, -sds, transform), displaced(values, sds, transform)])

@@ -127,7 +127,7 @@ def _lines(texts: Iterable[str]) -> list[RenderableType]:
 
 
 def _noise_kind(problem: Problem) -> tuple[str, str]:
-    if any(noise.counts and noise.spread == "estimate" for noise in problem.noise.values()):
+    if any(not n.law.located and n.spread == "estimate" for n in problem.noise.values()):
         return "noise parameter", "noise parameters"
     return "standard deviation", "standard deviations"
 

@@ -303,10 +303,7 @@ def squares_say_nothing(problem: Problem) -> bool:
         n.lower_limit is not None or n.upper_limit is not None for n in problem.noise.values()
     )
     noise = [problem.noise.get(name, Noise()) for name, _ in measured]
-    plain = all(
-        n.sd == "estimate" and n.distribution in (None, "normal", "log-normal") and n.loss is None
-        for n in noise
-    )
+    plain = all(n.sd == "estimate" and n.gaussian for n in noise)
     own = any(s.sds is not None or s.censored is not None for _, s in measured)
     return bool(measured) and plain and not own and not limits and not problem.priors
 

@@ -30,11 +30,11 @@ from odefit.simulation.engines.needed_accuracy import finest_noise, measured_siz
 from odefit.simulation.evaluation import CostGradient, Evaluation
 from odefit.simulation.nodes import Nodes, node_names
 from odefit.simulation.propagation.resting import resting_warnings
-from odefit.simulation.residuals.noise import SeriesResiduals, names_in_noise, series_residuals
+from odefit.simulation.residuals.noise import names_in_noise
 from odefit.simulation.residuals.observation import observe
 from odefit.simulation.residuals.prior_residuals import PriorResiduals
 from odefit.simulation.residuals.residual_arrays import ResidualArrays, ResidualSource, SeriesRows
-from odefit.simulation.residuals.residual_fault import residual_fault
+from odefit.simulation.residuals.residual_groups import SeriesResiduals
 from odefit.simulation.trajectories.conditions import ConditionsMap, Elsewhere, UnitOutcome
 from odefit.simulation.trajectories.intervals import PiecewiseMap
 from odefit.simulation.trajectories.trajectory import Trajectory
@@ -103,7 +103,6 @@ class ForwardMap:
         self.engines = Engines(engine, tolerance, steps, controlled, *sizes)
         self._residuals = ResidualArrays(problem, self.field)
         self._priors = PriorResiduals(problem)
-        self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
         self._noise_names = names_in_noise(problem)
         self._of_other_accuracy: dict[tuple[float, bool], ForwardMap] = {}
         measured = [
@@ -415,12 +414,7 @@ class ForwardMap:
         choice = trajectories[-1].choice
         found = self._residuals(vector, trajectories, derivatives)
         if found is None:
-            for block in self.series_residuals(vector, trajectories):
-                if isinstance(block, Failure):
-                    return replace(block, choice=choice)
-            first = self.problem.conditions[0]
-            reason = "the derivatives of the residuals are not finite"
-            return Failure(first.name, first.t0, reason, choice)
+            return replace(self._residuals.fault(vector, trajectories, derivatives), choice=choice)
         residuals, jacobian, squares, log_sds, known_log_sds, information = found
         count = self._residuals.measurements
         log_likelihood = self._residuals.log_density_offset - 0.5 * squares
@@ -479,19 +473,8 @@ class ForwardMap:
     def series_residuals(
         self, vector: Array, trajectories: Sequence[Trajectory]
     ) -> Iterator[SeriesResiduals | Failure]:
-        """Yield residuals by observable, condition by condition, or why there are none."""
-        for condition, trajectory in zip(self.problem.conditions, trajectories, strict=True):
-            predicted = self.predictions(condition, vector, trajectory, noise=True)
-            for name, series in condition.series.items():
-                noise = self.problem.noise.get(name, Noise())
-                estimated = None
-                if not series.sds_given:
-                    estimated = self._noise_index.get(noise.unknown(name))
-                with np.errstate(all="ignore"):
-                    block = series_residuals(
-                        noise, series, predicted, name, condition, vector, estimated
-                    )
-                yield residual_fault(noise, block, condition, name, predicted[name]) or block
+        """Return residuals by observable, condition by condition, or why there are none."""
+        return self._residuals.by_series(vector, trajectories)
 
 
 def _evaluate_chunk(problem: Problem, vectors: Array) -> list[Evaluation | Failure]:

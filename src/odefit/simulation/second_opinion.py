@@ -295,9 +295,8 @@ def _measured(
             if isinstance(block, Failure):
                 return None
             count = len(series.values)
-            predicted = np.broadcast_to(np.asarray(block.predicted, dtype=float), (count,))
-            standardised = block.residuals.array(count)
-            sds = np.abs(block.sd.array(count))
+            predicted, standardised = block.predicted, block.residuals
+            sds = np.abs(block.sds)
             if not forward.given_noise:
                 # Plain least squares: the noise is as large as what is left of the data.
                 sds = sds * math.sqrt(float(np.mean(standardised**2)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
@@ -12,11 +11,12 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import displaced
 from odefit.problem.problem import Problem
 from odefit.simulation.engines.failure import Failure
 from odefit.simulation.forward import ForwardMap
-from odefit.simulation.residuals.noise import SeriesResiduals
 from odefit.simulation.residuals.random_values import random_series
+from odefit.simulation.residuals.residual_groups import SeriesResiduals
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 Draw = Callable[[str, int], Array]
@@ -92,12 +92,7 @@ def with_simulated_data(
 
 
 def _simulated(noise: Noise, series: Series, block: SeriesResiduals, residuals: Array) -> Series:
-    difference = residuals * block.sd.array(len(residuals))
-    if noise.transform is None:
-        values = block.predicted + difference
-    else:
-        base = math.e if noise.transform == "log" else 10.0
-        values = block.predicted * base**difference
+    values = displaced(block.predicted, residuals * block.sds, noise.transform)
     if noise.relative is not None and series.sds is None:
         # The noise is a fraction of what was measured: it stays what it was.
         return Series(series.rows, values, noise.relative * np.abs(series.values))

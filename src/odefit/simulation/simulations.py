@@ -124,8 +124,8 @@ def _residuals(
                     condition.times[series.rows],
                     series.values,
                     block.predicted,
-                    block.residuals.array(len(series.values)),
-                    block.sd.array(len(series.values)),
+                    block.residuals,
+                    block.sds,
                 )
             )
     return found

@@ -11,7 +11,6 @@ from scipy.optimize import linprog
 from odefit.assessment.intervals.regressions import Part, fit_all
 from odefit.common.arrays import Array
 from odefit.problem.noise import Noise
-from odefit.simulation.residuals.densities import Density
 
 ROWS, FITS = 15, 20
 RANDOM = np.random.default_rng(3)
@@ -20,9 +19,7 @@ VALUES = RANDOM.standard_normal((FITS, ROWS)) ** 3
 
 
 def part(rows: Any, unknown: int | None, **noise: Any) -> Part:
-    return Part(
-        np.asarray(rows), Density(Noise(**noise), np.zeros(0, np.intp), np.zeros((2, 0))), unknown
-    )
+    return Part(np.asarray(rows), Noise(**noise).law, unknown)
 
 
 def least_sum(values: Array) -> float:
@@ -59,7 +56,7 @@ def test_a_robust_fit_is_a_local_optimum(loss: str) -> None:
     fitted = fit_all(DESIGN, [own], VALUES)
 
     def cost(coordinates: Array, scales: Array) -> Array:
-        root, _ = own.density.root((VALUES - coordinates @ DESIGN.T) / scales[:, None])
+        root, _ = own.law.root((VALUES - coordinates @ DESIGN.T) / scales[:, None])
         return np.asarray(0.5 * np.sum(root**2, axis=1) + ROWS * np.log(scales))
 
     best = cost(fitted.coordinates, fitted.scales[:, 0])

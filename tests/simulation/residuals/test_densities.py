@@ -14,15 +14,13 @@ from scipy import integrate, stats
 import odefit
 from odefit.problem.noise import Noise
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.residuals.counts import Counts
-from odefit.simulation.residuals.densities import Density
+from odefit.simulation.residuals.noise import Density
 
 TIMES = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0])
 VALUES = np.array([2.1, 1.4, 0.9, 3.0, 0.5, 0.12])
 COUNTS = np.array([21.0, 14.0, 9.0, 30.0, 0.0, 1.0])
 CENSORED = np.array([0, 0, 1, 0, -1, 1])
 SD = 0.2
-UNLIMITED = np.array([[-np.inf], [np.inf]])
 HUBER_NORM = integrate.quad(
     lambda u: math.exp(-0.5 * u * u if abs(u) < 1.345 else -1.345 * abs(u) + 1.345**2 / 2),
     -40,
@@ -157,9 +155,7 @@ def test_the_cost_of_large_counts_is_of_the_size_of_their_log_likelihood() -> No
     assert evaluation.cost == pytest.approx(-density - rest, rel=1e-9)
 
 
-def expected_information(
-    density: Density, logpdf: Any, at: tuple[float, float], support: Any
-) -> np.ndarray:
+def expected_information(logpdf: Any, at: tuple[float, float], support: Any) -> np.ndarray:
     """The expectation of the outer product of the scores, summed or integrated over the data."""
 
     def scores(y: Any) -> np.ndarray:
@@ -183,18 +179,16 @@ def test_the_information_is_the_expectation_of_squared_scores(name: str) -> None
         if counts
         else (grid := np.linspace(-60, 62, 400_002), np.full(400_002, grid[1] - grid[0]))
     )
-    kind = Counts if counts else Density
-    density = kind(noise, np.zeros(1, np.intp), UNLIMITED)
-    b, c, d = density.information(np.array([at[0]]), np.array([at[1]]))[0]
+    b, c, d = noise.law.information(np.array([at[0]]), np.array([at[1]]))[0]
     found = np.array([[b * b, b * c], [b * c, c * c + d * d]])
-    expected = expected_information(density, CASES[name][1], at, support)
+    expected = expected_information(CASES[name][1], at, support)
     assert found == pytest.approx(expected, rel=2e-3, abs=1e-3)
 
 
 @pytest.mark.parametrize("mean", [1e-3, 0.5, 12.0, 300.0])
 @pytest.mark.parametrize("name", ["poisson", "negative binomial"])
 def test_the_expected_residual_of_counts_is_their_sum(name: str, mean: float) -> None:
-    density = Counts(Noise(**CASES[name][0]), np.zeros(1, np.intp), UNLIMITED)
+    density = Noise(**CASES[name][0]).law
     found = density.expected_residuals(np.array([mean]), np.array([0.3]))
     counts = np.arange(6000.0)
     terms = density.terms(np.full(6000, mean), counts, np.full(6000, 0.3))
@@ -208,14 +202,14 @@ def test_the_expected_residual_of_censored_values_is_their_integral(
 ) -> None:
     f, s = np.array([1.1]), np.array([0.4])
     at = np.array(limits)[:, None]
-    found = Density(Noise(sd=0.4), np.array([0]), at).expected_residuals(f, s)
+    found = Density(Noise().law, False, np.array([0]), at).expected_residuals(f, s)
     low, high = limits
     exact = float(
         integrate.quad(lambda y: (f[0] - y) / s[0] * stats.norm.pdf(y, 1.1, 0.4), *limits)[0]
     )
     for side, limit, p in ((1, low, stats.norm.cdf), (-1, high, stats.norm.sf)):
         if np.isfinite(limit):
-            terms = Density(Noise(sd=0.4), np.array([side]), at).terms(f, np.array([limit]), s)
+            terms = Density(Noise().law, False, np.array([side]), at).terms(f, np.array([limit]), s)
             exact += float(terms.residuals[0] * p(limit, 1.1, 0.4))
     assert abs(exact) > 0.01
     assert found == pytest.approx([exact], abs=1e-9)
@@ -224,7 +218,7 @@ def test_the_expected_residual_of_censored_values_is_their_integral(
 def test_the_information_of_censored_values_counts_both_outcomes() -> None:
     low, high, f, s = 0.8, 1.6, 1.0, 0.4
     limits = np.array([[low], [high]])
-    density = Density(Noise(sd=s), np.array([1]), limits)
+    density = Density(Noise().law, False, np.array([1]), limits)
     b, c, d = density.information(np.array([f]), np.array([s]))[0]
     found = np.array([[b * b, b * c], [b * c, c * c + d * d]])
 
@@ -256,9 +250,7 @@ def test_the_information_of_censored_values_counts_both_outcomes() -> None:
 def test_half_the_squared_residual_rises_as_the_log_density_falls(
     name: str, predicted: float, measured: int, scale: float
 ) -> None:
-    counts = name in ("poisson", "negative binomial")
-    kind = Counts if counts else Density
-    density = kind(Noise(**CASES[name][0]), np.zeros(1, np.intp), UNLIMITED)
+    density = Noise(**CASES[name][0]).law
     y, f, s = np.array([float(measured)]), np.array([predicted]), np.array([scale])
     terms = density.terms(f, y, s)
     assert all(np.isfinite(v).all() for v in vars(terms).values())
@@ -292,13 +284,13 @@ def test_the_derivative_by_the_dispersion_is_exact_however_small_it_is(y: float,
 
     exact = mpmath.mpf(a)
     expected = -float(mpmath.diff(log_density, exact, h=exact * mpmath.mpf("1e-15")))
-    density = Counts(Noise(**CASES["negative binomial"][0]), np.zeros(1, np.intp), UNLIMITED)
+    density = Noise(**CASES["negative binomial"][0]).law
     found = density.terms(np.array([m]), np.array([y]), np.array([a])).scale_slopes[0]
     assert found == pytest.approx(expected, rel=1e-9, abs=1e-8)
 
 
 def test_far_censored_values_keep_finite_residuals_and_derivatives() -> None:
-    density = Density(Noise(sd=1.0), np.ones(5, np.intp), np.full((2, 5), np.inf))
+    density = Density(Noise().law, False, np.ones(5, np.intp), np.full((2, 5), np.inf))
     u = np.array([-60.0, -30.0, 0.0, 60.0, 1e6])
     terms = density.terms(u, np.zeros(5), np.ones(5))
     assert np.isfinite(terms.residuals).all()
@@ -316,5 +308,5 @@ def test_values_that_are_sure_to_be_censored_have_no_information(beyond: float) 
         limits = np.stack([np.full(n, -np.inf), np.zeros(n)])
         if side < 0:  # above an upper limit, or below a lower one
             limits = np.stack([np.zeros(n), np.full(n, np.inf)])
-        density = Density(Noise(sd=1.0), np.full(n, -int(side)), limits)
+        density = Density(Noise().law, False, np.full(n, -int(side)), limits)
         assert np.abs(density.information(side * predicted, np.ones(n))).max() < 1e-8

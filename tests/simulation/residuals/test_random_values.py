@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from odefit.problem.noise import Noise
-from odefit.simulation.residuals.random_values import random_values, standard_values, wideness
+from odefit.simulation.residuals.random_values import random_values
 
 N = 100_000
 LAWS: dict[str, Noise] = {
@@ -23,10 +23,11 @@ LAWS: dict[str, Noise] = {
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
 @pytest.mark.parametrize("name", LAWS)
 def test_an_interval_of_that_width_holds_its_share(name: str, level: float) -> None:
-    values = standard_values(LAWS[name], N, np.random.default_rng(3))
-    half = wideness(LAWS[name], level) * stats.norm.ppf(0.5 + level / 2)
+    values = LAWS[name].law.standard_values(N, np.random.default_rng(3))
+    below, above = LAWS[name].law.interval(level)
     error = 4 * np.sqrt(level * (1 - level) / N)
-    assert np.mean(np.abs(values) <= half) == pytest.approx(level, abs=error)
+    inside = (values >= -below) & (values <= above)
+    assert np.mean(inside) == pytest.approx(level, abs=error)
 
 
 @pytest.mark.parametrize(

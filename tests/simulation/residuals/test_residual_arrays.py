@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, ForwardMap, Model, Parameter, Problem
+from odefit.expressions.algebras import DUAL, Dual
+from odefit.expressions.expressions import Expression
+from odefit.problem.binding import scalar_value
+from odefit.problem.condition import Condition
+from odefit.problem.noise import Noise
 from odefit.simulation import Evaluation, Failure
-from odefit.simulation.residuals.noise import SeriesResiduals
 from tests.simulation.numerics import Array, evaluated
 from tests.simulation.zoo import NOISE, ZOO, Case
 
@@ -17,21 +21,50 @@ from tests.simulation.zoo import NOISE, ZOO, Case
 def one_at_a_time(problem: Problem, vector: Array) -> tuple[Array, Array, float]:
     """Residuals, Jacobian and cost by dual numbers, condition by condition, written out anew."""
     forward, n = ForwardMap(problem), len(vector)
-    trajectories = [forward.trajectory(vector, c.name) for c in problem.conditions]
     values, rows, cost = [], [], 0.0
-    for block in forward.series_residuals(vector, trajectories):  # type: ignore[arg-type]
-        assert isinstance(block, SeriesResiduals)
-        count = len(block.predicted)
-        r, sd = block.residuals.array(count), block.sd.array(count)
-        relative = block.sd.gradient(n, count) / sd[:, None]
-        values.append(r)
-        rows.append(block.residuals.gradient(n, count) + r[:, None] * relative)
-        cost += 0.5 * float(r @ r)
-        if block.sd.partials:
-            values.append((1 - r**2) / np.sqrt(2))
-            rows.append(np.sqrt(2) * relative)
-            cost += float(np.sum(np.log(sd)))
+    for condition in problem.conditions:
+        trajectory = forward.trajectory(vector, condition.name)
+        assert not isinstance(trajectory, Failure)
+        predicted = forward.predictions(condition, vector, trajectory, noise=True)
+        for name, series in condition.series.items():
+            noise, count = problem.noise.get(name, Noise()), len(series.values)
+            model, measured = predicted[name].take(series.rows, len(condition.times)), series.values
+            if noise.transform is not None:
+                model = DUAL.call(noise.transform, [model])
+                measured = np.log(measured) / (1 if noise.transform == "log" else np.log(10))
+            sd = spread(problem, condition, vector, predicted, name)
+            relative = sd.gradient(n, count) / sd.array(count)[:, None]
+            r, slope = noise.law.root((model.array(count) - measured) / sd.array(count))
+            values.append(r)
+            rows.append((slope / sd.array(count))[:, None] * model.gradient(n, count))
+            cost += 0.5 * float(r @ r)
+            if sd.partials:
+                values.append((1 - r**2) / np.sqrt(2))
+                rows.append(np.sqrt(2) * relative)
+                cost += float(np.sum(np.log(sd.array(count))))
     return np.concatenate(values), np.concatenate(rows), cost
+
+
+def spread(
+    problem: Problem, condition: Condition, vector: Array, predicted: dict[str, Dual], name: str
+) -> Dual:
+    noise, series = problem.noise.get(name, Noise()), condition.series[name]
+    if series.sds is not None or noise.relative is not None:
+        own = np.abs(series.values) * (noise.relative or 0.0) if series.sds is None else series.sds
+        return Dual(own)
+    if noise.sd == "estimate":
+        index = problem.keys.index(f"{name}_sd")
+        return Dual(vector[index], {index: 1.0})
+    if not isinstance(noise.sd, Expression):
+        return Dual(noise.sd or 1.0)
+    at = {
+        other: predicted[other].take(series.rows, len(condition.times))
+        if other in predicted
+        else scalar_value(other, condition.scalars, vector)
+        for other in noise.sd.names
+    }
+    found: Dual = noise.sd.evaluate(at, DUAL)
+    return found
 
 
 def many_conditions() -> Case:
@@ -259,6 +292,6 @@ def test_values_with_their_own_sd_and_others_count_by_the_sum_of_their_likelihoo
         assert not isinstance(trajectories, Failure)
         (block,) = whole.series_residuals(vector, trajectories)
         assert not isinstance(block, Failure)
-        found = block.sd.array(4)
+        found = block.sds
         assert found[[1, 3]].tolist() == [0.2, 0.1]
         assert (found[[0, 2]] > 0.05).all()

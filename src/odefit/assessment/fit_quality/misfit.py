@@ -13,8 +13,10 @@ from odefit.methods.local.cost_tolerance import NEGLIGIBLE_RESIDUAL, CostToleran
 from odefit.methods.outliers import Outlier
 from odefit.problem.condition import Series
 from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import transformed
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.residuals.noise import SeriesResiduals, known_sds
+from odefit.simulation.residuals.noise import known_sds
+from odefit.simulation.residuals.residual_groups import SeriesResiduals
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 MAX_UNFIT_SHARE = 0.05
@@ -227,15 +229,13 @@ def _measured(
 
 
 def _of_series(series: Series, noise: Noise, block: SeriesResiduals, times: Array) -> _Measured:
-    values = series.values
-    if noise.transform is not None:
-        values = np.log(values) if noise.transform == "log" else np.log10(values)
+    values = transformed(series.values, noise.transform)
     known = known_sds(noise, series)
     n = len(values)
-    difference = block.pearson * block.sd.array(n)
+    difference = block.pearson * block.sds
     sds = np.ones(n) if known is None else np.where(known > 0, known, math.inf)
-    if noise.counts:  # their standard deviations are those that the model predicts
-        sds = block.sd.array(n)
+    if not noise.law.located:  # standard deviations are those that the model predicts
+        sds = block.sds
     at, which = np.unique(times, return_inverse=True)
     means = np.bincount(which, values) / np.bincount(which)
     finite = np.isfinite(at)

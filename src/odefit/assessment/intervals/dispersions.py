@@ -21,10 +21,9 @@ import numpy as np
 from odefit.assessment.effects import column_space
 from odefit.common.arrays import Array, IntArray
 from odefit.methods.local.scaling import bounds_touched
-from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.distribution import NoiseDistribution
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.residuals.counts import Counts
 
 LEAST, MOST = 1e-8, 1e8
 """Dispersions beyond which none is looked for; the least stands for Poisson counts."""
@@ -41,7 +40,7 @@ class Counted:
     of the information on all other unknowns, shape (m, rank).
     """
 
-    noise: Noise
+    law: NoiseDistribution
     means: Array
     counts: Array
     dispersion: float
@@ -50,9 +49,8 @@ class Counted:
 
     def cost(self, dispersion: float) -> float:
         """Return the negative log-likelihood, but for constants."""
-        n = len(self.counts)
-        density = Counts(self.noise, np.zeros(n, np.intp), np.zeros((2, n)))
-        terms = density.terms(self.means, self.counts, np.full(n, dispersion))
+        spreads = np.full(len(self.counts), dispersion)
+        terms = self.law.terms(self.means, self.counts, spreads)
         return float(np.sum(0.5 * terms.residuals**2 + terms.scale_terms))
 
     def weights(self, dispersion: float) -> Array:
@@ -102,13 +100,13 @@ def _counted(
     numbers = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
     bound = bounds_touched(problem, vector)
     rows: dict[int, list[tuple[int, str, IntArray]]] = {}
-    noise: dict[int, Noise] = {}
+    laws: dict[int, NoiseDistribution] = {}
     for block in forward.series_rows:
         index = numbers.get(block.noise.unknown(block.name))
         if block.noise.dispersion == "estimate" and index is not None and not bound[index]:
             own = np.arange(block.rows.start, block.rows.stop)
             rows.setdefault(index, []).append((block.condition, block.name, own))
-            noise[index] = block.noise
+            laws[index] = block.noise.law
     if not rows or forward.nodes is not None:
         return []
     predicted = _predicted(forward, vector)
@@ -122,7 +120,7 @@ def _counted(
         own = np.concatenate([r for _, _, r in several])
         series = [problem.conditions[c].series[name] for c, name, _ in several]
         counted = Counted(
-            noise[index],
+            laws[index],
             np.concatenate([predicted[c, name] for c, name, _ in several]),
             np.concatenate([s.values for s in series]),
             float(vector[index]),

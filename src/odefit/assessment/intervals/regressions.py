@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.common.arrays import Array, IntArray
-from odefit.simulation.residuals.densities import Density
+from odefit.problem.noise_distributions.distribution import NoiseDistribution
 
 AFFINE_ITERATIONS, ITERATIONS = 14, 20
 """Numbers of iterations: of least absolute deviations, and of reweighted least squares."""
@@ -36,18 +36,13 @@ class Part:
     """Measurements, rows of the design, with one density and one scale (an unknown or 1)."""
 
     rows: IntArray
-    density: Density
+    law: NoiseDistribution
     unknown: int | None
 
     @property
     def root_information(self) -> float:
         """The root of the Fisher information of a prediction, at unit scale."""
-        return math.sqrt(self.density.fisher[0])
-
-    @property
-    def kinked(self) -> bool:
-        """Whether the density is that of Laplace."""
-        return self.density.noise.distribution == "laplace"
+        return math.sqrt(self.law.fisher[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +77,13 @@ def fit_all(
     free = [p for p, part in enumerate(parts) if part.unknown is not None and p != fixed]
     scales = np.ones((len(values), len(parts)))
     residuals, coordinates = values, np.zeros((len(values), design.shape[1]))
-    if all(part.kinked for part in parts) and (len(parts) == 1 or not free):
+    if all(part.law.kinked for part in parts) and (len(parts) == 1 or not free):
         if design.shape[1]:
             coordinates = _least_absolute_deviations(design, values)
             residuals = values - coordinates @ design.T
         _rescale(scales, residuals, parts, free)
     else:
-        relaxation = RELAXATION if any(part.kinked for part in parts) else 1.0
+        relaxation = RELAXATION if any(part.law.kinked for part in parts) else 1.0
         for iteration in range(ITERATIONS):
             if design.shape[1]:
                 weights = _weights(residuals, scales, parts)
@@ -126,10 +121,10 @@ def _weights(residuals: Array, scales: Array, parts: Sequence[Part]) -> Array:
     for position, part in enumerate(parts):
         scale = scales[:, position, None]
         u = residuals[:, part.rows] / scale
-        if part.kinked:
+        if part.law.kinked:
             own = math.sqrt(2.0) / np.hypot(u, ROUNDING)
         else:
-            root, slope = part.density.root(u)
+            root, slope = part.law.root(u)
             own = np.divide(root * slope, u, out=slope**2, where=np.abs(u) > 1e-9)
         weights[:, part.rows] = own / scale**2
     return weights
@@ -140,14 +135,14 @@ def _rescale(scales: Array, residuals: Array, parts: Sequence[Part], free: Seque
     for position in free:
         part = parts[position]
         u = residuals[:, part.rows] / scales[:, position, None]
-        root, slope = part.density.root(u)
-        scales[:, position] *= np.mean(u * root * slope, axis=1) ** (1 / part.density.fisher[1])
+        root, slope = part.law.root(u)
+        scales[:, position] *= np.mean(u * root * slope, axis=1) ** (1 / part.law.fisher[1])
 
 
 def _costs(residuals: Array, scales: Array, parts: Sequence[Part]) -> Array:
     costs = np.zeros(len(residuals))
     for position, part in enumerate(parts):
         u = residuals[:, part.rows] / scales[:, position, None]
-        costs += 0.5 * np.sum(part.density.root(u)[0] ** 2, axis=1)
+        costs += 0.5 * np.sum(part.law.root(u)[0] ** 2, axis=1)
         costs += len(part.rows) * np.log(scales[:, position])
     return costs

@@ -27,11 +27,10 @@ from odefit.assessment.effects import RANK_TOLERANCE, acting
 from odefit.assessment.intervals.regressions import Fitted, Part, fit_all
 from odefit.common.arrays import Array, IntArray
 from odefit.methods.local.scaling import bounds_touched
-from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.distribution import NoiseDistribution
+from odefit.problem.noise_distributions.normal import Normal
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
-from odefit.simulation.residuals.densities import Density
-from odefit.simulation.residuals.random_values import standard_values
 
 SEED = 1969
 """Seed of the simulation: the same problem always has the same limits."""
@@ -207,7 +206,7 @@ class SimulatedFits:
         values = np.empty((BLOCK, len(self.design)))
         for part in self.parts:
             count = BLOCK * len(part.rows)
-            drawn = standard_values(part.density.noise, count, random)
+            drawn = part.law.standard_values(count, random)
             values[:, part.rows] = drawn.reshape(BLOCK, -1)
         return values
 
@@ -262,29 +261,30 @@ def _parts(forward: ForwardMap, count: int) -> tuple[list[Part], IntArray] | Non
     """
     problem = forward.problem
     numbers = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
-    groups: dict[tuple[Noise, int | None], list[IntArray]] = {}
-    normal, special, end = Noise(), False, 0
+    groups: dict[tuple[NoiseDistribution, int | None], list[IntArray]] = {}
+    normal, special, end = Normal(), False, 0
     for block in forward.series_rows:
         rows = np.arange(block.rows.start, block.rows.stop)
         end = max(end, block.rows.stop if block.sd_rows is None else block.sd_rows.stop)
-        noise, unknown = normal, None
+        law: NoiseDistribution = normal
+        unknown = None
         if block.sd_rows is not None:
             unknown = numbers.get(block.noise.unknown(block.name))
             if block.noise.spread != "estimate" or block.series.censored is not None:
                 return None
-            if block.noise.counts:
+            if not block.noise.law.located:
                 unknown = None
-        if not block.noise.gaussian and not block.noise.counts:
-            noise, special = block.noise, True
-        groups.setdefault((noise, unknown), []).append(rows)
+        if block.noise.law.located and not block.noise.gaussian:
+            law, special = block.noise.law, True
+        groups.setdefault((law, unknown), []).append(rows)
     if not special or forward.nodes is not None:
         return None
     groups.setdefault((normal, None), []).append(np.arange(end, count))
     chosen = [(key, np.concatenate(rows)) for key, rows in groups.items()]
     chosen = [(key, rows) for key, rows in chosen if len(rows)]
     parts, start = [], 0
-    for (noise, unknown), rows in chosen:
+    for (law, unknown), rows in chosen:
         own = np.arange(start, start + len(rows))
         start += len(rows)
-        parts.append(Part(own, Density(noise, np.zeros(0, np.intp), np.zeros((2, 0))), unknown))
+        parts.append(Part(own, law, unknown))
     return parts, np.concatenate([rows for _, rows in chosen])

@@ -38,7 +38,7 @@ def with_small_samples(
     fits = SimulatedFits.of(forward, vector, evaluation)
     if fits is not None:
         uncertainty = _simulated(forward.problem, vector, uncertainty, fits)
-    elif any(not s.noise.gaussian and not s.noise.counts for s in forward.series_rows):
+    elif any(s.noise.law.located and not s.noise.gaussian for s in forward.series_rows):
         uncertainty = replace(uncertainty, sentence=f"{uncertainty.sentence} {UNCORRECTED}".strip())
     dispersions = adjusted_dispersions(forward, vector, evaluation, uncertainty.level)
     if not dispersions:

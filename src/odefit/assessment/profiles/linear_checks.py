@@ -137,7 +137,7 @@ def with_curvature(
     if not (math.isfinite(limit) and deviance.variance > 0):
         return uncertainty
     before = uncertainty.notes
-    kinked = any(s.noise.distribution == "laplace" for s in forward.series_rows)
+    kinked = any(s.noise.law.kinked for s in forward.series_rows)
     least, most = CROOKED_BY_KINKS if kinked else CROOKED
     trouble, notes = dict(uncertainty.trouble), dict(before)
     for i in keys:

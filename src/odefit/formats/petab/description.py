@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from odefit.problem.noise_distributions.registry import DISTRIBUTIONS, Distribution, Transform
+
 STEADY = float("-inf")
 """The time of a first period that lasts until the steady state (pre-equilibration)."""
 
@@ -35,13 +37,18 @@ class ObservableRow:
     # what is measured, and the scale of its noise, as texts in PEtab's mathematics
     formula: str
     noise: str
-    transform: Literal["log", "log10"] | None  # residuals are those of the logarithm
+    transform: Transform | None  # residuals are those of the logarithm
     # the distribution of the noise, on the scale of the transform
-    distribution: Literal["normal", "laplace"]
+    distribution: Distribution
     # names in the formulas that each measurement replaces
     placeholders: tuple[str, ...]
     noise_placeholders: tuple[str, ...]
     place: str
+
+    @property
+    def sd_over_scale(self) -> float:
+        """The standard deviation over the scale, which PEtab gives."""
+        return DISTRIBUTIONS[self.distribution].distribution.petab_sd
 
 
 @dataclass(frozen=True)

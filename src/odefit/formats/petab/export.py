@@ -323,19 +323,18 @@ class Export:
         noise = self.problem.noise.get(name, Noise())
         place = f"[noise] {name}"
         series = [c.series[name] for c in self._resolved if name in c.series]
-        wrong: str | None = noise.loss or (noise.distribution if noise.counts else None)
+        distribution = noise.law.petab
+        wrong: str | None = None if distribution else noise.loss or noise.distribution
         if wrong is None and any(s.censored is not None for s in series):
             wrong = "censored values"
         if wrong is not None:
             self.issues.error(place, f"PEtab 2 has no words for {wrong}")
             return
-        laplace = noise.distribution == "laplace"
-        distribution = "laplace" if laplace else "normal"
         factor = 1.0
         if noise.transform is not None:
             distribution = f"log-{distribution}"
             factor = math.log(10.0) if noise.transform == "log10" else 1.0
-        factor /= math.sqrt(2.0) if laplace else 1.0
+        factor /= noise.law.petab_sd
         column = any(s.sds is not None for s in series) or noise.relative is not None
         placeholder = f"noiseParameter1_{identifier(name)}" if column else ""
         sd = placeholder or self._sd(name, noise)

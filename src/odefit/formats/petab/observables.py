@@ -8,7 +8,6 @@ Numbers that stand for the whole noise become a column of standard deviations.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -20,9 +19,6 @@ from odefit.formats.petab.names import PetabNames, names_in, number_in
 from odefit.formats.petab.tables import as_number
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.sbml import substituted
-
-LAPLACE_SD = repr(math.sqrt(2.0))
-"""The standard deviation of a Laplace distribution of scale 1: PEtab gives the scale."""
 
 Override = tuple[tuple[str, ...], tuple[str, ...]]
 """What replaces the placeholders of an observable, and those of its noise."""
@@ -198,9 +194,9 @@ class Observables:
     ) -> None:
         self.found.observables[name] = formula
         table: dict[str, Any] = {}
-        if row.distribution == "laplace":
-            table["distribution"] = "laplace"
-            noise = f"{LAPLACE_SD}*({noise})"
+        if row.distribution != "normal":
+            table["distribution"] = row.distribution
+            noise = f"{row.sd_over_scale!r}*({noise})"
         if row.transform is not None:
             table["transform"] = row.transform
         if not sds_in_data:
@@ -228,7 +224,6 @@ def _numeric_noise(
     wanted = set(row.noise_placeholders)
     if not wanted or not names_in(noise) <= wanted:
         return None
-    factor = math.sqrt(2.0) if row.distribution == "laplace" else 1.0
     found = []
     for m in measured:
         inside = dict(zip(row.noise_placeholders, m.noise_parameters, strict=True))
@@ -237,5 +232,5 @@ def _numeric_noise(
         number = number_in(substituted(noise, inside))
         if number is None:
             return None
-        found.append(factor * number)
+        found.append(row.sd_over_scale * number)
     return found

@@ -31,6 +31,7 @@ from odefit.formats.petab.tables import (
 )
 from odefit.formats.petab.yaml_file import PetabFiles
 from odefit.problem.inputs.issues import Issues
+from odefit.problem.noise_distributions.registry import PETAB
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "parameter": (
@@ -133,11 +134,11 @@ def _observables(tables: Sequence[Table], issues: Issues) -> tuple[ObservableRow
                 f"observableTransformation: unknown {shown(transform)}{one_of(transform, known)}",
             )
         distribution = row.get("noiseDistribution") or "normal"
-        if distribution not in ("normal", "laplace"):
+        if distribution not in PETAB:
             issues.error(
                 row.place,
                 f"noiseDistribution: unknown {shown(distribution)}"
-                f"{one_of(distribution, ('normal', 'laplace'))}",
+                f"{one_of(distribution, tuple(PETAB))}",
             )
         formula = row.text("observableFormula", issues)
         noise = row.text("noiseFormula", issues)
@@ -147,7 +148,7 @@ def _observables(tables: Sequence[Table], issues: Issues) -> tuple[ObservableRow
                 formula,
                 noise,
                 "log" if transform == "log" else "log10" if transform == "log10" else None,
-                "laplace" if distribution == "laplace" else "normal",
+                PETAB.get(distribution, "normal"),
                 _placeholders("observable", name, formula),
                 _placeholders("noise", name, noise),
                 row.place,

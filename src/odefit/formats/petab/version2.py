@@ -31,6 +31,7 @@ from odefit.formats.petab.tables import (
 )
 from odefit.formats.petab.yaml_file import PetabFiles
 from odefit.problem.inputs.issues import Issues
+from odefit.problem.noise_distributions.registry import PETAB
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "parameter": (
@@ -53,7 +54,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 NO_EXPERIMENT = "data"
 """Name of the experiment of measurements that name none: the model as it is."""
 
-DISTRIBUTIONS = ("normal", "laplace", "log-normal", "log-laplace")
+DISTRIBUTIONS = (*PETAB, *(f"log-{name}" for name in PETAB))
 
 
 def describe(files: PetabFiles, issues: Issues) -> Description:
@@ -127,7 +128,7 @@ def _observables(tables: Sequence[Table], issues: Issues) -> tuple[ObservableRow
                 row.text("observableFormula", issues),
                 row.text("noiseFormula", issues),
                 "log" if distribution.startswith("log-") else None,
-                "laplace" if distribution.endswith("laplace") else "normal",
+                PETAB.get(distribution.removeprefix("log-"), "normal"),
                 as_list(row.get("observablePlaceholders")),
                 as_list(row.get("noisePlaceholders")),
                 row.place,

@@ -11,10 +11,10 @@ from scipy.special import chdtrc, chdtri, fdtrc
 
 from odefit.common.arrays import Array
 from odefit.common.errors import counted
-from odefit.expressions.algebras import NUMPY
 from odefit.methods.estimate import Start
 from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import transformed
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.trajectories.trajectory import Trajectory
 
@@ -157,7 +157,7 @@ class NoiseLevels:
                 level = None if known else self._level(i, condition, name, noise)
                 if known or level is not None:
                     parts.append(slow_parts(weighted, 1.0 if known else None))
-                deviations = weighted * block.sd.array(size)
+                deviations = weighted * block.sds
                 rms = float(np.sqrt(np.mean(deviations**2)))
                 largest = max(largest, rms / (float(np.abs(series.values).max()) or 1.0))
                 if known:
@@ -184,10 +184,8 @@ class NoiseLevels:
         key = (i, name)
         if key not in self._estimated:
             series = condition.series[name]
-            values = series.values
-            if noise.transform is not None:
-                with np.errstate(all="ignore"):
-                    values = np.asarray(NUMPY.call(noise.transform, [values]))
+            with np.errstate(all="ignore"):
+                values = transformed(series.values, noise.transform)
             self._estimated[key] = _estimate(condition.times[series.rows], values)
         return self._estimated[key]
 
@@ -259,7 +257,7 @@ def slow_pattern(parts: Sequence[Array]) -> float:
 
 def _is_given(noise: Noise, series: Series) -> bool:
     known = series.sds_given or noise.relative is not None
-    return known or noise.distribution == "poisson" or isinstance(noise.spread, float)
+    return known or not noise.law.has_spread or isinstance(noise.spread, float)
 
 
 def _estimate(times: Array, values: Array) -> float | None:

@@ -17,7 +17,8 @@ from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.methods.integral_matching.matching import Match
 from odefit.problem.condition import Series
-from odefit.problem.noise import Noise, Transform
+from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import Transform
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
 
@@ -131,7 +132,7 @@ def _simulated(
             if isinstance(block, Failure):
                 raise InputError(f"standard errors of a match: {block}")
             noise = problem.noise.get(name, Noise())
-            sd, transform = block.sd.array(len(series.values)), noise.transform
+            sd, transform = block.sds, noise.transform
             if series.sds is None and noise.relative is None and noise.sd in (None, "estimate"):
                 # The noise of a series that was not smoothed is estimated by its residuals.
                 rest = float(np.sqrt(np.mean((series.values - block.predicted) ** 2)))

@@ -28,6 +28,7 @@ from odefit.methods.integral_matching.state_reconstruction import (
 from odefit.methods.local.trust_region import Tolerances
 from odefit.methods.smoothing.smoother import Smoother
 from odefit.problem.binding import bound_value
+from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.problem import Problem
 from odefit.problem.variants.features import refuse_integrated_features
 from odefit.problem.vector_field import VectorField
@@ -317,7 +318,7 @@ class Matching:
                     # On a logarithmic scale the noise is relative to a typical value.
                     series = [c.series[name] for c in self.problem.conditions if name in c.series]
                     sd /= float(np.median(np.abs(np.concatenate([s.values for s in series]))))
-                    sd /= 1.0 if noise.transform == "log" else np.log(10.0)
+                    sd /= log_of_base(noise.transform)
                 vector[k] = np.clip(sd, self.problem.lower[k], self.problem.upper[k])
         return vector
 

@@ -12,6 +12,7 @@ from odefit.common.arrays import Array
 from odefit.methods.estimate import Start, Status
 from odefit.problem.condition import Series
 from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import data_sizes, typical_sizes
 from odefit.simulation import Failure, ForwardMap
@@ -158,7 +159,7 @@ def reproduces(
         if isinstance(block, Failure):
             return False
         size = float(np.linalg.norm(_sizes(problem, row.name, row.noise, row.series, typical=True)))
-        errors = block.distances * block.sd.array(len(block.distances))
+        errors = block.distances * block.sds
         if not float(np.linalg.norm(errors)) <= limit * size:
             return False
     return True
@@ -187,10 +188,10 @@ def _sizes(problem: Problem, name: str, noise: Noise, series: Series, *, typical
     With `typical`, the size of a state stands for measurements of it that are zero throughout.
     """
     if noise.transform is not None:
-        return np.full(len(series.values), 1.0 if noise.transform == "log" else 1 / math.log(10))
+        return np.full(len(series.values), 1.0 / log_of_base(noise.transform))
     sizes = np.abs(series.values)
     state = problem.model.observables[name].name
-    if not typical or sizes.any() or noise.counts or state not in problem.model.states:
+    if not typical or sizes.any() or not noise.law.located or state not in problem.model.states:
         return sizes
     return np.full(len(sizes), data_sizes(problem).get(name, typical_sizes(problem).states[state]))
 

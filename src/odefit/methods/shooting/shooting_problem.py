@@ -14,6 +14,7 @@ from odefit.methods.local.scaling import Scaling
 from odefit.methods.running.executors.batch import remembered
 from odefit.methods.shooting.condensing import Chains
 from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import transformed
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.nodes import Nodes, node_names
@@ -237,10 +238,8 @@ class ShootingProblem:
             for (noise, values), block in zip(series, blocks, strict=True):
                 if isinstance(block, Failure):
                     return 1.0
-                scale = {"log": np.log, "log10": np.log10}.get(noise.transform or "")
-                measured = values if scale is None else scale(values)
-                sd = block.sd.array(len(values))
-                total += float(np.sum(((measured - measured.mean()) / sd) ** 2))
+                measured = transformed(values, noise.transform)
+                total += float(np.sum(((measured - measured.mean()) / block.sds) ** 2))
         return total if np.isfinite(total) and total > 0 else 1.0
 
     def nodes_of(self, point: Point) -> Nodes:

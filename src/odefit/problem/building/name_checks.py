@@ -222,7 +222,7 @@ class Names:
             self.refers(expression, allowed, f"[observables] {name}", kinds)
         for name, noise in self._noise.items():
             if isinstance(noise.spread, Expression):
-                place = f"[noise] {name}.{'dispersion' if noise.counts else 'sd'}"
+                place = f"[noise] {name}.{noise.law.spread_field}"
                 self.refers(noise.spread, allowed, place, f"observables, {kinds}")
 
     def _all_expressions(self) -> Iterable[Expression]:

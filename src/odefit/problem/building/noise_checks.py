@@ -48,7 +48,7 @@ def with_missing_sds(
     name: str, series: Series, times: Array, noise: Noise, place: str, issues: Issues
 ) -> Series:
     """Return a series with the standard deviations that its column leaves to ``[noise]``."""
-    if series.sds is None or noise.counts:
+    if series.sds is None or not noise.law.located:
         return series
     missing = np.isnan(series.sds)
     if not missing.any():
@@ -139,8 +139,8 @@ def _check_scale(series: Series, name: str, noise: Noise, issues: Issues) -> Non
         why = "values are censored, whose probability depends on the noise"
     elif noise.loss is not None:
         why = f'loss = "{noise.loss}" tells outliers by the noise'
-    elif noise.distribution == "laplace":
-        why = 'distribution = "laplace" has a scale'
+    elif not noise.gaussian:
+        why = f"{noise.choice} has a scale"
     else:
         return
     issues.error(f"[noise] {name}", f'{why}; give sd = a number, or sd = "estimate"')
@@ -153,7 +153,7 @@ def _check_values(
     times = condition.times[series.rows]
     if noise.counts:
         _check_counts(series, times, name, noise, place, issues)
-    elif series.sds is None and noise.sd is None and noise.relative is None:
+    elif series.sds is None and not noise.known:
         _check_scale(series, name, noise, issues)
     if series.censored is not None and not noise.gaussian:
         chosen = noise.loss or noise.distribution

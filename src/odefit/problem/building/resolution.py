@@ -99,11 +99,11 @@ class _Resolution:
     def _add_noise(self, observable: str) -> None:
         noise = self.noise[observable]
         key = noise.unknown(observable)
-        what = "dispersion" if noise.counts else "standard deviation"
         if key in self.names.scalars or key in self.model.states:
             self.issues.error(
                 f"[noise] {observable}",
-                f"the name '{key}' is taken, but it is that of the estimated {what}; "
+                f"the name '{key}' is taken, but it is that of the estimated "
+                f"{noise.law.spread_words}; "
                 "rename the other",
             )
         self._add("noise", key, Parameter(lower=0.0), [])

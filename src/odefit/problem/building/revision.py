@@ -144,9 +144,9 @@ class _Revision:
 
     def _free(self, target: Target, *, rebounded: bool) -> None:
         if target.observable is not None:
-            field = "dispersion" if self.noise[target.observable].counts else "sd"
-            change: dict[str, Any] = {field: "estimate"}
-            self.noise[target.observable] = replace(self.noise[target.observable], **change)
+            noise = self.noise[target.observable]
+            change: dict[str, Any] = {noise.law.spread_field: "estimate"}
+            self.noise[target.observable] = replace(noise, **change)
             return
         name, experiment = target.name, target.experiment
         if experiment is not None and name in self.parameters:
@@ -236,7 +236,7 @@ class _Revision:
         name, experiment = target.name, target.experiment
         if target.observable is not None:
             noise = self.noise[target.observable]
-            change: dict[str, Any] = {"dispersion" if noise.counts else "sd": value}
+            change: dict[str, Any] = {noise.law.spread_field: value}
             self.noise[target.observable] = replace(noise, **change)
         elif name in self.parameters and experiment is not None:
             if self.parameters[name].fixed is None and not self.parameters[name].per_experiment:

@@ -174,7 +174,7 @@ class _Analysis:
     def _of_noise(self, unknown: Unknown) -> float:
         """Return the size of an estimated standard deviation or dispersion."""
         own = {o: n for o, n in self.problem.noise.items() if n.unknown(o) == unknown.name}
-        if any(n.counts or n.transform is not None for n in own.values()):
+        if any(not n.law.located or n.transform is not None for n in own.values()):
             return 1.0
         size = max((self.data.get(o, 0.0) for o in own), default=0.0)
         return size or max(self.data.values(), default=1.0)

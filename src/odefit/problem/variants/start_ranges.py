@@ -21,9 +21,6 @@ from odefit.problem.variants.sizes import Sizes, data_sizes, time_scale, typical
 MAX_UNIFORM_DECADES = 2.0
 """Bounds that span more are sampled by order of magnitude."""
 
-DISPERSIONS = (1e-3, 10.0)
-"""Range of the dispersion of counts: nearly Poisson counts, and very scattered ones."""
-
 ALIKE = 0.1
 """Observables whose data are this part of the largest, or more, may be in the same unit."""
 
@@ -125,8 +122,9 @@ class _Ranges:
 
     def _of_noise(self, unknown: Unknown) -> Range:
         own = {o: n for o, n in self.problem.noise.items() if n.unknown(o) == unknown.name}
-        if any(n.counts for n in own.values()):
-            return Range(*DISPERSIONS, True)
+        for noise in own.values():
+            if noise.law.spread_range is not None:
+                return Range(*noise.law.spread_range, True)
         size = max((self.sizes.get(o, 0.0) for o in own), default=0.0) or self.size
         return Range(1e-3 * size, size, True)
 

@@ -100,10 +100,11 @@ def noise_words(problem: Problem, name: str, write: Writer, sd: str) -> str:
     noise = problem.noise.get(name, Noise())
     measured = [c for c in problem.conditions if name in c.series]
     own = [c.name for c in measured if c.series[name].sds is not None]
-    if noise.counts:
-        return _words_of_counts(noise, write)
+    if not noise.law.located:
+        words: str = write.text(noise.law.words)
+        return words + _spread_words(noise, write) if noise.law.has_spread else words
     if own and len(own) == len(measured):
-        words: str = write.text(f"{sd} with each value")
+        words = write.text(f"{sd} with each value")
     elif noise.relative is not None:
         words = write.text(f"{sd} {significant(100 * noise.relative)} % of the value")
     elif noise.sd is None:
@@ -115,24 +116,17 @@ def noise_words(problem: Problem, name: str, write: Writer, sd: str) -> str:
         words += f", or with the value ({some(own)})"
     if noise.transform is not None:
         words += f", on the scale of the {LOGARITHM[noise.transform]}"
-    if noise.loss is not None:
-        words += f", {LOSSES[noise.loss]}"
-    elif noise.distribution == "laplace":
-        words += ", Laplace distribution"
+    if noise.law.words:
+        words += f", {noise.law.words}"
     limits = [("below", noise.lower_limit), ("above", noise.upper_limit)]
     words += "".join(f", censored {s} {significant(x)}" for s, x in limits if x is not None)
     return words
 
 
-LOSSES = {"huber": "Huber's loss", "student": "Student's t distribution"}
-"""How the losses for data with outliers are called."""
-
-
-def _words_of_counts(noise: Noise, write: Writer) -> str:
-    if noise.distribution == "poisson":
-        return str(write.text("Poisson counts"))
-    size = "estimated" if noise.dispersion == "estimate" else write.value(noise.dispersion)
-    return str(write.text("negative binomial counts, dispersion {}").format(size))
+def _spread_words(noise: Noise, write: Writer) -> str:
+    size = "estimated" if noise.spread == "estimate" else write.value(noise.spread)
+    words: str = write.text(f", {noise.law.spread_words} {{}}")
+    return words.format(size)
 
 
 def special_words(experiment: Experiment, write: Writer) -> list[str]:

@@ -51,8 +51,8 @@ def _finest(problem: Problem) -> float:
                 finest = min(finest, noise.relative * ratio)
             elif noise.transform is not None or isinstance(noise.spread, Expression):
                 finest = min(finest, USUAL_RELATIVE_NOISE * ratio)
-            elif isinstance(noise.spread, float) and not noise.counts:
-                finest = min(finest, noise.spread / largest)
+            elif isinstance(noise.sd, float):
+                finest = min(finest, noise.sd / largest)
     return finest
 
 

@@ -1,159 +1,72 @@
-"""Weighted residuals of one observable, with their derivatives, under its noise model.
+"""The noise of measured series: their densities, spreads and standard deviations.
 
-They are deviance residuals, see :mod:`odefit.simulation.residuals.densities`; for normal noise
-these are (predicted - measured) / sd.
+A series has the distribution of its noise model on the scale of the transform, and values beyond
+its limits of quantification are censored. The *spread* is the parameter that says how far values
+scatter: a standard deviation, or the dispersion of counts.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from odefit.common.arrays import Array
+from odefit.common.arrays import Array, IntArray
 from odefit.expressions.algebras import DUAL, Dual
 from odefit.expressions.expressions import Expression
 from odefit.problem.binding import scalar_value
 from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.distribution import NoiseDistribution, Terms
+from odefit.problem.noise_distributions.normal import (
+    censored_expectations,
+    censored_information,
+    censored_terms,
+)
+from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.problem import Problem
-from odefit.simulation.residuals.counts import LEAST_MEAN, Counts
-from odefit.simulation.residuals.densities import Density
 
 
 @dataclass(frozen=True, eq=False)
-class SeriesResiduals:
-    """Weighted residuals of one observable in one condition.
+class Density:
+    """The density of some measurements, on the scale of the transform.
 
-    Attributes
-    ----------
-    predicted
-        Predicted values in natural units, shape (n,).
-    residuals
-        (predicted - measured) / sd on the scale of the noise model, or what stands for it under
-        other densities than the normal one, shape (n,).
-    sd
-        Standard deviations, shape (n,), with derivatives where they depend on unknowns.
-    log_density_offset
-        Term that the transform of the noise model adds to the log-likelihood.
-    pearson
-        Residuals whose squares have the expectation one if noise explains them, shape (n,).
-    distances
-        (predicted - measured) / sd on the scale of the noise model whatever the density, shape
-        (n,).
+    `censored` is that of :class:`~odefit.problem.condition.Series`, shape (n,); `limits` are those
+    of quantification, shape (2, n), infinite where there are none.
     """
 
-    predicted: Array
-    residuals: Dual
-    sd: Dual
-    log_density_offset: float
-    pearson: Array
-    distances: Array
+    law: NoiseDistribution
+    spread_is_fixed: bool
+    censored: IntArray
+    limits: Array
 
+    def terms(self, predicted: Array, measured: Array, spread: Array) -> Terms:
+        """Return the contributions of the measurements to the likelihood."""
+        terms = self.law.terms(predicted, measured, spread)
+        if not self.censored.any():
+            return terms
+        beyond = censored_terms((predicted - measured) / spread, spread, self.censored)
+        is_measured = self.censored == 0
+        return Terms(
+            *(
+                np.where(is_measured, getattr(terms, field.name), getattr(beyond, field.name))
+                for field in fields(Terms)
+            )
+        )
 
-def series_residuals(
-    noise: Noise,
-    series: Series,
-    predicted: Mapping[str, Dual],
-    name: str,
-    condition: Condition,
-    vector: Array,
-    estimated: int | None,
-) -> SeriesResiduals:
-    """Return the weighted residuals of observable `name`.
+    def information(self, predicted: Array, spread: Array) -> Array:
+        """Return the Fisher information, see :meth:`NoiseDistribution.information`."""
+        if np.isfinite(self.limits).any():
+            return censored_information(predicted, spread, self.limits)
+        return self.law.information(predicted, spread, self.spread_is_fixed)
 
-    Parameters
-    ----------
-    noise, series
-        Noise model and measurements of the observable.
-    predicted
-        All observables at the condition's times, and what else changes in time in expressions of
-        standard deviations.
-    name, condition
-        Name of the observable, and the condition it was measured in.
-    vector
-        Unknowns of the problem, shape (unknowns,).
-    estimated
-        Index of the unknown standard deviation, where it is estimated.
-    """
-    model = predicted[name].take(series.rows, len(condition.times))
-    natural = np.asarray(model.value)
-    measured = Dual(series.values)
-    offset = 0.0
-    if noise.transform is not None:
-        model = DUAL.call(noise.transform, [model])
-        measured = DUAL.call(noise.transform, [measured])
-        offset = -float(np.sum(log_slopes(noise, series)))
-    sd = _standard_deviations(noise, series, predicted, condition, vector, estimated)
-    density = density_of(noise, [series])
-    difference = model - measured
-    if density is None:
-        residuals = difference / sd
-        plain = residuals.array(len(series.values))
-        return SeriesResiduals(natural, residuals, sd, offset, plain, plain)
-    n = len(series.values)
-    terms = density.terms(model.array(n), measured.array(n), sd.array(n))
-    by_unknown = {k: terms.slopes * v for k, v in model.partials.items()}
-    if noise.counts:
-        sd = _of_counts(sd, model.array(n))
-        distances = terms.pearson
-    else:
-        distances = difference.array(n) / sd.array(n)
-        for k, v in sd.partials.items():
-            by_unknown[k] = by_unknown.get(k, 0.0) - terms.slopes * distances * v
-    return SeriesResiduals(
-        natural, Dual(terms.residuals, by_unknown), sd, offset, terms.pearson, distances
-    )
-
-
-def standard_deviations(
-    noise: Noise,
-    series: Series,
-    predicted: Mapping[str, Dual],
-    name: str,
-    condition: Condition,
-    vector: Array,
-    estimated: int | None,
-) -> Dual:
-    """Return the standard deviations of observable `name`, on the scale of its noise.
-
-    The parameters are those of :func:`series_residuals`. Residuals need not be defined: a curve
-    may be zero where measurements would be on a logarithmic scale.
-    """
-    sd = _standard_deviations(noise, series, predicted, condition, vector, estimated)
-    if not noise.counts:
-        return sd
-    return _of_counts(
-        sd, predicted[name].take(series.rows, len(condition.times)).array(len(series.values))
-    )
-
-
-def _of_counts(dispersion: Dual, mean: Array) -> Dual:
-    """Return the standard deviations of counts, whose variance follows from the mean."""
-    a = dispersion.array(len(mean))
-    return Dual(np.sqrt(np.maximum(mean, LEAST_MEAN) * (1 + a * mean)))
-
-
-def names_in_noise(problem: Problem) -> frozenset[str]:
-    """Return all names in the expressions of standard deviations, observables aside."""
-    spreads = [noise.spread for noise in problem.noise.values()]
-    names = {n for spread in spreads if isinstance(spread, Expression) for n in spread.names}
-    return frozenset(names - problem.model.observables.keys())
-
-
-def log_slopes(noise: Noise, series: Series) -> Array:
-    """Return the logarithms of 1 / (derivative of the transform) at each measured value.
-
-    Those of censored values are zero: they have a probability, and no density.
-    """
-    if noise.transform is None:
-        return np.zeros(len(series.values))
-    base = math.e if noise.transform == "log" else 10.0
-    with np.errstate(all="ignore"):
-        found = np.log(series.values * math.log(base))
-    return found if series.censored is None else np.where(series.censored == 0, found, 0.0)
+    def expected_residuals(self, predicted: Array, spread: Array) -> Array:
+        """Return the expectations of the deviance residuals, shape (n,)."""
+        if np.isfinite(self.limits).any():
+            return censored_expectations(predicted, spread, self.limits)
+        return self.law.expected_residuals(predicted, spread)
 
 
 def density_of(noise: Noise, series: Sequence[Series]) -> Density | None:
@@ -166,9 +79,9 @@ def density_of(noise: Noise, series: Sequence[Series]) -> Density | None:
     limits = np.concatenate([limits_of(noise, s) for s in series], axis=1)
     if noise.transform is not None:
         with np.errstate(all="ignore"):
-            limits = np.log(limits) / (1.0 if noise.transform == "log" else math.log(10.0))
+            limits = np.log(limits) / log_of_base(noise.transform)
         limits = np.where(np.isnan(limits), -math.inf, limits)
-    return (Counts if noise.counts else Density)(noise, censored, limits)
+    return Density(noise.law, isinstance(noise.spread, float), censored, limits)
 
 
 def limits_of(noise: Noise, series: Series) -> Array:
@@ -177,36 +90,48 @@ def limits_of(noise: Noise, series: Series) -> Array:
     Where the problem does not give them, they are those of the values that are censored.
     """
     n = len(series.values)
-    found = np.stack([np.full(n, -math.inf), np.full(n, math.inf)])
+    limits = np.stack([np.full(n, -math.inf), np.full(n, math.inf)])
     for row, code, given in ((0, 1, noise.lower_limit), (1, -1, noise.upper_limit)):
         if series.censored is not None and (series.censored == code).any():
-            own = series.censored == code
-            values = series.values[own]
-            found[row] = values.min() if code > 0 else values.max()
-            found[row, own] = values
+            beyond = series.censored == code
+            values = series.values[beyond]
+            limits[row] = values.min() if code > 0 else values.max()
+            limits[row, beyond] = values
         elif given is not None:
-            found[row] = given
-    return found
+            limits[row] = given
+    return limits
 
 
-def known_sds(noise: Noise, series: Series) -> Array | None:
-    """Return the standard deviations, shape (n,), where they do not depend on unknowns.
+def log_slopes(noise: Noise, series: Series) -> Array:
+    """Return the logarithms of 1 / (derivative of the transform) at each measured value.
 
-    Those of counts depend on their mean, for which the counts themselves stand here.
+    Those of censored values are zero: they have a probability, and no density.
     """
-    if noise.counts:
-        return _standard_deviations_of_counts(noise, series.values)
-    return known_scales(noise, series)
+    if noise.transform is None:
+        return np.zeros(len(series.values))
+    with np.errstate(all="ignore"):
+        slopes = np.log(series.values * log_of_base(noise.transform))
+    return slopes if series.censored is None else np.where(series.censored == 0, slopes, 0.0)
 
 
-def known_scales(noise: Noise, series: Series) -> Array | None:
-    """Return the scales of a density, shape (n,), where they do not depend on unknowns.
+def names_in_noise(problem: Problem) -> frozenset[str]:
+    """Return all names in the expressions of standard deviations, observables aside."""
+    spreads = [noise.spread for noise in problem.noise.values()]
+    names = {n for spread in spreads if isinstance(spread, Expression) for n in spread.names}
+    return frozenset(names - problem.model.observables.keys())
 
-    They are standard deviations, or the dispersions of counts (zero for Poisson counts).
+
+# Spreads and standard deviations ------------------------------------------------------------------
+
+
+def known_spreads(noise: Noise, series: Series) -> Array | None:
+    """Return the spreads of a series, shape (n,), where they do not depend on unknowns.
+
+    They are zero for a distribution that has none.
     """
-    if noise.counts:
-        scale = 0.0 if noise.distribution == "poisson" else noise.dispersion
-        return np.full(len(series.values), scale) if isinstance(scale, float) else None
+    if not noise.law.located:
+        spread = noise.spread if noise.law.has_spread else 0.0
+        return np.full(len(series.values), spread) if isinstance(spread, float) else None
     if series.sds is not None:
         return series.sds if series.sds_given else None
     if noise.relative is not None:
@@ -216,41 +141,49 @@ def known_scales(noise: Noise, series: Series) -> Array | None:
     return None
 
 
-def _standard_deviations_of_counts(noise: Noise, counts: Array) -> Array | None:
-    dispersion = 0.0 if noise.distribution == "poisson" else noise.dispersion
-    if not isinstance(dispersion, float):
-        return None
-    mean = np.maximum(counts, 1.0)
-    return np.asarray(np.sqrt(mean * (1 + dispersion * mean)))
+def known_sds(noise: Noise, series: Series) -> Array | None:
+    """Return the standard deviations, shape (n,), where they do not depend on unknowns."""
+    spreads = known_spreads(noise, series)
+    return None if spreads is None else sds_about(noise, series, spreads)
 
 
-def _standard_deviations(
+def sds_about(noise: Noise, series: Series, spreads: Array) -> Array:
+    """Return the standard deviations that belong to spreads, with measured values for means.
+
+    Those of counts depend on their mean, for which the counts themselves stand here.
+    """
+    mean = np.maximum(series.values, 1.0) if noise.law.counts else series.values
+    return noise.law.sds(mean, spreads)
+
+
+def standard_deviations(
     noise: Noise,
     series: Series,
     predicted: Mapping[str, Dual],
+    name: str,
     condition: Condition,
     vector: Array,
     estimated: int | None,
-) -> Dual:
-    """Return the scales of the density of the measurements, with their derivatives, shape (n,)."""
-    if series.sds is not None and not series.sds_given:
-        rest = replace(series, sds=None)
-        sd = _standard_deviations(noise, rest, predicted, condition, vector, estimated)
-        own = ~np.isnan(series.sds)
-        partials = {k: np.where(own, 0.0, v) for k, v in sd.partials.items()}
-        return Dual(np.where(own, series.sds, sd.value), partials)
-    ones = np.ones(len(series.values))
-    spread = noise.spread
-    if isinstance(spread, Expression) and series.sds is None and noise.relative is None:
-        values = {}
-        for n in spread.names:
-            if n in predicted:
-                values[n] = predicted[n].take(series.rows, len(condition.times))
-            else:
-                values[n] = scalar_value(n, condition.scalars, vector)
-        sd = spread.evaluate(values, DUAL)
-        return Dual(sd.value * ones, {k: v * ones for k, v in sd.partials.items()})
-    if estimated is not None:
-        return Dual(vector[estimated] * ones, {estimated: ones})
-    known = known_scales(noise, series)
-    return Dual(ones if known is None else known)
+) -> Array:
+    """Return the standard deviations of observable `name`, on the scale of its noise, shape (n,).
+
+    Residuals need not be defined: a curve may be zero where measurements would be on a logarithmic
+    scale. `predicted` has all observables at the condition's times, and what else changes in time
+    in expressions of spreads; `estimated` is the index of the unknown that the spread is.
+    """
+    n, times = len(series.values), len(condition.times)
+    given = None if series.sds is None or series.sds_given else series.sds
+    spreads = known_spreads(noise, series if given is None else replace(series, sds=None))
+    if spreads is None and isinstance(noise.spread, Expression):
+        values = {
+            other: predicted[other].take(series.rows, times)
+            if other in predicted
+            else scalar_value(other, condition.scalars, vector)
+            for other in noise.spread.names
+        }
+        spreads = noise.spread.evaluate(values, DUAL).array(n)
+    elif spreads is None:
+        spreads = np.full(n, 1.0 if estimated is None else vector[estimated])
+    if given is not None:
+        spreads = np.where(np.isnan(given), spreads, given)
+    return noise.law.sds(predicted[name].take(series.rows, times).array(n), spreads)

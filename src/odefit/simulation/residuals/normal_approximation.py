@@ -56,7 +56,7 @@ def _approximate(condition: Condition, problem: Problem) -> Condition:
     for name, one in condition.series.items():
         noise = problem.noise.get(name, Noise())
         sds = one.sds
-        if noise.counts:
+        if not noise.law.located:
             sds = known_sds(noise, one)
             sds = np.sqrt(np.maximum(one.values, 1.0)) if sds is None else sds
         series[name] = replace(one, sds=sds, censored=None)

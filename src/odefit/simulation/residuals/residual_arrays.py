@@ -4,22 +4,19 @@ The measurements of an observable in all conditions are one array. An expression
 it once, with its derivatives by the names in it; the chain rule to the unknowns is one product with
 the sensitivities of the trajectories. Scales, offsets and noise parameters come in here: they are
 no directions of the integration.
-
-:mod:`odefit.simulation.residuals.noise` has the same model, for one observable and condition at a
-time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from odefit.common.arrays import Array
+from odefit.common.arrays import Array, IntArray
 from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import TIME, Expression
 from odefit.expressions.gradients import Gradient
@@ -28,13 +25,15 @@ from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.residuals.noise import density_of, known_scales, log_slopes
+from odefit.simulation.engines.failure import Failure
+from odefit.simulation.residuals.noise import density_of, known_spreads, log_slopes
 from odefit.simulation.residuals.observed_rows import ObservedRows, StackedTrajectories
 from odefit.simulation.residuals.residual_groups import (
     Group,
     Numbers,
     Out,
     PlainStates,
+    SeriesResiduals,
     numbers,
 )
 from odefit.simulation.trajectories.trajectory import Trajectory
@@ -42,38 +41,22 @@ from odefit.simulation.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True, eq=False)
 class ResidualSource:
-    """The condition and the times that consecutive residuals come from.
-
-    Attributes
-    ----------
-    condition
-        Number of the condition; -1 for priors.
-    times
-        Rows of the condition's times, shape (k,); for priors as many zeros as there are.
-    """
+    """The condition and the times that consecutive residuals come from."""
 
     condition: int
+    """Number of the condition; -1 for priors."""
     times: npt.NDArray[np.intp]
+    """Rows of the condition's times, shape (k,); for priors as many zeros as there are."""
 
 
 class AssembledResiduals(NamedTuple):
-    """Residuals of all measurements.
+    """Residuals of all measurements, see :class:`odefit.simulation.forward.Evaluation`.
 
-    Attributes
-    ----------
-    residuals, jacobian
-        Shapes (r,) and (r, n), see :class:`odefit.simulation.forward.Evaluation`; the Jacobian is
-        zero where derivatives are not wanted.
-    squares
-        Weighted sum of the squared residuals of the measurements.
-    log_sds
-        Sum of the logarithms of the standard deviations that depend on unknowns (of other densities
-        than the normal one, of their terms in the scale): they are part of the cost.
-    known_log_sds
-        Sum of the logarithms of all others, and what normalises other densities.
-    information
-        Shape (r, n): information' information is the Fisher matrix; None where the Jacobian has
-        that property.
+    The Jacobian is zero where derivatives are not wanted. `log_sds` is the sum of the logarithms of
+    the standard deviations that depend on unknowns (of other densities than the normal one, of
+    their terms in the spread): they are part of the cost. `known_log_sds` is that of all others,
+    and what normalises other densities. `information` has the shape (r, n), and
+    information' information is the Fisher matrix; None where the Jacobian has that property.
     """
 
     residuals: Array
@@ -89,21 +72,7 @@ _Layout = dict[tuple[int, ...], list[PlainStates | Group]]
 
 
 class SeriesRows(NamedTuple):
-    """The series of one observable in one condition, and where its residuals stand.
-
-    Attributes
-    ----------
-    condition
-        Number of the condition.
-    name
-        Name of the observable.
-    series, noise
-        Its measurements, and their noise model.
-    rows
-        Rows of its residuals.
-    sd_rows
-        Rows that stand for its standard deviations where these depend on unknowns, else None.
-    """
+    """The series of one observable in one condition, and the rows of its residuals."""
 
     condition: int
     name: str
@@ -111,6 +80,7 @@ class SeriesRows(NamedTuple):
     noise: Noise
     rows: slice
     sd_rows: slice | None
+    """Rows that stand for its spreads where these depend on unknowns."""
 
     @property
     def gaussian(self) -> bool:
@@ -120,13 +90,6 @@ class SeriesRows(NamedTuple):
 
 class ResidualArrays:
     """The residuals of a problem as a function of the trajectories of all its conditions.
-
-    Parameters
-    ----------
-    problem
-        The problem with its data.
-    field
-        The problem's equations.
 
     Attributes
     ----------
@@ -139,7 +102,7 @@ class ResidualArrays:
     sources
         Where the residuals come from, in their order.
     series_rows
-        The same by series.
+        The same by series, values with standard deviations of their own apart from others.
     gaussian
         Whether all densities are normal, without censored values.
     """
@@ -164,7 +127,7 @@ class ResidualArrays:
                 source = ResidualSource(number, series.rows)
                 self.sources.append(source)
                 sd_rows = None
-                if self._sd_depends_on_unknowns(noise, series, condition):
+                if self._spread_depends_on_unknowns(noise, series, condition):
                     sd_rows = slice(start, start + len(series.values))
                     start = sd_rows.stop
                     self.sources.append(source)
@@ -175,8 +138,10 @@ class ResidualArrays:
         self.count = start
         self._layouts: dict[Any, _Layout] = {}
 
-    def _sd_depends_on_unknowns(self, noise: Noise, series: Series, condition: Condition) -> bool:
-        if known_scales(noise, series) is not None:
+    def _spread_depends_on_unknowns(
+        self, noise: Noise, series: Series, condition: Condition
+    ) -> bool:
+        if known_spreads(noise, series) is not None:
             return False
         if not isinstance(noise.spread, Expression):
             return True  # it is estimated
@@ -213,13 +178,11 @@ class ResidualArrays:
         out = Out(residuals, jacobian, derivatives, information)
         squares = log_sds = known_log_sds = 0.0
         with np.errstate(all="ignore"):
-            for members, groups in self._layout(trajectories).items():
-                stack = StackedTrajectories.of([trajectories[c] for c in members])
-                for group in groups:
-                    sums = group.fill(vector, stack, out)
-                    squares += sums.squares
-                    log_sds += sums.log_sds
-                    known_log_sds += sums.known_log_sds
+            for group, stack in self._groups(trajectories):
+                sums = group.fill(vector, stack, out)
+                squares += sums.squares
+                log_sds += sums.log_sds
+                known_log_sds += sums.known_log_sds
             # A sum that is finite shows that its terms are; one that is not may have overflowed.
             finite = math.isfinite(squares) or bool(np.isfinite(residuals).all())
             if derivatives and finite:
@@ -228,10 +191,71 @@ class ResidualArrays:
             return None
         return AssembledResiduals(residuals, jacobian, squares, log_sds, known_log_sds, information)
 
+    # By series --------------------------------------------------------------------------------
+
+    def by_series(
+        self, vector: Array, trajectories: Sequence[Trajectory]
+    ) -> Iterator[SeriesResiduals | Failure]:
+        """Yield residuals by observable, condition by condition, or why there are none."""
+        every = np.zeros((5, self.count))
+        with np.errstate(all="ignore"):
+            for group, stack in self._groups(trajectories):
+                rows, *values = group.compare(vector, stack)
+                every[:, rows] = values
+        parts = iter(self.series_rows)
+        for condition in self._problem.conditions:
+            for name, series in condition.series.items():
+                rows = _rows(series, parts)
+                at = SeriesResiduals(rows, *every[:, rows])
+                yield self._fault(condition, name, at) or at
+
+    def _fault(self, condition: Condition, name: str, at: SeriesResiduals) -> Failure | None:
+        wrong = np.flatnonzero(~np.isfinite(at.residuals) | ~(at.sds > 0))
+        if not len(wrong):
+            return None
+        value, sd = at.predicted[wrong[0]], at.sds[wrong[0]]
+        noise = self._problem.noise.get(name, Noise())
+        if not np.isfinite(value):
+            reason = f"observable '{name}' is {value}"
+        elif not sd > 0:
+            reason = f"the standard deviation of '{name}' is {sd:g}"
+        else:
+            need = noise.law.requirement or "it has no logarithm"
+            reason = f"observable '{name}' is {value:g}: {need}"
+        time = float(condition.times[condition.series[name].rows[wrong[0]]])
+        return Failure(condition.name, time, reason)
+
+    def fault(
+        self, vector: Array, trajectories: Sequence[Trajectory], derivatives: bool
+    ) -> Failure:
+        """Return why the residuals, or their derivatives, cannot be used."""
+        for at in self.by_series(vector, trajectories):
+            if isinstance(at, Failure):
+                return at
+        condition, what = self._problem.conditions[0], "the residuals"
+        if derivatives:
+            jacobian = np.zeros((self.count, len(vector)))
+            with np.errstate(all="ignore"):
+                for group, stack in self._groups(trajectories):
+                    group.fill(vector, stack, Out(np.empty(self.count), jacobian, True))
+            for block in self.series_rows:
+                if not np.isfinite(jacobian[block.rows]).all():
+                    condition, what = self._problem.conditions[block.condition], f"'{block.name}'"
+                    break
+        return Failure(condition.name, condition.t0, f"the derivatives of {what} are not finite")
+
     # Layout -----------------------------------------------------------------------------------
 
+    def _groups(
+        self, trajectories: Sequence[Trajectory]
+    ) -> Iterator[tuple[PlainStates | Group, StackedTrajectories]]:
+        """Yield the groups of measurements that are evaluated together, with their trajectories."""
+        for members, groups in self._layout(trajectories).items():
+            stack = StackedTrajectories.of([trajectories[c] for c in members])
+            for group in groups:
+                yield group, stack
+
     def _layout(self, trajectories: Sequence[Trajectory]) -> _Layout:
-        """Return the groups of measurements that are evaluated together."""
         key = tuple((t.unknowns, tuple(t.switched)) for t in trajectories)
         if key not in self._layouts:
             self._layouts[key] = self._make_layout(key)
@@ -264,7 +288,7 @@ class ResidualArrays:
 
     def _kind(self, block: SeriesRows, switched: Sequence[str]) -> Any:
         """Return what series must have in common to be one group; None for plain states."""
-        known = known_scales(block.noise, block.series) is not None
+        known = known_spreads(block.noise, block.series) is not None
         expression = self._problem.model.observables[block.name]
         plain = known and block.noise.transform is None and expression.name in self._field.states
         if plain and density_of(block.noise, [block.series]) is None:
@@ -294,7 +318,7 @@ class ResidualArrays:
         columns = [
             np.full(len(b.series.rows), states.index(str(observables[b.name].name))) for b in blocks
         ]
-        found = [known_scales(b.noise, b.series) for b in blocks]
+        found = [known_spreads(b.noise, b.series) for b in blocks]
         sds = np.concatenate([sd for sd in found if sd is not None])
         return PlainStates(
             numbers(np.array(unknowns, dtype=np.intp)),
@@ -302,6 +326,7 @@ class ResidualArrays:
             np.concatenate(columns).astype(np.intp),
             _indices([b.rows for b in blocks]),
             np.concatenate([b.series.values for b in blocks]),
+            sds,
             None if (sds == 1.0).all() else 1.0 / sds,
             float(np.sum(np.log(sds))),
         )
@@ -328,16 +353,16 @@ class ResidualArrays:
         )
         observables = self._problem.model.observables
         given: dict[str, Gradient] = {}
-        sd: Array | int | Gradient
-        known = [known_scales(b.noise, b.series) for b in blocks]
+        spread: Array | int | Gradient
+        known = [known_spreads(b.noise, b.series) for b in blocks]
         if known[0] is not None:
-            sd = np.concatenate([s for s in known if s is not None])
+            spread = np.concatenate([s for s in known if s is not None])
         elif isinstance(noise.spread, Expression):
             within = sorted(n for n in noise.spread.names if n in observables)
             given = {n: rows.gradient(observables[n]) for n in within}
-            sd = rows.gradient(noise.spread, within)
+            spread = rows.gradient(noise.spread, within)
         else:
-            sd = self._estimated[noise.unknown(first.name)]
+            spread = self._estimated[noise.unknown(first.name)]
         measured = np.concatenate([b.series.values for b in blocks])
         if noise.transform is not None:
             with np.errstate(all="ignore"):
@@ -348,12 +373,21 @@ class ResidualArrays:
             rows.gradient(observables[first.name]),
             noise.transform,
             given,
-            sd,
+            spread,
             measured,
             _indices([b.rows for b in blocks]),
             _indices(sd_rows) if sd_rows else None,
             density_of(noise, [b.series for b in blocks]),
         )
+
+
+def _rows(series: Series, parts: Iterator[SeriesRows]) -> IntArray:
+    """Return the rows of the residuals of a series, whose parts come next."""
+    rows = np.empty(len(series.values), dtype=np.intp)
+    for part in replace(series, values=np.arange(float(len(rows)))).by_source_of_sds():
+        block = next(parts)
+        rows[part.values.astype(np.intp)] = np.arange(block.rows.start, block.rows.stop)
+    return rows
 
 
 def _indices(slices: Sequence[slice]) -> Numbers:

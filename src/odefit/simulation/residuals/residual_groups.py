@@ -12,8 +12,8 @@ import numpy as np
 from odefit.common.arrays import Array, IntArray
 from odefit.expressions.algebras import DERIVATIVES, NUMPY
 from odefit.expressions.gradients import Gradient
-from odefit.problem.noise import Transform
-from odefit.simulation.residuals.densities import Density
+from odefit.problem.noise_distributions.registry import Transform
+from odefit.simulation.residuals.noise import Density
 from odefit.simulation.residuals.observed_rows import (
     ObservedRows,
     RowValues,
@@ -30,6 +30,11 @@ def numbers(some: IntArray) -> Numbers:
     if len(some) and np.array_equal(some, np.arange(some[0], some[0] + len(some))):
         return slice(int(some[0]), int(some[0]) + len(some))
     return some
+
+
+def numbers_of(some: Numbers) -> IntArray:
+    """Return numbers as an array."""
+    return np.arange(some.start, some.stop) if isinstance(some, slice) else some
 
 
 def both(rows: Numbers, columns: Numbers) -> tuple[Numbers, Numbers]:
@@ -52,6 +57,24 @@ class Out(NamedTuple):
     information: Array | None = None
 
 
+class SeriesResiduals(NamedTuple):
+    """Measurements beside their predictions, all arrays of the shape (n,).
+
+    Predictions are in natural units; residuals are deviance residuals, for normal noise
+    (predicted - measured) / sd on the scale of the noise model. Squares of Pearson's residuals have
+    the expectation one if noise explains them. Distances are (predicted - measured) / sd whatever
+    the density.
+    """
+
+    rows: IntArray
+    """Numbers of the residuals among all."""
+    predicted: Array
+    residuals: Array
+    sds: Array
+    pearson: Array
+    distances: Array
+
+
 class Sums(NamedTuple):
     """Squares, and logarithms of the standard deviations that depend on unknowns or do not."""
 
@@ -62,37 +85,26 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PlainStates:
-    """Measurements of plain states whose weights are known: copied with their sensitivities.
-
-    Attributes
-    ----------
-    columns
-        Unknowns by which they have sensitivities.
-    rows, states
-        Row of the stack and number of the state of each measurement, shape (R,).
-    out
-        Numbers of the residuals.
-    measured, weights
-        Measured values and the reciprocals of their standard deviations, shape (R,); None where
-        all weights are one.
-    known_log_sds
-        Sum of the logarithms of the standard deviations.
-    """
+    """Measurements of plain states whose weights are known: copied with their sensitivities."""
 
     columns: Numbers
+    """Unknowns by which they have sensitivities."""
     rows: IntArray
+    """Row of the stack of each measurement, shape (R,)."""
     states: IntArray
+    """Number of its state, shape (R,)."""
     out: Numbers
+    """Numbers of the residuals."""
     measured: Array
+    sds: Array
     weights: Array | None
+    """Reciprocals of the standard deviations, shape (R,); None where all are one."""
     known_log_sds: float
+    """Sum of the logarithms of the standard deviations."""
 
     def fill(self, vector: Array, stack: StackedTrajectories, out: Out) -> Sums:
         """Write residuals and Jacobian."""
-        residuals = stack.states[self.rows, self.states]
-        residuals -= self.measured
-        if self.weights is not None:
-            residuals *= self.weights
+        residuals = self._residuals(stack)
         out.residuals[self.out] = residuals
         if out.derivatives:
             by_unknown = stack.sensitivities[self.rows, self.states]
@@ -103,42 +115,45 @@ class PlainStates:
                 out.information[both(self.out, self.columns)] = by_unknown
         return Sums(float(residuals @ residuals), 0.0, self.known_log_sds)
 
+    def _residuals(self, stack: StackedTrajectories) -> Array:
+        residuals = stack.states[self.rows, self.states]
+        residuals -= self.measured
+        if self.weights is not None:
+            residuals *= self.weights
+        return residuals
+
+    def compare(self, vector: Array, stack: StackedTrajectories) -> SeriesResiduals:
+        """Return predictions beside measurements."""
+        residuals = self._residuals(stack)
+        return SeriesResiduals(
+            rows=numbers_of(self.out),
+            predicted=stack.states[self.rows, self.states],
+            residuals=residuals,
+            sds=self.sds,
+            pearson=residuals,
+            distances=residuals,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Measurements of one observable in several conditions, under one noise model.
-
-    Attributes
-    ----------
-    rows
-        The measured rows.
-    predicted
-        The observable.
-    transform
-        The function that is taken of it, if any.
-    given
-        Observables in the expression of the standard deviation.
-    sd
-        The standard deviation: known, shape (R,); the number of the unknown that it is; or an
-        expression.
-    measured
-        Measured values, transformed, shape (R,).
-    out, sd_out
-        Numbers of the residuals, and of those that standard deviations add where they depend on
-        unknowns.
-    density
-        The density of the measurements; None for the normal one.
-    """
+    """Measurements of one observable in several conditions, under one noise model."""
 
     rows: ObservedRows
     predicted: Gradient
     transform: Transform | None
     given: Mapping[str, Gradient]
-    sd: Array | int | Gradient
+    """Observables in the expression of the spread."""
+    spread: Array | int | Gradient
+    """Known, shape (R,); the number of the unknown that it is; or an expression."""
     measured: Array
+    """Measured values, transformed, shape (R,)."""
     out: Numbers
-    sd_out: Numbers | None
+    """Numbers of the residuals."""
+    spread_out: Numbers | None
+    """Numbers of those that spreads add where they depend on unknowns."""
     density: Density | None
+    """The density of the measurements; None for the normal one."""
 
     def fill(self, vector: Array, stack: StackedTrajectories, out: Out) -> Sums:
         """Write residuals and Jacobian.
@@ -153,15 +168,7 @@ class Group:
                 slope = DERIVATIVES[self.transform](predicted, predicted)
                 jacobian = keeping_zero(np.asarray(slope)[:, None], jacobian)
             predicted = NUMPY.call(self.transform, [predicted])
-        sd: Any
-        by_sd: Any = None
-        if isinstance(self.sd, Gradient):
-            given = {name: at.evaluate(gradient) for name, gradient in self.given.items()}
-            for name, found in given.items():
-                at.give(name, *found)
-            sd, by_sd = at.evaluate(self.sd)
-        else:
-            sd = vector[self.sd] if isinstance(self.sd, int) else self.sd
+        sd, by_sd = self._spread_at(at, vector)
         if self.density is not None:
             return self._fill_density(self.density, np.asarray(predicted), jacobian, sd, by_sd, out)
         residuals = (predicted - self.measured) / sd
@@ -174,16 +181,49 @@ class Group:
             out.jacobian[self.out] = jacobian
             if out.information is not None:
                 out.information[self.out] = jacobian
-        if self.sd_out is None:
+        if self.spread_out is None:
             return Sums(squares, 0.0, sds)
-        out.residuals[self.sd_out] = (1.0 - residuals**2) / math.sqrt(2.0)
-        if out.derivatives and isinstance(self.sd, int):
-            out.jacobian[self.sd_out, self.sd] = math.sqrt(2.0) / sd
+        out.residuals[self.spread_out] = (1.0 - residuals**2) / math.sqrt(2.0)
+        if out.derivatives and isinstance(self.spread, int):
+            out.jacobian[self.spread_out, self.spread] = math.sqrt(2.0) / sd
         elif out.derivatives:
-            out.jacobian[self.sd_out] = math.sqrt(2.0) * by_sd / np.reshape(sd, (-1, 1))
+            out.jacobian[self.spread_out] = math.sqrt(2.0) * by_sd / np.reshape(sd, (-1, 1))
         if out.information is not None:
-            out.information[self.sd_out] = out.jacobian[self.sd_out]
+            out.information[self.spread_out] = out.jacobian[self.spread_out]
         return Sums(squares, sds, 0.0)
+
+    def compare(self, vector: Array, stack: StackedTrajectories) -> SeriesResiduals:
+        """Return predictions beside measurements."""
+        at = RowValues(self.rows, vector, stack, False)
+        natural, _ = at.evaluate(self.predicted)
+        predicted = natural if self.transform is None else NUMPY.call(self.transform, [natural])
+        spread, _ = self._spread_at(at, vector)
+        spreads = spread * np.ones(len(self.measured))
+        distances = (predicted - self.measured) / spread
+        residuals = pearson = distances
+        sds = spreads
+        if self.density is not None:
+            terms = self.density.terms(predicted, self.measured, spreads)
+            residuals, pearson = terms.residuals, terms.pearson
+            sds = self.density.law.sds(predicted, spreads)
+            distances = distances if self.density.law.located else pearson
+        return SeriesResiduals(
+            rows=numbers_of(self.out),
+            predicted=natural,
+            residuals=residuals,
+            sds=sds,
+            pearson=pearson,
+            distances=distances,
+        )
+
+    def _spread_at(self, at: RowValues, vector: Array) -> tuple[Any, Any]:
+        """Return the spread, and its Jacobian where it is an expression."""
+        if not isinstance(self.spread, Gradient):
+            return (vector[self.spread] if isinstance(self.spread, int) else self.spread), None
+        given = {name: at.evaluate(gradient) for name, gradient in self.given.items()}
+        for name, (value, jacobian) in given.items():
+            at.give(name, value, jacobian)
+        return at.evaluate(self.spread)
 
     def _fill_density(
         self, density: Density, predicted: Array, jacobian: Any, sd: Any, by_sd: Any, out: Out
@@ -203,19 +243,19 @@ class Group:
         if out.information is not None:
             information = density.information(predicted * np.ones(len(scale)), scale)
             out.information[self.out] = information[:, [0]] * jacobian
-        own, constants = float(terms.scale_terms.sum()), float(terms.constants.sum())
-        if self.sd_out is None:
-            return Sums(squares, 0.0, own + constants)
+        scale_terms, constants = float(terms.scale_terms.sum()), float(terms.constants.sum())
+        if self.spread_out is None:
+            return Sums(squares, 0.0, scale_terms + constants)
         steps = np.where(terms.scale_steps > 0, terms.scale_steps, 1.0)
-        out.residuals[self.sd_out] = terms.scale_slopes / steps
+        out.residuals[self.spread_out] = terms.scale_slopes / steps
         if out.derivatives:
-            if isinstance(self.sd, int):
+            if isinstance(self.spread, int):
                 by_scale = np.zeros((len(scale), out.jacobian.shape[1]))
-                by_scale[:, self.sd] = 1.0
+                by_scale[:, self.spread] = 1.0
             else:
                 by_scale = by_sd * np.ones((len(scale), 1))
-            out.jacobian[self.sd_out] = terms.scale_steps[:, None] * by_scale
+            out.jacobian[self.spread_out] = terms.scale_steps[:, None] * by_scale
             if out.information is not None:
                 out.information[self.out] += information[:, [1]] * by_scale
-                out.information[self.sd_out] = information[:, [2]] * by_scale
-        return Sums(squares, own, constants)
+                out.information[self.spread_out] = information[:, [2]] * by_scale
+        return Sums(squares, scale_terms, constants)
