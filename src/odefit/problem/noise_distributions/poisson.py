@@ -1,4 +1,4 @@
-"""Poisson counts."""
+"""Poisson counts, whose variance is their mean."""
 
 from __future__ import annotations
 
