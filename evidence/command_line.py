@@ -10,7 +10,7 @@ from pathlib import Path
 from evidence import CAMPAIGNS, campaign
 from evidence.running.runner import run_campaign
 from odefit.common.errors import InputError
-from odefit.methods.running.executors.cluster import dask_cluster
+from odefit.methods.running.cluster import dask_cluster
 
 DONE, UNUSABLE, INTERRUPTED = 0, 2, 130
 """Exit statuses, as those of odefit."""

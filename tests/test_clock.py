@@ -23,7 +23,7 @@ REPORTS = """
 assessment/profiles/profiling assessment/sampling/bootstrap explorer/fit_job
 fitting/fit_result fitting/warm_start methods/automatic/matched_shooting
 methods/best_so_far methods/branch_and_bound/branch_and_bound methods/branch_and_bound/search
-methods/integral_matching/integral_matching methods/running/executors/batch
+methods/integral_matching/integral_matching methods/running/worker
 methods/running/remote_conditions methods/shooting/search methods/single_shooting
 methods/solvers/ampl methods/solvers/local_search methods/solvers/maingo methods/solvers/nlpsol
 methods/solvers/reduced_space reporting/progress structure/homotopy/monodromy
@@ -35,18 +35,17 @@ LIMITS = """
 assessment/sampling/posterior cli/profile fitting/fit methods/automatic/algebraic_route
 methods/automatic/automatic methods/bounded_problem methods/outer_approximation/algorithm
 methods/outer_approximation/bound_tightening methods/outer_approximation/mixed_integer
-methods/outer_approximation/slave_problem methods/running/control methods/running/process
-methods/running/watch methods/solvers/isolation methods/solvers/local_process
+methods/outer_approximation/slave_problem methods/running/child methods/running/control
+methods/solvers/guarded_solve
 methods/solvers/mesh_search methods/solvers/scip methods/solvers/solver
-methods/transcription/global_search structure/series/deadline
+methods/transcription/transcription structure/series/deadline
 """.split()
 """Modules that keep a time limit of the fit, of the method or of the call, or share it out; and
 that end processes which do not answer."""
 
 WHERE = [
     "methods/running/checkpoint",
-    "methods/running/executors/health",
-    "methods/running/executors/workers",
+    "methods/running/workers",
 ]
 """Modules that ask the clock where work is done, or when it is stored: the work is the same."""
 

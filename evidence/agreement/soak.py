@@ -39,8 +39,8 @@ import odefit
 from evidence.agreement.differential import guessed
 from evidence.agreement.random_problems import random_problem
 from evidence.running.processes import machine, markdown, publish
-from odefit.methods.running.executors import workers
-from odefit.methods.solvers import local_process
+from odefit.methods.running import workers
+from odefit.methods.solvers import guarded_solve
 from odefit.problem import problem_from_mapping
 
 FLAT = 0.05
@@ -148,7 +148,7 @@ def state(fits: int, began: float) -> State:
     with suppress(OSError, AttributeError):  # the GNU C library has it
         ctypes.CDLL(None).malloc_trim(0)
     process = psutil.Process()
-    kept = local_process.process_number()
+    kept = guarded_solve.process_number()
     children = [p for p in process.children(recursive=True) if p.pid != kept and not _is_tracker(p)]
     held = process.memory_info().rss / 1e6
     spent = time.perf_counter() - began

@@ -147,7 +147,7 @@ def scip(case: plan.Case, seconds: float) -> Mapping[str, Any]:
     from odefit.discretisation.instance import Instance
     from odefit.discretisation.scales import data_variation
     from odefit.methods.running.control import Control
-    from odefit.methods.solvers.isolation import solve_isolated
+    from odefit.methods.solvers.guarded_solve import solve_isolated
     from odefit.methods.solvers.local_search import LocalSearch
     from odefit.methods.solvers.mesh_search import mesh_search
     from odefit.methods.solvers.scip import Scip

@@ -49,7 +49,7 @@ import odefit
 from evidence.running.processes import machine, markdown, publish, seconds
 from odefit.methods.estimate import Start, Status
 from odefit.methods.running.control import Control, Progress
-from odefit.methods.running.executors.workers import Workers
+from odefit.methods.running.workers import Workers
 from odefit.methods.start_pool import run_starts
 from odefit.simulation import ForwardMap
 

@@ -14,11 +14,11 @@ from multiprocessing.connection import wait
 from evidence.running.campaign import Campaign, Record, Task
 from evidence.running.pool import RENEWED_AFTER, Worker
 from odefit.common.errors import InputError
+from odefit.methods.running.child import POLLING_INTERVAL
 from odefit.methods.running.control import Control
-from odefit.methods.running.executors.batch import Work
-from odefit.methods.running.executors.dispatch import WorkerLostError, dispatched
-from odefit.methods.running.executors.workers import Workers
-from odefit.methods.running.process import POLLING_INTERVAL
+from odefit.methods.running.dispatch import WorkerLostError, dispatched
+from odefit.methods.running.worker import Work
+from odefit.methods.running.workers import Workers
 
 
 def run_tasks_over(

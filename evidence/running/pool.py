@@ -16,7 +16,7 @@ from typing import Any
 
 from evidence.running.campaign import Campaign, Outcome, Record, Task
 from evidence.running.store import to_json
-from odefit.methods.running.process import POLLING_INTERVAL, Child
+from odefit.methods.running.child import POLLING_INTERVAL, Child
 
 STARTING = 120.0
 """Time in seconds that a worker has to import what it needs."""

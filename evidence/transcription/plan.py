@@ -232,7 +232,7 @@ def solve(configuration: Configuration, seconds: float) -> dict[str, Any]:
     from evidence.transcription import metrics as metrics
     from odefit import library
     from odefit.discretisation.scales import data_variation
-    from odefit.methods.solvers.isolation import solve_isolated
+    from odefit.methods.solvers.guarded_solve import solve_isolated
     from odefit.methods.solvers.solver import Limits, penalised_objective
 
     began = time.perf_counter()

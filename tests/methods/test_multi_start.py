@@ -30,7 +30,7 @@ from odefit.methods.multi_start import (
     SEARCH_TOLERANCE,
     search_tolerance,
 )
-from odefit.methods.running.executors import sizes, workers
+from odefit.methods.running import dispatch, workers
 from tests.methods.problems import decay, explosive, oscillator
 
 
@@ -106,7 +106,7 @@ def test_the_order_in_which_starts_finish_does_not_matter(
     count: int, hits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does it matter that the evidence may be weaker again after some more starts."""
-    monkeypatch.setattr(sizes, "BATCH_SECONDS", 0.0)
+    monkeypatch.setattr(dispatch, "BATCH_SECONDS", 0.0)
     method = MultiStart(screening=2, hits=hits, most=30)
     found = method.solve(oscillator(), Control(seed=1, executor=Backwards(count)))
     assert essence(found) == essence(serial(oscillator(), method))

@@ -110,7 +110,7 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
     from odefit.fitting.fit import fit as run_fit
     from odefit.methods.method_options import configured
     from odefit.methods.running.checkpoint import ForeignCheckpointError, remove_checkpoint
-    from odefit.methods.running.executors.cluster import dask_cluster
+    from odefit.methods.running.cluster import dask_cluster
     from odefit.reporting.terminal import print_notes, print_result
     from odefit.result.result import Result
 

@@ -92,7 +92,7 @@ def _profile(options: argparse.Namespace, signals: Interruption) -> int:
     check_files(options)
     if options.plot is not None:
         check_figure(options.plot)
-    from odefit.methods.running.executors.cluster import dask_cluster
+    from odefit.methods.running.cluster import dask_cluster
 
     with dask_cluster(options.dask) as executor:
         return _profiled(options, executor, signals)

@@ -11,9 +11,8 @@ from typing import Literal
 
 from odefit.common.errors import InputError
 from odefit.fitting.fit import fit
+from odefit.methods.running.child import CAN_INTERRUPT, Child, Send, interrupt
 from odefit.methods.running.control import Progress
-from odefit.methods.running.process import Child, Send
-from odefit.methods.running.process_platform import CAN_INTERRUPT, interrupt
 from odefit.problem.problem import Problem
 from odefit.result.result import Result
 

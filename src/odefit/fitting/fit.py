@@ -26,10 +26,10 @@ from odefit.methods.running.control import (
     Progress,
     control_of,
     interruptible,
+    watched,
 )
 from odefit.methods.running.memory import MemoryWatch, in_words, machine_memory, memory_limit
 from odefit.methods.running.run_log import LOGGER
-from odefit.methods.running.watch import watched
 from odefit.problem.problem import Problem
 from odefit.result.result import Result
 from odefit.simulation.best_seen import BestSeen, noting

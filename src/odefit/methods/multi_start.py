@@ -20,10 +20,10 @@ from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.local.scaling import bounds_touched
 from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.running.control import Control, Progress, interruptible
-from odefit.methods.running.executors.workers import Workers
 from odefit.methods.running.remote_conditions import conditions_over_workers
 from odefit.methods.running.run_log import log_start
 from odefit.methods.running.start_checkpoint import StartCheckpoint
+from odefit.methods.running.workers import Workers
 from odefit.methods.screening import lowest
 from odefit.methods.single_shooting import START_SEARCH, SingleShooting
 from odefit.methods.start_pool import run_starts

@@ -10,12 +10,11 @@ from typing import Protocol
 import numpy as np
 
 from odefit.methods.estimate import Start, Status
-from odefit.methods.running.control import Control
-from odefit.methods.running.executors.batch import Work
-from odefit.methods.running.executors.dispatch import WorkerLostError, dispatched
-from odefit.methods.running.executors.workers import Workers
+from odefit.methods.running.control import Control, watched
+from odefit.methods.running.dispatch import WorkerLostError, dispatched
 from odefit.methods.running.run_log import LOGGER
-from odefit.methods.running.watch import watched
+from odefit.methods.running.worker import Work
+from odefit.methods.running.workers import Workers
 from odefit.simulation import ForwardMap
 
 

@@ -11,9 +11,9 @@ import pytest
 from odefit.methods.branch_and_bound import node_evaluator, tree
 from odefit.methods.branch_and_bound.node_evaluator import NodeEvaluator
 from odefit.methods.branch_and_bound.tree import Node, Tree
+from odefit.methods.running import workers
 from odefit.methods.running.control import Control
-from odefit.methods.running.executors import workers
-from odefit.methods.running.executors.workers import Workers
+from odefit.methods.running.workers import Workers
 from tests.methods.branch_and_bound.quartic import BEST, LOWER, UPPER, Quartic
 
 CHUNK = 32

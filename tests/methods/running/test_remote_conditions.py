@@ -12,11 +12,10 @@ import pytest
 import odefit
 from odefit import Event, Experiment, ForwardMap, Model, Problem
 from odefit.methods.multi_start import MultiStart
-from odefit.methods.running import remote_conditions
+from odefit.methods.running import remote_conditions, workers
 from odefit.methods.running.control import Control
-from odefit.methods.running.executors import workers
-from odefit.methods.running.executors.workers import Workers
 from odefit.methods.running.remote_conditions import RemoteConditions, conditions_over_workers
+from odefit.methods.running.workers import Workers
 from odefit.methods.single_shooting import SingleShooting
 from odefit.simulation import Evaluation
 from odefit.simulation.engines.engine_choice import UNDECIDED

@@ -14,9 +14,8 @@ import numpy as np
 
 from odefit.common.errors import InputError
 from odefit.discretisation.instance import Instance
-from odefit.methods.solvers.isolation import Progress
 from odefit.methods.solvers.nlpsol import Ipopt
-from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, Progress, make_answer
 
 
 @dataclass(frozen=True)

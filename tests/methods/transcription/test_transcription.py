@@ -31,8 +31,8 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.refinement import refine_mesh, step_errors
 from odefit.methods.estimate import Estimate
+from odefit.methods.running import workers
 from odefit.methods.running.checkpoint import ForeignCheckpointError
-from odefit.methods.running.executors import workers
 from odefit.methods.solvers import local_search as module
 from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.local_search import LocalSearch

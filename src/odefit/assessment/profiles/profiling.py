@@ -39,13 +39,12 @@ from odefit.common.errors import InputError, one_of
 from odefit.methods.estimate import Status
 from odefit.methods.local.scaling import Scaling
 from odefit.methods.polish import POLISH
-from odefit.methods.running.control import Control, Progress
-from odefit.methods.running.executors.batch import Work
-from odefit.methods.running.executors.dispatch import dispatched
-from odefit.methods.running.executors.workers import Workers
+from odefit.methods.running.control import Control, Progress, running
+from odefit.methods.running.dispatch import dispatched
 from odefit.methods.running.run_log import LOGGER
 from odefit.methods.running.start_checkpoint import opened
-from odefit.methods.running.watch import running
+from odefit.methods.running.worker import Work
+from odefit.methods.running.workers import Workers
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.cut_off import cut_off

@@ -26,10 +26,9 @@ from odefit.common.arrays import Array, IntArray
 from odefit.common.errors import InputError, one_of
 from odefit.common.option_checks import check_level, check_time_limit
 from odefit.methods.estimate import Cause, Start, Status
-from odefit.methods.running.control import Control, Progress, control_of
-from odefit.methods.running.executors.workers import Workers
+from odefit.methods.running.control import Control, Progress, control_of, running
 from odefit.methods.running.start_checkpoint import StartCheckpoint
-from odefit.methods.running.watch import running
+from odefit.methods.running.workers import Workers
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.start_pool import run_starts
 from odefit.problem.problem import Problem

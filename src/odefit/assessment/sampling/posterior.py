@@ -30,12 +30,11 @@ from odefit.common.option_checks import check_level, check_time_limit
 from odefit.common.packages import require
 from odefit.methods.estimate import Cause, Status
 from odefit.methods.running.checkpoint import Checkpoint
-from odefit.methods.running.control import Control, Progress, control_of, interruptible
-from odefit.methods.running.executors.batch import Work
-from odefit.methods.running.executors.dispatch import WorkerLostError, dispatched
-from odefit.methods.running.executors.workers import Workers
+from odefit.methods.running.control import Control, Progress, control_of, interruptible, running
+from odefit.methods.running.dispatch import WorkerLostError, dispatched
 from odefit.methods.running.start_checkpoint import natural, numbers, opened
-from odefit.methods.running.watch import running
+from odefit.methods.running.worker import Work
+from odefit.methods.running.workers import Workers
 from odefit.problem.inputs.issues import LARGEST
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap

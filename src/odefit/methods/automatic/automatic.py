@@ -36,9 +36,9 @@ from odefit.methods.multi_start import MultiStart
 from odefit.methods.outliers import suspected_outliers
 from odefit.methods.rescue import stopped
 from odefit.methods.running.control import Control, Progress, interruptible
-from odefit.methods.running.executors.workers import Workers
 from odefit.methods.running.run_log import log_start
 from odefit.methods.running.start_checkpoint import StartCheckpoint
+from odefit.methods.running.workers import Workers
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.start_pool import run_starts
 from odefit.methods.starts import guess, sample

@@ -14,9 +14,9 @@ from odefit.enclosure.arithmetic.monomials import Monomials
 from odefit.enclosure.residuals import Residuals
 from odefit.methods.branch_and_bound.node_bounds import NodeBounder, NodeBounds
 from odefit.methods.running.control import Control
-from odefit.methods.running.executors.batch import Work
-from odefit.methods.running.executors.dispatch import dispatched
-from odefit.methods.running.executors.workers import Workers
+from odefit.methods.running.dispatch import dispatched
+from odefit.methods.running.worker import Work
+from odefit.methods.running.workers import Workers
 
 CHUNK_SIZE = 256
 """Number of nodes that are evaluated together: enough for operations on arrays to pay."""

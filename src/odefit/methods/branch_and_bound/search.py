@@ -19,8 +19,8 @@ from odefit.methods.branch_and_bound.tree_checkpoint import SearchState, TreeChe
 from odefit.methods.branch_and_bound.upper_bound import local_minimum, objective_at
 from odefit.methods.estimate import Agreement, BoundStep, Certificate, Start, Status
 from odefit.methods.running.control import Progress
-from odefit.methods.running.executors.workers import Workers
 from odefit.methods.running.start_checkpoint import opened
+from odefit.methods.running.workers import Workers
 from odefit.methods.solvers.solver import Answer
 from odefit.problem.problem import Problem
 

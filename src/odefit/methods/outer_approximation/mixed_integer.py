@@ -20,7 +20,7 @@ from odefit.common.errors import InputError, one_of
 from odefit.methods.outer_approximation.fbbt import Infeasible
 from odefit.methods.outer_approximation.linear_programs import ScaledPolyhedron, minimise
 from odefit.methods.outer_approximation.master_problem import MasterProblem
-from odefit.methods.running.process import Child
+from odefit.methods.running.child import Child
 
 GRACE_PERIOD = 20.0
 """Seconds past the time limit after which the process is ended from outside."""

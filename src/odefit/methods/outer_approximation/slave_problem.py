@@ -12,7 +12,7 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
 from odefit.methods.running.control import Control
-from odefit.methods.solvers.local_process import solve_locally
+from odefit.methods.solvers.guarded_solve import solve_locally
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.reduced_space import ReducedSpace
 from odefit.methods.solvers.solver import LEAST_SECONDS, Answer, Limits, make_answer

@@ -1,4 +1,10 @@
-"""How a method is run: seed, time limit, workers, progress reports and interruption."""
+"""The control of a run: seed, time limit, workers, progress reports, and all that ends it early.
+
+A search looks now and then whether to stop. What it does between two looks may take long: one
+trajectory, or many evaluations of a part that does not look. So a thread watches the run: it ends
+the run where memory is short, and sets the flag that integrators look at
+(:mod:`odefit.simulation.engines.cut_off`) once the run should have ended.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +17,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol
 
 from odefit.methods.estimate import Cause, Estimate, Status
-from odefit.methods.running.memory import memory_limit
+from odefit.methods.running.memory import MemoryWatch, memory_limit
 from odefit.problem.problem import Problem
-from odefit.simulation.engines.cut_off import CutOff
+from odefit.simulation.engines.cut_off import CutOff, cutting_off
+
+GRACE_SECONDS = 1.0
+"""Seconds that a run has after its deadline or its interruption before integrations are cut off."""
+
+LOOK_SECONDS = 0.1
+"""Seconds between two looks of the watch."""
+
+LOOKS_PER_MEMORY = 3
+"""Looks of the watch for each look at the memory."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +62,9 @@ class Progress:
 
 
 class Interruption(threading.Event):
-    """An event that ends a run early, and knows why.
+    """An event that ends a run early, and keeps the cause; so does another event, if there is one.
 
-    Parameters
-    ----------
-    also
-        Another event that has the same effect; None for none.
-
-    Attributes
-    ----------
-    details
-        More on the cause, in words.
+    `details` are more on the cause, in words.
     """
 
     def __init__(self, also: threading.Event | None = None) -> None:
@@ -78,7 +85,7 @@ class Interruption(threading.Event):
 
     @property
     def cause(self) -> Cause | None:
-        """Return what has ended the run: the caller where somebody else set the event."""
+        """The cause of the end: the caller where somebody else set the event."""
         return (self._cause or Cause.CALLER) if self.is_set() else None
 
 
@@ -143,8 +150,10 @@ class Control:
     @property
     def cause(self) -> Cause | None:
         """Return what ends this run early; None if nothing does."""
+        if isinstance(self.interrupted, Interruption) and self.interrupted.is_set():
+            return self.interrupted.cause
         if self.interrupted.is_set():
-            return getattr(self.interrupted, "cause", Cause.CALLER)
+            return Cause.CALLER
         return Cause.TIME_LIMIT if self.out_of_time else None
 
     @property
@@ -167,20 +176,14 @@ def control_of(
     stop: threading.Event | None,
     memory: int | str | None,
 ) -> Control:
-    """Return the control of a run that begins now, from the arguments that users give.
-
-    Raises
-    ------
-    InputError
-        The memory limit is none, see :func:`odefit.methods.running.memory.memory_size`.
-    """
+    """Return the control of a run that begins now, from the arguments that users give."""
     return Control(
-        seed,
-        None if time_limit is None else time.time() + time_limit,
-        executor,
-        jobs,
-        progress,
-        None if checkpoint is None else Path(checkpoint),
+        seed=seed,
+        deadline=None if time_limit is None else time.time() + time_limit,
+        executor=executor,
+        jobs=jobs,
+        report=progress,
+        checkpoint=None if checkpoint is None else Path(checkpoint),
         interrupted=stop if isinstance(stop, Interruption) else Interruption(stop),
         memory=memory_limit(memory),
     )
@@ -206,38 +209,110 @@ def interruptible(control: Control) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM set ``control.interrupted``; a second one acts as usual, at once.
 
     Within another such block for the same event, and after an interruption, nothing changes. So it
-    is with SIGTERM where somebody else handles it. A block for another event around this one, such
-    as that of the command line, is told of the signal too.
+    is with SIGTERM where somebody else handles it. A signal reaches a block for another event
+    around this one too, such as that of the command line.
     """
-    own = control.interrupted
-    ours = getattr(signal.getsignal(signal.SIGINT), "interrupts", None) is own
+    interrupted = control.interrupted
+    present = signal.getsignal(signal.SIGINT)
+    handled = isinstance(present, _Handler) and present.interrupted is interrupted
     elsewhere = threading.current_thread() is not threading.main_thread()
-    if ours or elsewhere or own.is_set():
+    if handled or elsewhere or interrupted.is_set():
         yield
         return
     previous = {number: signal.getsignal(number) for number in SIGNALS}
-    handled = previous[signal.SIGTERM]
-    if handled is not signal.SIG_DFL and not hasattr(handled, "interrupts"):
+    terminate = previous[signal.SIGTERM]
+    if terminate is not signal.SIG_DFL and not isinstance(terminate, _Handler):
         del previous[signal.SIGTERM]
-
-    def restore() -> None:
-        for number, before in previous.items():
-            signal.signal(number, before)
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        if isinstance(own, Interruption):
-            own.end(SIGNALS[signal.Signals(number)])
-        else:
-            own.set()
-        restore()
-        around = previous[signal.Signals(number)]
-        if callable(around) and hasattr(around, "interrupts"):
-            around(number, frame)
-
-    handler.interrupts = own  # type: ignore[attr-defined]
+    handler = _Handler(interrupted, previous)
     for number in previous:
         signal.signal(number, handler)
     try:
         yield
     finally:
-        restore()
+        handler.restore()
+
+
+@dataclass(eq=False)
+class _Handler:
+    """A handler of signals that sets an event and puts the handlers before it back."""
+
+    interrupted: threading.Event
+    previous: dict[signal.Signals, Any]
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if isinstance(self.interrupted, Interruption):
+            self.interrupted.end(SIGNALS[signal.Signals(number)])
+        else:
+            self.interrupted.set()
+        self.restore()
+        around = self.previous[signal.Signals(number)]
+        if isinstance(around, _Handler):
+            around(number, frame)
+
+    def restore(self) -> None:
+        """Put the handlers back that were there before."""
+        for number, before in self.previous.items():
+            signal.signal(number, before)
+
+
+@dataclass(eq=False)
+class Watch:
+    """The looks at a run of :func:`watched`; without `memory` that is not looked at."""
+
+    control: Control
+    memory: MemoryWatch | None = None
+    clock: Callable[[], float] = time.time
+    _looks: int = 0
+    _interrupted: float | None = None
+
+    def look(self) -> None:
+        """Look once."""
+        now = self.clock()
+        interrupted = self.control.interrupted
+        if interrupted.is_set():
+            self._interrupted = now if self._interrupted is None else self._interrupted
+            if now >= self._interrupted + GRACE_SECONDS:
+                self.control.cut_off.now()
+        elif self.memory is not None and self._looks % LOOKS_PER_MEMORY == 0:
+            short = self.memory.short()
+            if short and isinstance(interrupted, Interruption):
+                interrupted.end(Cause.MEMORY_LIMIT, short)
+        self._looks += 1
+        deadline = self.control.deadline
+        if deadline is not None and now >= deadline + GRACE_SECONDS:
+            self.control.cut_off.now()
+
+
+@contextmanager
+def watched(control: Control, memory: MemoryWatch | None = None) -> Iterator[None]:
+    """Watch a run within the block; its integrations are failures once they are cut off."""
+    watch = Watch(control, memory=memory)
+    done = threading.Event()
+
+    def keep_looking() -> None:
+        while not done.wait(LOOK_SECONDS):
+            watch.look()
+
+    thread = threading.Thread(target=keep_looking, name="odefit-watch", daemon=True)
+    thread.start()
+    try:
+        with cutting_off(control.cut_off):
+            yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@contextmanager
+def running(control: Control) -> Iterator[None]:
+    """Run long work in the block: signals end it, memory is watched, and what is there remains.
+
+    A lack of memory ends the block and raises nothing.
+    """
+    with interruptible(control), watched(control, MemoryWatch(control.memory)):
+        try:
+            yield
+        except MemoryError as error:
+            if not isinstance(control.interrupted, Interruption):
+                raise
+            control.interrupted.end(Cause.OUT_OF_MEMORY, str(error))

@@ -15,9 +15,9 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.methods.running.control import Control
-from odefit.methods.running.executors.batch import Work
-from odefit.methods.running.executors.dispatch import dispatched
-from odefit.methods.running.executors.workers import Workers
+from odefit.methods.running.dispatch import dispatched
+from odefit.methods.running.worker import Work
+from odefit.methods.running.workers import Workers
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.trajectories.conditions import UnitOutcome
@@ -46,19 +46,13 @@ def conditions_over_workers(forward: ForwardMap, control: Control) -> Iterator[N
 class RemoteConditions:
     """Integrates the units of evaluations by workers.
 
-    Parameters
-    ----------
-    forward
-        The forward map whose units they are.
-    workers
-        The workers. They are asked once evaluations have shown to take longer than
-        :data:`SHORTEST_EVALUATION` seconds.
+    The workers are asked once evaluations have shown to take longer than
+    :data:`SHORTEST_EVALUATION` seconds.
     """
 
     def __init__(self, forward: ForwardMap, workers: Workers) -> None:
         self._workers = workers
-        begin = partial(ForwardMap, *forward.arguments)
-        self._work = Work(begin, _integrate)
+        self._work = Work(partial(ForwardMap, *forward.arguments), _integrate)
         self._calls = 0
         self._pays = False
         self._began = self._counted = time.perf_counter()
@@ -77,8 +71,7 @@ class RemoteConditions:
         if self._calls and (now - self._began) / self._calls > SHORTEST_EVALUATION:
             self._pays = True
         self._calls += 1
-        executor = self._workers.executor() if self._pays else None
-        if executor is None:
+        if not self._pays or self._workers.executor() is None:
             return {}
         count = min(len(numbers), TASKS_PER_WORKER * self._workers.number)
         parts = [part.tolist() for part in np.array_split(np.array(numbers), count)]
@@ -90,19 +83,19 @@ class RemoteConditions:
             Control(),
             largest=1,
         )
-        found: dict[int, UnitOutcome] = {}
+        integrated: dict[int, UnitOutcome] = {}
         waiting, failing = set(range(len(parts))), len(parts)
         with closing(done):
             for position, outcome in done:
                 waiting.discard(position)
                 if outcome["error"] is None:  # else its units are integrated here
-                    found.update(outcome["value"])
+                    integrated.update(outcome["value"])
                     if any(isinstance(end.found, Failure) for end in outcome["value"].values()):
                         failing = min(failing, position)
-                # After a failure nothing else matters but what comes before it.
+                # After a failure only the parts before it matter.
                 if failing < min(waiting, default=len(parts)):
                     break
-        return found
+        return integrated
 
 
 def _integrate(

@@ -11,7 +11,7 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.methods.local.scaling import Scaling
-from odefit.methods.running.executors.batch import remembered
+from odefit.methods.running.worker import remembered
 from odefit.methods.shooting.condensing import Chains
 from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import transformed

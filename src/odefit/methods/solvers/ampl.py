@@ -21,7 +21,7 @@ from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.discretisation.assembly import Assembly, assemble
 from odefit.discretisation.instance import Instance
-from odefit.methods.running.process import ONE_THREAD, OUTPUT_TAIL, exit_reason
+from odefit.methods.running.child import ONE_THREAD, OUTPUT_TAIL, exit_reason
 from odefit.methods.solvers.nl import PyomoAlgebra, read_sol, write_nl
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 

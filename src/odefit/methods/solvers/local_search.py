@@ -30,7 +30,7 @@ from odefit.methods.rescue import rescued
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import START_SEARCH
 from odefit.methods.solvers.agreement import measure_agreement
-from odefit.methods.solvers.local_process import solve_locally
+from odefit.methods.solvers.guarded_solve import solve_locally
 from odefit.methods.solvers.nlpsol import WARM_START_IPOPT, Ipopt
 from odefit.methods.solvers.solver import Answer, Limits, Solver
 from odefit.methods.starts import guess

@@ -24,7 +24,7 @@ from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control
 from odefit.methods.running.start_checkpoint import opened, start_from_json, start_to_json
 from odefit.methods.solvers.answer_checkpoint import answer_from_json, answer_to_json
-from odefit.methods.solvers.local_process import solve_locally
+from odefit.methods.solvers.guarded_solve import solve_locally
 from odefit.methods.solvers.local_search import POLISHING, LocalSearch
 from odefit.methods.solvers.nlpsol import WARM_START_IPOPT, Ipopt
 from odefit.methods.solvers.reduced_space import ReducedSpace

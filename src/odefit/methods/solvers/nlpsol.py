@@ -1,7 +1,7 @@
 """Local solvers that ship with CasADi, on exact sparse derivatives.
 
 Their ``solve`` runs in the process that calls it. Methods call
-:func:`~odefit.methods.solvers.local_process.solve_locally` instead, which a crash does not end.
+:func:`~odefit.methods.solvers.guarded_solve.solve_locally` instead, which a crash does not end.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import numpy as np
 
 from odefit.common.errors import InputError
 from odefit.discretisation.instance import Instance
-from odefit.methods.solvers.isolation import Progress
 from odefit.methods.solvers.nonlinear_program import NonlinearProgram, nonlinear_program
-from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, Progress, make_answer
 from odefit.simulation.engines.casadi_engine import OUTPUT_LOCK
 
 OUTCOMES = {

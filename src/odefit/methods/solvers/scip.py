@@ -22,8 +22,7 @@ from odefit.discretisation.assembly import assemble
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.scales import data_variation
 from odefit.methods.solvers.bounding_algebra import BoundingAlgebra
-from odefit.methods.solvers.isolation import Progress
-from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, Progress, make_answer
 
 OUTCOMES = {
     "optimal": Outcome.SOLVED,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -143,6 +143,19 @@ class Solver(Protocol):
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
         """Return the solver's answer; a solver that fails raises nothing."""
+
+
+Progress = Callable[[Array | None, Array | None, float | None], None]
+"""A function that is called with the best point so far (values at points and unknowns, None if it
+is as before) and with the lower bound, None if there is none."""
+
+
+@runtime_checkable
+class ReportingSolver(Protocol):
+    """A solver that says during the solve how far it is."""
+
+    def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
+        """Solve, calling `progress`."""
 
 
 def make_answer(

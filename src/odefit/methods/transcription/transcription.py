@@ -28,8 +28,7 @@ from odefit.methods.estimate import Certificate, Estimate, Status
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control, Progress, interruptible
 from odefit.methods.solvers.agreement import measure_agreement
-from odefit.methods.solvers.isolation import solve_isolated
-from odefit.methods.solvers.local_process import start_early
+from odefit.methods.solvers.guarded_solve import solve_isolated, start_early
 from odefit.methods.solvers.local_search import LocalSearch, as_start
 from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.methods.solvers.nlpsol import Ipopt
@@ -96,7 +95,13 @@ class GlobalSearch:
             limits = Limits(self._seconds(control), 1, self.gap, absolute_gap)
             report = self._report(control)
             answer = solve_isolated(
-                solver, instance, limits, report, _End(control), memory=control.memory or 0
+                solver,
+                instance,
+                limits,
+                report,
+                # Also where it does not stop by itself in time.
+                stop=lambda: control.interrupted.is_set() or control.cut_off.reached,
+                memory=control.memory or 0,
             )
             if answer.unknowns is None and warm is not None:
                 answer = replace(
@@ -154,16 +159,6 @@ class GlobalSearch:
             tell(Progress(0, 0, objective, 0, said))
 
         return report
-
-
-@dataclass(frozen=True)
-class _End:
-    """Whether the solver's process is ended: also where it does not stop by itself in time."""
-
-    control: Control
-
-    def is_set(self) -> bool:
-        return self.control.interrupted.is_set() or self.control.cut_off.reached
 
 
 def _status(answer: Answer, control: Control) -> Status:

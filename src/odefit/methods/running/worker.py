@@ -1,8 +1,8 @@
-"""What runs in a worker: it keeps what many tasks share, and does batches of these.
+"""Batches of tasks in a worker, which keeps the objects that many tasks share.
 
-A parcel is a pickled object that is known by the hash of its bytes. A batch names the parcels that
-it needs. A worker that lacks one says so, and gets the batch again with the parcel; so a problem
-goes to each worker once, whatever the executor is.
+A parcel is a pickled object with the hash of its bytes as its name. A batch names the parcels that
+it needs. A worker that lacks one does nothing, and gets the batch again with the parcels; so a
+problem goes to each worker once, whatever the executor is.
 """
 
 from __future__ import annotations
@@ -28,76 +28,56 @@ T = TypeVar("T")
 KEPT_PARCELS = 64
 """Number of parcels that a worker process keeps, those that were used last."""
 
+KEPT_FUNCTIONS = 8
+"""Number of functions that a thread keeps unpickled, as searches take turns."""
+
 VERSIONS = ("odefit", "numpy", "scipy", "heyoka", "casadi", "numba")
-"""Packages whose versions a worker tells: numbers depend on them."""
+"""Packages whose versions a worker reports: numbers depend on them."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """Work of one kind: functions that are called with one task after the other.
-
-    Attributes
-    ----------
-    begin
-        Makes what all tasks need, such as a compiled model; it is kept for each thread.
-    run
-        Does a task: it is called with that, and with the task.
-    """
+    """Work of one kind: functions that are called with one task after the other."""
 
     begin: Callable[[], Any]
+    """Makes what all tasks need, such as a compiled model; it is kept for each thread."""
     run: Callable[[Any, Any], Any]
+    """Does a task: it is called with that, and with the task."""
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A pickled object.
-
-    Attributes
-    ----------
-    name
-        The hash of its bytes.
-    content
-        The bytes.
-    """
+    """A pickled object; its name is the hash of the bytes."""
 
     name: str
     content: bytes
 
     @classmethod
     def of(cls, thing: object) -> Parcel:
-        """Return an object as a parcel."""
-        content = _dumps(thing)
+        """Return an object as a parcel, what a user defined in a script or notebook included."""
+        if installed("cloudpickle"):
+            import cloudpickle
+
+            content = bytes(cloudpickle.dumps(thing))
+        else:
+            content = pickle.dumps(thing)
         return cls(hashlib.sha256(content).hexdigest(), content)
 
 
 class Outcome(TypedDict):
-    """What became of a task: its value, or the exception that it raised."""
+    """The value of a task, or the exception that it raised."""
 
     value: Any
     error: BaseException | None
 
 
 class Reply(TypedDict):
-    """What a worker answers to a batch; plain, so that other versions of odefit can read it.
-
-    Attributes
-    ----------
-    worker
-        Host and number of its process.
-    versions
-        Versions of Python and of packages there.
-    missing
-        Names of parcels that the worker lacks; nothing was done then.
-    outcomes
-        The pickled list of outcomes, in the order of the tasks; None if nothing was done.
-    seconds, cpu_seconds
-        Time that the tasks took, and how much of it the processor was busy with them.
-    """
+    """The answer of a worker to a batch; plain, so that other versions of odefit can read it."""
 
     worker: str
     versions: dict[str, str]
-    missing: list[str]
     outcomes: bytes | None
+    """The pickled list of outcomes, in the order of the tasks; None if nothing was done."""
     seconds: float
     cpu_seconds: float
 
@@ -105,51 +85,36 @@ class Reply(TypedDict):
 def run_batch(
     version: str, names: tuple[str, str], parcels: Mapping[str, bytes], tasks: bytes
 ) -> Reply:
-    """Do the tasks of a batch in this process.
+    """Do a pickled list of tasks in this process.
 
-    Parameters
-    ----------
-    version
-        The version of odefit that has sent the batch: another one does nothing.
-    names
-        Names of the two parcels with the functions of the :class:`Work`.
-    parcels
-        Parcels by their name, as far as they come along.
-    tasks
-        The pickled list of tasks.
+    `version` is that of the odefit that has sent the batch: another one does nothing. `names` are
+    those of the two parcels of the :class:`Work`, which are in `parcels` as far as they come along.
     """
     with _lock:
-        for name, content in parcels.items():
-            _kept[name] = content
+        _kept.update(parcels)
         while len(_kept) > KEPT_PARCELS:
             _kept.popitem(last=False)
-        missing = [name for name in names if name not in _kept]
         known = {name: _kept[name] for name in names if name in _kept}
         for name in known:
             _kept.move_to_end(name)
     reply = Reply(
-        worker=this_worker(),
-        versions=versions(),
-        missing=missing,
-        outcomes=None,
-        seconds=0.0,
-        cpu_seconds=0.0,
+        worker=this_worker(), versions=versions(), outcomes=None, seconds=0.0, cpu_seconds=0.0
     )
-    if missing or versions()["odefit"] != version:
+    first, second = names
+    if not {first, second} <= known.keys() or versions()["odefit"] != version:
         return reply
-    outcomes: list[Outcome] = []
     try:
-        first, second = names
         begun = remembered(first.encode(), lambda: pickle.loads(known[first])())
         run = _function(second, known[second])
-        given = pickle.loads(tasks)
+        unpickled = pickle.loads(tasks)
     except Exception as error:  # noqa: BLE001 - whatever it raises is the outcome of each task
-        count = len(pickle.loads(tasks))
-        reply["outcomes"] = _pickled([Outcome(value=None, error=error)] * count)
+        failed = [Outcome(value=None, error=error)] * len(pickle.loads(tasks))
+        reply["outcomes"] = _pickled(failed)
         return reply
+    outcomes: list[Outcome] = []
     began, began_cpu = time.perf_counter(), time.thread_time()
     with _at_work():
-        for task in given:
+        for task in unpickled:
             try:
                 outcomes.append(Outcome(value=run(begun, task), error=None))
             except Exception as error:  # noqa: BLE001 - whatever it raises is the task's outcome
@@ -161,7 +126,7 @@ def run_batch(
 
 
 class _Memory(threading.local):
-    """What a thread keeps: the object that it made last, and functions by their parcel."""
+    """The objects that a thread keeps: the one that it made last, and functions by their parcel."""
 
     key: bytes | None = None
     made: Any = None
@@ -197,39 +162,30 @@ def in_worker() -> bool:
 
 
 def remembered(key: bytes, make: Callable[[], T]) -> T:
-    """Return what `make` makes, or made last in this thread for the same `key`.
+    """Return the object that `make` makes, or that this thread made last for the same `key`.
 
     Worker processes keep compiled models with this from one task to the next, one for each thread
     because an integrator serves one thread at a time.
     """
     if _memory.key != key:
         _memory.made, _memory.key = make(), key
-    found: T = _memory.made
-    return found
+    made: T = _memory.made
+    return made
 
 
 def _function(name: str, content: bytes) -> Callable[[Any, Any], Any]:
-    """Return the function of a parcel; those of a few are kept, as searches take turns."""
+    """Return the function of a parcel."""
     kept = _memory.functions
     if name not in kept:
         kept[name] = pickle.loads(content)
-        while len(kept) > 8:
+        while len(kept) > KEPT_FUNCTIONS:
             kept.popitem(last=False)
     kept.move_to_end(name)
     return kept[name]
 
 
-def _dumps(thing: object) -> bytes:
-    """Pickle an object, what a user defined in a script or a notebook included where possible."""
-    if installed("cloudpickle"):
-        import cloudpickle
-
-        return bytes(cloudpickle.dumps(thing))
-    return pickle.dumps(thing)
-
-
 def _pickled(outcomes: list[Outcome]) -> bytes:
-    """Pickle outcomes; an exception that cannot be pickled is told as a text."""
+    """Pickle outcomes; an exception that cannot be pickled is replaced by its text."""
     try:
         return pickle.dumps(outcomes)
     except Exception:  # noqa: BLE001 - pickle lets through whatever an object's methods raise
@@ -242,8 +198,8 @@ def _plain(outcome: Outcome) -> Outcome:
         pickle.dumps(outcome)
     except Exception as trouble:  # noqa: BLE001 - see above
         error = outcome["error"]
-        said = f"{type(error).__name__}: {error}" if error is not None else str(trouble)
-        return Outcome(value=None, error=RuntimeError(said))
+        text = f"{type(error).__name__}: {error}" if error is not None else str(trouble)
+        return Outcome(value=None, error=RuntimeError(text))
     return outcome
 
 
@@ -260,5 +216,5 @@ def this_worker() -> str:
 @cache
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages on which numbers depend."""
-    found = {name: installed_version(name) or "none" for name in VERSIONS}
-    return {"Python": platform.python_version()} | found
+    packages = {name: installed_version(name) or "none" for name in VERSIONS}
+    return {"Python": platform.python_version()} | packages

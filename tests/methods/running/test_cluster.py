@@ -17,8 +17,8 @@ import pytest
 import odefit
 from odefit.cli import main
 from odefit.common.errors import InputError
+from odefit.methods.running.cluster import dask_cluster
 from odefit.methods.running.control import Control, Progress
-from odefit.methods.running.executors.cluster import dask_cluster
 
 pytest.importorskip("distributed")
 

@@ -1,4 +1,4 @@
-"""Functions in child processes that can be ended at any moment.
+"""Functions in a child process that can be asked, limited and ended at any moment.
 
 A compiled solver may hang or crash; in a process of its own it takes nobody with it. None of the
 libraries for pools of processes (concurrent.futures, loky, pebble) does all that this needs:
@@ -10,37 +10,44 @@ libraries for pools of processes (concurrent.futures, loky, pebble) does all tha
 - A script that starts it needs no ``if __name__ == "__main__"``.
 - A function that is called may be asked to stop by itself, on every platform.
 
-Independent work that ends by itself goes to loky's pool, see
-:mod:`odefit.methods.running.executors.workers`.
+Independent work that ends by itself goes to loky's pool, see :mod:`odefit.methods.running.workers`.
+
+The last part of the module has all differences between Linux, macOS and Windows. On Linux the
+kernel ends a process with its parent. On macOS and Windows a thread of the child watches the
+parent, and a compiled solver may keep that thread from running until it is done. Windows has no
+signals either: a fit in a child can be ended there, but not asked to stop.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
+from multiprocessing import connection as connections
+from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, Literal
 
 from odefit.common.errors import InputError
-from odefit.methods.running.process_platform import (
-    death_signal,
-    end_with,
-    kill_tree,
-    limit_memory,
-    opened,
-    start,
-)
+
+if sys.platform != "win32":
+    import resource
 
 if TYPE_CHECKING:
-    from odefit.methods.running.process_platform import Channel
+    if sys.platform == "win32":
+        Channel = connections.PipeConnection[Any, Any]
+    else:
+        Channel = Connection[Any, Any]
 
 KILLED = "SIGKILL"
 """The signal by which a process is ended from outside, as where memory is short."""
@@ -51,11 +58,23 @@ OUTPUT_TAIL = 300
 POLLING_INTERVAL = 0.2
 """Seconds between two checks of whether the user wants to stop."""
 
+WATCH_INTERVAL = 1.0
+"""Seconds between two looks at whether the parent still lives, where the system does not tell."""
+
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Environment variables that keep numerical libraries from starting threads of their own."""
 
 STOP = b"stop"
 """What the parent sends to ask a function to stop; no pickle begins with it."""
+
+WINDOWS_CRASH = 0xC0000000
+"""Exit statuses from here on are those of crashes on Windows, such as 0xC0000005."""
+
+CAN_INTERRUPT = sys.platform != "win32"
+"""Whether a process can be asked to stop, and then gives its best so far."""
+
+CAN_START = bool(sys.executable) and not getattr(sys, "frozen", False)
+"""Whether Python can be started anew: not where it is part of another program."""
 
 Send = Callable[[Any], None]
 """A function that sends a message from the child to its parent."""
@@ -65,15 +84,9 @@ Send = Callable[[Any], None]
 class Message:
     """A message from a child process, or why none will come.
 
-    Attributes
-    ----------
-    kind
-        ``"sent"``: the function sent `content` and goes on. ``"returned"``: `content` is the value
-        of the call. ``"raised"``: the call ended with an exception, which `content` describes.
-        ``"died"``: the process is gone, and `content` says why. ``"late"`` and ``"stopped"``: see
-        :meth:`Child.wait`.
-    content
-        A value or a sentence; None for ``"late"`` and ``"stopped"``.
+    The `content` of ``"sent"`` was sent by the function, which goes on. That of ``"returned"`` is
+    the value of the call; that of ``"raised"`` describes the exception that ended it; that of
+    ``"died"`` says why the process is gone. ``"late"`` and ``"stopped"``: see :meth:`Child.wait`.
     """
 
     kind: Literal["sent", "returned", "raised", "died", "late", "stopped"]
@@ -91,25 +104,18 @@ class Child:
         Name of the process in the reason for its death.
     idle
         Seconds without a call after which the process ends by itself; 0 for never.
-
-    Attributes
-    ----------
-    connection
-        The connection to the process, for :func:`multiprocessing.connection.wait`.
-    alive
-        Whether the process has not been ended.
-    exit_code
-        Exit status of the process when it has died by itself, minus the number of a signal.
-    output
-        The end of what the process wrote, when it has ended.
     """
 
     def __init__(self, memory: int = 0, who: str = "the process", idle: float = 0.0) -> None:
         mine, theirs = Pipe()
         self.connection: Channel = mine
+        """For :func:`multiprocessing.connection.wait`."""
         self.alive = True
+        self.owner = os.getpid()
         self.exit_code: int | None = None
+        """Exit status once the process has died by itself, minus the number of a signal."""
         self.output = ""
+        """The end of what the process wrote, when it has ended."""
         self._who = who
         # A file, not a pipe: it can be read when the process is dead, and never blocks it.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by kill
@@ -131,15 +137,17 @@ class Child:
         """Whether the process has ended, by itself or by others."""
         return not self.alive or self._process.poll() is not None
 
+    @property
+    def crashed(self) -> bool:
+        """Whether the process has died by a signal that was not sent to end it."""
+        died_of = None if self.exit_code is None else death_signal(self.exit_code)
+        return died_of not in (None, KILLED)
+
     def call(self, function: Callable[..., Any], *arguments: object, sends: bool = False) -> None:
         """Begin ``function(*arguments)``; its messages and its value come by :meth:`receive`.
 
-        Parameters
-        ----------
-        function, arguments
-            Anything that pickle can take; the function is found by its name in its module.
-        sends
-            Whether the function takes one more argument, a :data:`Send`: it is a :class:`Line`.
+        All are pickled, the function by its name. With `sends` it gets a :class:`Line` as its last
+        argument.
         """
         with suppress(OSError):  # the process is dead: receive will find out
             self._log.seek(0)
@@ -154,17 +162,14 @@ class Child:
     def receive(self, seconds: float) -> Message | None:
         """Return the next message, or None if there is none within so many seconds.
 
-        Raises
-        ------
-        InputError
-            The function has raised it.
+        An InputError of the function is raised here.
         """
         try:
             if not self.connection.poll(seconds):
                 return None
             kind, content = self.connection.recv()
         except (EOFError, OSError, pickle.UnpicklingError):
-            return Message("died", self._reason())
+            return Message("died", self._death_reason())
         if kind == "refused":
             raise InputError(content)
         return Message(kind, content)
@@ -185,25 +190,19 @@ class Child:
         return Message("stopped")
 
     def kill(self) -> None:
-        """End the process now, with all processes that it started."""
-        if not self.alive:
+        """End the process now, with all processes that it started; a fork of its owner cannot."""
+        if not self.alive or os.getpid() != self.owner:
             return
         self.alive = False
         kill_tree(self._process)
         self.connection.close()
-        self._log.seek(0)
-        text = self._log.read().decode("utf-8", errors="replace")
+        with self._log as log:
+            log.seek(0)
+            text = log.read().decode("utf-8", errors="replace")
         self.output = " ".join(text.split())[-OUTPUT_TAIL:]
-        self._log.close()
 
-    @property
-    def crashed(self) -> bool:
-        """Return whether the process has died by a signal that was not sent to end it."""
-        died_of = None if self.exit_code is None else death_signal(self.exit_code)
-        return died_of not in (None, KILLED)
-
-    def _reason(self) -> str:
-        """Return why the process has hung up; it is gone afterwards."""
+    def _death_reason(self) -> str:
+        """Return why the process has closed its connection; it is gone afterwards."""
         try:
             self.exit_code = self._process.wait(timeout=5.0)
         except subprocess.TimeoutExpired:
@@ -227,13 +226,7 @@ def exit_reason(code: int, who: str) -> str:
 
 
 class Line:
-    """What a function in a child is given to speak with the parent; calling it sends a message.
-
-    Parameters
-    ----------
-    connection
-        The connection to the parent, which sends nothing but :data:`STOP` during a call.
-    """
+    """A function's line to the parent: a call sends a message."""
 
     def __init__(self, connection: Channel) -> None:
         self._connection = connection
@@ -252,23 +245,19 @@ class Line:
         return self._asked
 
 
-def serve(descriptor: int, parent: int, memory: int, idle: float) -> None:
+def serve(handle: int, parent: int, memory: int, idle: float) -> None:
     """Call the functions that come over a connection, until the parent hangs up.
 
-    Parameters
-    ----------
-    descriptor
-        File descriptor of the connection, or on Windows its handle.
-    parent
-        Process number of the parent.
-    memory
-        Bytes that this process may use; 0 for no limit.
-    idle
-        Seconds to wait for the next call; 0 for no limit.
+    The connection is known by its file descriptor, or on Windows its handle, and the parent by the
+    number of its process. `memory` and `idle` are those of :class:`Child`.
     """
     end_with(parent)
     limit_memory(memory)
-    connection = opened(descriptor)
+    connection: Channel
+    if sys.platform == "win32":
+        connection = connections.PipeConnection(handle)
+    else:
+        connection = Connection(handle)
     while True:
         try:
             if not connection.poll(idle or None):
@@ -288,3 +277,108 @@ def serve(descriptor: int, parent: int, memory: int, idle: float) -> None:
             traceback.print_exc()
             sys.stderr.flush()
             connection.send(("raised", f"{type(error).__name__}: {error}"))
+
+
+# Linux, macOS and Windows ---------------------------------------------------------------------
+
+
+def start(
+    code: str, handle: int, environment: Mapping[str, str], log: Any
+) -> subprocess.Popen[Any]:
+    """Start Python in a process that inherits one connection and gets no Ctrl-C of the terminal.
+
+    It runs `code`, which may refer to the connection by `handle`; the file `log` takes its output.
+    """
+    platform_arguments: dict[str, Any]
+    variables = dict(environment)
+    if sys.platform == "win32":
+        # In a virtual environment python.exe starts another process, which would be the child.
+        executable = getattr(sys, "_base_executable", None) or sys.executable
+        variables["__PYVENV_LAUNCHER__"] = sys.executable
+        os.set_handle_inheritable(handle, True)
+        platform_arguments = {
+            "startupinfo": subprocess.STARTUPINFO(lpAttributeList={"handle_list": [handle]}),
+            "creationflags": subprocess.CREATE_NEW_PROCESS_GROUP,
+        }
+    else:
+        executable = sys.executable
+        # A session of its own, so that its children can be killed, too.
+        platform_arguments = {"pass_fds": [handle], "start_new_session": True}
+    return subprocess.Popen(
+        [executable, "-c", code],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        env=variables,
+        **platform_arguments,
+    )
+
+
+def kill_tree(process: subprocess.Popen[Any]) -> None:
+    """End a process of :func:`start` now, with all processes that it started."""
+    if sys.platform == "win32":
+        subprocess.run(
+            ["taskkill", "/F", "/T", "/PID", str(process.pid)], capture_output=True, check=False
+        )
+        process.kill()
+    else:
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def interrupt(process: int) -> None:
+    """Ask a process to stop, as Ctrl-C does; nothing happens if it is gone, or on Windows."""
+    if CAN_INTERRUPT:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGINT)
+
+
+def end_with(parent: int) -> None:
+    """End this process when its parent dies, even by a signal; Ctrl-C is the parent's alone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        set_death_signal = 1
+        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)  # it died before that
+    else:
+        threading.Thread(target=watch, args=(parent,), daemon=True).start()
+
+
+def watch(parent: int) -> None:
+    """Wait until the parent is gone, and end this process then."""
+    if sys.platform == "win32":
+        import _winapi
+
+        try:
+            handle = _winapi.OpenProcess(_winapi.SYNCHRONIZE, False, parent)
+        except OSError:
+            os._exit(1)
+        _winapi.WaitForSingleObject(handle, _winapi.INFINITE)
+    else:
+        while os.getppid() == parent:
+            time.sleep(WATCH_INTERVAL)
+    os._exit(1)
+
+
+def limit_memory(memory: int) -> None:
+    """Let an allocation beyond `memory` bytes fail: out of memory, the kernel ends anything.
+
+    Windows has no such limit, and macOS takes note of it without holding to it.
+    """
+    if sys.platform != "win32" and memory > 0:
+        with suppress(ValueError, OSError):  # not on this system
+            _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+            limit = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+
+
+def death_signal(code: int) -> str | None:
+    """Return the name of what a process died of, from its exit status; None if it ended itself."""
+    if code < 0:
+        with suppress(ValueError):
+            return signal.Signals(-code).name
+    if sys.platform == "win32" and code >= WINDOWS_CRASH:
+        return f"{code:#x}"
+    return None

@@ -1,8 +1,9 @@
-"""Local solvers in the kept process answer as they do here, and crash or hang alone."""
+"""A solver in a process of its own answers as it does here, and crashes or hangs alone."""
 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -15,14 +16,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from odefit import library
 from odefit.common.errors import InputError
+from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import SoftCons
 from odefit.discretisation.instance import Instance
-from odefit.methods.solvers import local_process
-from odefit.methods.solvers.local_process import process_number, solve_locally
+from odefit.discretisation.mesh import DataMesh, UniformMesh
+from odefit.discretisation.schemes import SCHEMES
+from odefit.methods.solvers import guarded_solve
+from odefit.methods.solvers.guarded_solve import process_number, solve_isolated, solve_locally
 from odefit.methods.solvers.nlpsol import Bonmin, Ipopt, Uno
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, Solver
-from tests.methods.solvers.fakes import Patient, Trouble
+from tests.methods.solvers.fakes import Patient, Shy, Trouble
 from tests.methods.transcription.instances import decay, harmonic
 
 HANG = Trouble("hang", scope="local")
@@ -182,7 +187,7 @@ def test_what_pickle_cannot_take_is_solved_here() -> None:
 def test_where_no_process_can_be_started_the_solver_runs_here(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(local_process, "CAN_START", False)
+    monkeypatch.setattr(guarded_solve, "CAN_START", False)
     answers = []
     instance = decay(start=True)
     thread = threading.Thread(
@@ -196,7 +201,7 @@ def test_where_no_process_can_be_started_the_solver_runs_here(
 @pytest.mark.slow
 def test_problems_that_nobody_uses_any_more_are_forgotten() -> None:
     solve_locally(Ipopt(), decay(start=True), Limits())
-    kept = local_process._mine.kept
+    kept = guarded_solve._of_thread.kept
     assert kept is not None
     for steps in (5, 6):
         solve_locally(Ipopt(), decay(steps, start=True), Limits())
@@ -232,7 +237,7 @@ def test_nothing_is_left_running_after_a_script(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "import odefit\n"
-        "from odefit.methods.solvers.local_process import process_number\n"
+        "from odefit.methods.solvers.guarded_solve import process_number\n"
         "problem = odefit.library.load('harmonic')\n"
         "method = odefit.Transcription(starts=1, screening=1, shooting=False)\n"
         "print(odefit.fit(problem, method, jobs=1).status.value, process_number())\n",
@@ -245,3 +250,117 @@ def test_nothing_is_left_running_after_a_script(tmp_path: Path) -> None:
     assert status == "converged"
     assert run.stderr == ""
     assert any(not lives(int(number)) for _ in moments())
+
+
+def best_reported(found: Answer) -> bool:
+    assert found.values is not None
+    return bool((found.values == 0.5).all()) and found.lower_bound == 0.375
+
+
+def test_a_solver_answers_from_its_own_process_as_it_does_here() -> None:
+    instance = decay(formulation=SoftCons(1e3), start=True)
+    here = Ipopt().solve(instance, Limits(20))
+    there = solve_isolated(Ipopt(), instance, Limits(20))
+    assert there.outcome is Outcome.SOLVED
+    assert there.objective == here.objective
+    assert there.iterations == here.iterations
+
+
+def test_what_a_solver_reports_reaches_the_parent() -> None:
+    seen: list[tuple[float, float]] = []
+    instance = decay()
+    found = solve_isolated(
+        Trouble("fine"), instance, Limits(5), lambda best, bound: seen.append((best, bound))
+    )
+    assert (found.outcome, found.lower_bound, found.iterations) == (Outcome.SOLVED, 0.125, 7)
+    ones = np.ones((5, 1))
+    expected = [instance.discretisation.objective(level * ones, np.ones(1)) for level in (1, 0.5)]
+    assert seen == [(expected[0], -np.inf), (expected[1], 0.25), (expected[1], 0.375)]
+
+
+def test_a_solver_that_hangs_is_ended_and_its_best_point_is_the_answer() -> None:
+    found = solve_isolated(Trouble("hang"), decay(), Limits(0.2), grace=0.3)
+    assert found.outcome is Outcome.LIMIT
+    assert best_reported(found)
+    assert "did not stop at its time limit of 0.2 s" in found.message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("abort", "died of SIGABRT; it wrote: terminate called"),
+        ("segfault", "the solver process died of SIGSEGV"),
+        ("exit", "the solver process ended by itself with status 3"),
+        ("raise", "the solver failed: RuntimeError: out of ideas"),
+    ],
+)
+def test_a_solver_that_crashes_fails_with_a_reason_and_its_best_point(
+    kind: str, words: str
+) -> None:
+    found = solve_isolated(Trouble(kind), decay(), Limits(5))
+    assert found.outcome is Outcome.FAILED
+    assert best_reported(found)
+    assert words in found.message
+
+
+@pytest.mark.slow
+def test_a_solver_that_dies_while_it_is_watched_is_asked_once_more_unwatched() -> None:
+    found = solve_isolated(Shy(), decay(), Limits(30))
+    assert found.outcome is Outcome.SOLVED
+    assert found.message == "in peace"
+    assert found.lower_bound == 0.25
+
+
+@pytest.mark.slow
+def test_a_crash_before_any_report_leaves_no_point_and_no_bound() -> None:
+    found = solve_isolated(Trouble("abort", reports=False), decay(), Limits(5))
+    assert (found.values, found.unknowns, found.lower_bound) == (None, None, None)
+    assert not found.success
+
+
+@pytest.mark.slow
+def test_a_refusal_is_raised_here_with_all_its_messages() -> None:
+    with pytest.raises(InputError) as caught:
+        solve_isolated(Trouble("refuse"), decay(), Limits(5))
+    assert caught.value.messages == ("no", "and no")
+
+
+def test_an_interrupt_ends_the_process_and_keeps_the_best_point() -> None:
+    stop = threading.Event()
+
+    def report(best: float, bound: float) -> None:
+        if bound == 0.375:
+            stop.set()
+
+    found = solve_isolated(Trouble("hang"), decay(), Limits(60), report, stop.is_set)
+    assert found.outcome is Outcome.LIMIT
+    assert found.message == "interrupted"
+    assert best_reported(found)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_process_and_keeps_the_best_point() -> None:
+    def report(best: float, bound: float) -> None:
+        if bound == 0.375:
+            raise KeyboardInterrupt
+
+    found = solve_isolated(Trouble("hang"), decay(), Limits(60), report)
+    assert found.outcome is Outcome.LIMIT
+    assert best_reported(found)
+
+
+@pytest.mark.parametrize("scheme", ["trapezoid", "runge-kutta", "radau"])
+@pytest.mark.parametrize("name", ["seasonal-lotka-volterra", "hiv-proteinase", "sir"])
+def test_the_discretisation_is_the_same_on_the_other_side(name: str, scheme: str) -> None:
+    problem = library.load(name)
+    for mesh in (UniformMesh(13), DataMesh(20)):
+        d = Discretisation(problem, SCHEMES[scheme], mesh)
+        instance = pickle.loads(pickle.dumps(Instance(d, SoftCons())))
+        np.testing.assert_array_equal(instance.discretisation.times, d.times)
+        random = np.random.default_rng(1)
+        values = random.uniform(0.5, 1.5, d.lower.shape)
+        unknowns = random.uniform(0.5, 1.5, len(problem.unknowns))
+        np.testing.assert_array_equal(
+            instance.discretisation.defects(values, unknowns), d.defects(values, unknowns)
+        )

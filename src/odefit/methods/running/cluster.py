@@ -12,8 +12,8 @@ from typing import Any
 
 from odefit.common.errors import InputError
 from odefit.common.packages import require
-from odefit.methods.running.executors.batch import versions
-from odefit.methods.running.executors.delivery import other_version
+from odefit.methods.running.worker import versions
+from odefit.methods.running.workers import other_version
 
 CONNECT_SECONDS = 3.0
 """Seconds within which a scheduler has to answer."""
@@ -26,17 +26,10 @@ WORKERS_SECONDS = 10.0
 def dask_cluster(address: str | None) -> Iterator[Executor | None]:
     """Connect to a Dask cluster, and yield its executor; None without an address.
 
-    Parameters
-    ----------
-    address
-        The address of the scheduler, such as ``"tcp://10.0.0.7:8786"``, or ``"tls://..."`` with
-        the certificates that Dask's configuration names.
-
-    Raises
-    ------
-    InputError
-        The package is missing, no scheduler answers there, it has no workers, or one of these has
-        no odefit or another version of it.
+    The address is that of the scheduler, such as ``"tcp://10.0.0.7:8786"``, or ``"tls://..."`` with
+    the certificates that Dask's configuration names. An InputError says that the package is
+    missing, that no scheduler answers there, that it has no workers, or that one of these has no
+    odefit or another version of it.
     """
     if address is None:
         yield None
@@ -81,21 +74,21 @@ async def _probed(address: str) -> None:
     security: Any = distributed.Security
     connect: Any = core.connect
     arguments = security().get_connection_args("client")
-    found = await connect(address, timeout=CONNECT_SECONDS, **arguments)
-    await found.close()
+    connection = await connect(address, timeout=CONNECT_SECONDS, **arguments)
+    await connection.close()
 
 
 def _check(client: Any, address: str) -> None:
     try:
         client.wait_for_workers(1, timeout=WORKERS_SECONDS)
-        found = client.run(version, "odefit", on_error="return")
+        installed = client.run(version, "odefit", on_error="return")
     except (OSError, TimeoutError) as error:
         raise InputError(
             f"--dask {address}: the cluster has no workers; start some, for example by "
             f"'dask worker {address}'"
         ) from error
     wrong = []
-    for worker, theirs in sorted(found.items()):
+    for worker, theirs in sorted(installed.items()):
         theirs = theirs if isinstance(theirs, str) else "none"
         if theirs != versions()["odefit"]:
             wrong.append(f"--dask {address}: {other_version(f'the worker {worker}', theirs)}")
@@ -105,7 +98,7 @@ def _check(client: Any, address: str) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Dask from logging what is told as a message of our own."""
+    """Keep Dask from logging the failures for which we have messages of our own."""
     loggers = [logging.getLogger(name) for name in ("distributed.comm", "distributed.client")]
     before = [logger.level for logger in loggers]
     for logger in loggers:

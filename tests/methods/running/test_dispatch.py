@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from odefit.common.errors import InputError
+from odefit.methods.running import worker
+from odefit.methods.running import workers as workers_module
+from odefit.methods.running.child import Child
 from odefit.methods.running.control import Control
-from odefit.methods.running.executors import batch, sizes
-from odefit.methods.running.executors import workers as workers_module
-from odefit.methods.running.executors.batch import Work
-from odefit.methods.running.executors.dispatch import WorkerLostError, dispatched
-from odefit.methods.running.executors.workers import Workers
-from odefit.methods.running.process import Child
+from odefit.methods.running.dispatch import WorkerLostError, batch_size, dispatched
+from odefit.methods.running.worker import Work
+from odefit.methods.running.workers import Workers
 
 
 def base(number: int) -> int:
@@ -99,7 +99,7 @@ def test_every_task_is_done_once_and_few_batches_are_sent() -> None:
     assert found == EXPECTED
     many, workers = done(executor, 3000, lambda begun, task: begun + task)
     assert many == {i: 100 + i for i in range(3000)}
-    assert workers.delivery.batches < 300
+    assert workers.batches < 300
 
 
 def test_what_a_task_raises_is_its_own_outcome() -> None:
@@ -109,10 +109,10 @@ def test_what_a_task_raises_is_its_own_outcome() -> None:
 
 
 def test_batches_have_less_work_towards_the_end() -> None:
-    assert sizes.batch_size(None, 1000, 2) == 1
-    every = [sizes.batch_size(0.002, left, 4) for left in (10**6, 1200, 120, 12, 1)]
+    assert batch_size(None, 1000, 2) == 1
+    every = [batch_size(0.002, left, 4) for left in (10**6, 1200, 120, 12, 1)]
     assert every == [250, 100, 10, 1, 1]
-    assert sizes.batch_size(3.0, None, 4) == 1
+    assert batch_size(3.0, None, 4) == 1
 
 
 def test_lost_tasks_are_sent_again() -> None:
@@ -142,15 +142,15 @@ def test_a_worker_without_a_parcel_gets_it_and_each_is_sent_once_to_each() -> No
     class Forgetful(Fake):
         def reply(self, function: Any, arguments: Any) -> Any:
             if self.batches % 4 == 0:
-                batch._kept.clear()
+                worker._kept.clear()
             return function(*arguments)
 
     found, _ = done(Forgetful(), 12)
     assert found == EXPECTED
-    batch._kept.clear()
+    worker._kept.clear()
     _, workers = done(Fake(), 300, offset=101)
-    parcels = batch.Parcel.of(partial(base, 101)), batch.Parcel.of(squared)
-    assert workers.delivery.carried == 3 * sum(len(p.content) for p in parcels)
+    parcels = worker.Parcel.of(partial(base, 101)), worker.Parcel.of(squared)
+    assert workers.carried == 3 * sum(len(p.content) for p in parcels)
 
 
 def test_a_broken_executor_is_given_up_told_and_nothing_is_lost(
@@ -229,7 +229,7 @@ def test_an_interruption_ends_the_wait() -> None:
 
 
 def in_worker(begun: int, task: int) -> bool:
-    return batch.in_worker()
+    return worker.in_worker()
 
 
 @pytest.mark.slow

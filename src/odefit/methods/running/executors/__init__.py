@@ -1,1 +1,0 @@
-"""Independent work over executors: batches, what workers keep, workers that die, clusters."""

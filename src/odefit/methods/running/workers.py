@@ -1,0 +1,317 @@
+"""The workers of a run: an executor of the user, or local processes once they pay."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from odefit.common.errors import InputError
+from odefit.common.packages import installed, require
+from odefit.methods.running.control import Control
+from odefit.methods.running.run_log import LOGGER
+from odefit.methods.running.worker import (
+    Outcome,
+    Parcel,
+    Reply,
+    Work,
+    note_sender,
+    run_batch,
+    versions,
+)
+
+if TYPE_CHECKING:
+    from loky import ProcessPoolExecutor
+
+T = TypeVar("T")
+
+IDLE_SECONDS = 30.0
+"""Seconds without work after which a worker process ends."""
+
+POOL_AFTER_SECONDS = 3.0
+"""Seconds of work in this process after which more are started; each start takes about a second."""
+
+LOOK_SECONDS = 2.0
+"""Seconds between two looks at how many workers a cluster has."""
+
+EMPTY_SECONDS = 30.0
+"""Seconds without any worker after which a cluster is given up; workers that were killed are
+replaced within a few."""
+
+NEW_TIME_WEIGHT = 0.3
+"""Weight of the next batch in the mean time of a task."""
+
+
+@dataclass
+class _Sent:
+    """The parcels of one kind of work, how often they were sent, and the seconds of a task."""
+
+    work: Work
+    parcels: tuple[Parcel, Parcel]
+    carried: int = 0
+    seconds: float | None = None
+
+
+@dataclass
+class _Share:
+    """The number of tasks that one worker process has done, and the time that they took there."""
+
+    tasks: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+
+class Workers:
+    """A context in which independent work may go to an executor.
+
+    An executor of the user is used from the start and left open, and given up where it breaks.
+    Otherwise, and then, processes are started once the work in this process has taken
+    :data:`POOL_AFTER_SECONDS` seconds.
+    """
+
+    def __init__(self, control: Control) -> None:
+        self._given = control.executor
+        self._remarks = control.remarks
+        self._processes = installed("loky")
+        self._jobs = control.jobs or (self._processes and os.cpu_count()) or 1
+        if self._jobs > 1 and self._given is None and not self._processes:
+            require("loky")
+        self._pool: ProcessPoolExecutor | None = None
+        self._spent = 0.0
+        self._lost = False
+        self._health: tuple[Executor, Health] | None = None
+        self._kept: dict[tuple[int, ...], tuple[tuple[object, ...], Any]] = {}
+        self._shares: dict[str, _Share] = {}
+        self._sent: dict[int, _Sent] = {}
+        self._begins: dict[int, tuple[object, Parcel]] = {}
+        self.batches = self.carried = 0
+        """Number of batches that were sent, and bytes of parcels among them."""
+        self.fruitless = 0
+        """Number of batches that the executor has failed since it began; -1 once it has done one.
+        """
+
+    # Who does the work ------------------------------------------------------------------------
+
+    @property
+    def number(self) -> int:
+        """Number of tasks that are done at the same time."""
+        if self._given is None:
+            return self._jobs
+        return self.health(self._given).workers() or self._jobs
+
+    def health(self, executor: Executor) -> Health:
+        """Return the state of an executor."""
+        if self._health is None or self._health[0] is not executor:
+            self._health = executor, Health(executor)
+        return self._health[1]
+
+    def executor(self) -> Executor | None:
+        """Return where the next task should go; None for this process."""
+        if self._given is not None:
+            return self._given
+        # What broke an executor may be a task that ends its process: not this one, then.
+        pays = self._jobs > 1 and self._spent > POOL_AFTER_SECONDS
+        if self._pool is None and self._processes and (pays or self._lost):
+            from loky import ProcessPoolExecutor
+
+            # Idle workers end by themselves, so that none outlives a parent that was killed.
+            self._pool = ProcessPoolExecutor(
+                max_workers=self._jobs, timeout=IDLE_SECONDS, initializer=_leave_interrupts
+            )
+        return self._pool
+
+    def lose(self, executor: Executor, reason: str) -> None:
+        """Give up an executor; processes of our own take its place.
+
+        One that was given up before is ignored.
+        """
+        from_pool = executor is self._pool
+        if from_pool and self._pool is not None:
+            LOGGER.warning("a worker process has died: %s; the others are replaced", reason)
+            self._pool.shutdown(wait=False, kill_workers=True)
+            self._pool = None
+        elif executor is self._given:
+            remark = f"the executor was given up, and the work went on here: {reason}"
+            LOGGER.warning(remark)
+            self._remarks.append(remark)
+            self._given = None
+        else:
+            return
+        self._lost = True
+        self.fruitless = 0
+
+    def kept(self, make: Callable[[], T], *of: object) -> T:
+        """Return the object that `make` makes of these, once: the same object is sent once."""
+        key = tuple(map(id, of))
+        if key not in self._kept:
+            self._kept[key] = of, make()  # which holds them, so that their numbers stay theirs
+        made: T = self._kept[key][1]
+        return made
+
+    def timed(self, work: Callable[[], T]) -> T:
+        """Do a task in this process, and add up how long tasks have taken."""
+        began = time.perf_counter()
+        result = work()
+        self.count(time.perf_counter() - began)
+        return result
+
+    def count(self, seconds: float) -> None:
+        """Add up work that was done in this process."""
+        self._spent += seconds
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker, share in sorted(self._shares.items()):
+            LOGGER.info(
+                "worker %s: %d tasks, %.4g s, processor %.4g s",
+                worker,
+                share.tasks,
+                share.seconds,
+                share.cpu_seconds,
+            )
+        if self._pool is not None:
+            # Starts still under way are of no use any more.
+            self._pool.shutdown(wait=True, kill_workers=True)
+
+    # Batches and replies ----------------------------------------------------------------------
+
+    def send(
+        self, executor: Executor, work: Work, tasks: list[Any], whole: bool = False
+    ) -> Future[Reply]:
+        """Submit a batch.
+
+        The parcels come along with the first batches, one for each worker, and with those that
+        a worker could not do without them (`whole`).
+        """
+        note_sender()
+        health, sent = self.health(executor), self._of(work)
+        first = sent.carried < (health.workers() or 1)
+        sent.carried += first
+        content = {p.name: p.content for p in sent.parcels} if whole or first else {}
+        self.batches += 1
+        self.carried += sum(map(len, content.values()))
+        names = sent.parcels[0].name, sent.parcels[1].name
+        future: Future[Reply] = executor.submit(
+            run_batch, versions()["odefit"], names, content, pickle.dumps(tasks), **health.options
+        )
+        return future
+
+    def read(self, work: Work, reply: Reply, count: int) -> list[Outcome] | None:
+        """Return the outcomes of a batch of `count` tasks; None if the worker lacked parcels.
+
+        A worker with another version of odefit is an InputError.
+        """
+        sent, worker = self._of(work), reply["worker"]
+        if worker not in self._shares:
+            self._compare(worker, reply["versions"])
+        if reply["outcomes"] is None:
+            return None
+        mean = reply["seconds"] / count
+        known = mean if sent.seconds is None else sent.seconds
+        sent.seconds = (1 - NEW_TIME_WEIGHT) * known + NEW_TIME_WEIGHT * mean
+        share = self._shares.setdefault(worker, _Share())
+        share.tasks += count
+        share.seconds += reply["seconds"]
+        share.cpu_seconds += reply["cpu_seconds"]
+        outcomes: list[Outcome] = pickle.loads(reply["outcomes"])
+        return outcomes
+
+    def seconds(self, work: Work) -> float | None:
+        """Return the time of a task; None while it is not known."""
+        return self._of(work).seconds
+
+    def _of(self, work: Work) -> _Sent:
+        """Return the record of work; it is pickled once, and `begin` once for all that share it.
+
+        The objects are held, so that the numbers by which they are known stay theirs.
+        """
+        if id(work) not in self._sent:
+            if id(work.begin) not in self._begins:
+                self._begins[id(work.begin)] = work.begin, Parcel.of(work.begin)
+            parcels = self._begins[id(work.begin)][1], Parcel.of(work.run)
+            self._sent[id(work)] = _Sent(work, parcels)
+        return self._sent[id(work)]
+
+    def _compare(self, worker: str, theirs: dict[str, str]) -> None:
+        """Refuse workers with another odefit, and remark on other packages that differ."""
+        ours = versions()
+        if theirs.get("odefit") != ours["odefit"]:
+            raise InputError(other_version(f"the worker {worker}", theirs.get("odefit", "none")))
+        differ = [k for k in ours if k != "odefit" and theirs.get(k) != ours[k]]
+        if differ:
+            listed = ", ".join(f"{k} {theirs[k]} (here {ours[k]})" for k in differ)
+            remark = f"workers have other versions: {listed}; last digits may differ"
+            if remark not in self._remarks:
+                self._remarks.append(remark)
+
+
+class Health:
+    """The number of workers of any executor, and whether they still work; Dask's tells more."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        module = type(executor).__module__.partition(".")[0]
+        self._client: Any = getattr(executor, "_client", None) if module == "distributed" else None
+        self._count = 0
+        self._looked = -float("inf")
+        self._seen = time.monotonic()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of submitting: Dask takes equal tasks for one unless it is told otherwise."""
+        return {} if self._client is None else {"pure": False}
+
+    def workers(self) -> int | None:
+        """Return the number of tasks that are done at the same time; None if it does not tell."""
+        if self._client is None:
+            for name in ("_max_workers", "num_workers"):
+                count = getattr(self._executor, name, None)
+                if isinstance(count, int) and count > 0:
+                    return count
+            return None
+        self._look()
+        return max(self._count, 1)
+
+    def trouble(self) -> str:
+        """Return in words why no reply is to be expected any more; empty if one is."""
+        if self._client is None:
+            return ""
+        if self._client.status != "running":
+            return "the connection to the scheduler is lost"
+        self._look()
+        if self._count == 0 and time.monotonic() - self._seen > EMPTY_SECONDS:
+            return f"the cluster has had no workers for {EMPTY_SECONDS:g} s"
+        return ""
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now - self._looked < LOOK_SECONDS or self._client.status != "running":
+            return
+        self._looked = now
+        try:
+            self._count = sum(self._client.nthreads().values())
+        except (OSError, TimeoutError):
+            return  # the scheduler has gone this moment: the client will say so
+        if self._count:
+            self._seen = time.monotonic()
+
+
+def other_version(who: str, theirs: str) -> str:
+    """Return the sentence that somebody has another version of odefit."""
+    ours = versions()["odefit"]
+    has = "has no odefit" if theirs == "none" else f"has odefit {theirs}"
+    return f"{who} {has}, this process {ours}: install odefit {ours} there"
+
+
+def _leave_interrupts() -> None:
+    """Ignore Ctrl-C, which goes to every process of the terminal: the parent acts on it."""
+    with suppress(ValueError):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
