@@ -23,20 +23,10 @@ from odefit.problem.problem import Problem
 class BestSeen:
     """The unknowns of lowest cost among those at which a problem was evaluated.
 
-    Parameters
-    ----------
-    problem
-        The problem. Evaluations of others count where these differ in guesses and bounds alone,
-        and within its bounds.
-
-    Attributes
-    ----------
-    vector
-        The unknowns in natural units, shape (n,); None before the first evaluation.
-    cost, objective
-        As of an evaluation; infinite before the first one.
-    count
-        Number of evaluations that were noted.
+    `problem`: the problem. Evaluations of others count where these differ in guesses and bounds
+    alone, and within its bounds. `vector`: the unknowns in natural units, shape (n,); None before
+    the first evaluation; `cost`, `objective`: as of an evaluation; infinite before the first one;
+    `count`: number of evaluations that were noted.
     """
 
     def __init__(self, problem: Problem) -> None:

@@ -51,24 +51,14 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class CostGradient:
-    """The cost of a problem at one vector of unknowns, and its gradient.
-
-    Attributes
-    ----------
-    cost, objective, log_likelihood, choice
-        As of an :class:`Evaluation`.
-    gradient
-        Derivatives of the cost by the unknowns, shape (n,).
-    adjoint
-        Whether the adjoint has found it; sensitivities otherwise.
-    """
+    """The cost of a problem at one vector of unknowns, and its gradient."""
 
     cost: float
-    gradient: Array
+    gradient: Array  # Derivatives of the cost by the unknowns, shape (n,)
     objective: float
     log_likelihood: float | None
     choice: EngineChoice = field(default=UNDECIDED, repr=False)
-    adjoint: bool = False
+    adjoint: bool = False  # Whether the adjoint has found it; sensitivities otherwise
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> CostGradient:

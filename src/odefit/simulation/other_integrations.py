@@ -64,14 +64,7 @@ def able_to_integrate(problem: Problem, vector: Array, nodes: Nodes | None = Non
 
     It integrates the derivatives as well, unless none can.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    vector
-        Unknowns, shape (n,).
-    nodes
-        Nodes at which trajectories begin anew; None for a single integration.
+    `nodes`: nodes at which trajectories begin anew; None for a single integration.
     """
     usual = ForwardMap(problem, nodes=nodes)
     if nodes is not None:

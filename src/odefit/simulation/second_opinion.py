@@ -43,50 +43,29 @@ TIGHT = 1e-11
 
 @dataclass(frozen=True)
 class Difference:
-    """The largest difference between two integrations.
+    """The largest difference between two integrations."""
 
-    Attributes
-    ----------
-    ratio
-        The difference over what does not count; at most one where they agree.
-    relative
-        The difference over the largest magnitude of the same quantity.
-    name, experiment, time
-        The state or observable, and where.
-    first, second
-        Its values by the engine that was used and by the other one.
-    """
-
-    ratio: float
-    relative: float
+    ratio: float  # The difference over what does not count; at most one where they agree
+    relative: float  # The difference over the largest magnitude of the same quantity
+    # The state or observable, and where.
     name: str
     experiment: str
     time: float
+    # Its values by the engine that was used and by the other one.
     first: float
     second: float
 
 
 @dataclass(frozen=True)
 class SecondOpinion:
-    """What other engines say of an integration.
-
-    Attributes
-    ----------
-    engine
-        The engine that was asked.
-    difference
-        Where it differs most; None where it could not integrate.
-    better
-        The engine and its tolerance with which others agree that differ from the one used; None if
-        the one used is right or nobody agrees.
-    agrees
-        Whether the engine that was used agrees with another one.
-    """
+    """What other engines say of an integration."""
 
     engine: EngineName
-    difference: Difference | None
+    difference: Difference | None  # Where it differs most; None where it could not integrate
+    # The engine and its tolerance with which others agree that differ from the one used; None if
+    # the one used is right or nobody agrees.
     better: tuple[EngineName, float | None] | None = None
-    agrees: bool = True
+    agrees: bool = True  # Whether the engine that was used agrees with another one
 
 
 @dataclass(frozen=True)
@@ -118,19 +97,10 @@ def second_opinion(
 ) -> SecondOpinion:
     """Return what an engine of another family says of the trajectories at `vector`.
 
-    Parameters
-    ----------
-    forward
-        The forward map that was used, without nodes.
-    vector
-        Unknowns, shape (n,).
-    times
-        Times at which states and observables are compared; None for the data times.
-    noise
-        Whether measurements are compared, in units of their noise; if not, states and observables
-        are, to the accuracy that is asked for.
-    used
-        The trajectories of `forward` at `vector` and `times`, where they are known.
+    `times`: times at which states and observables are compared; None for the data times; `noise`:
+    whether measurements are compared, in units of their noise; if not, states and observables are,
+    to the accuracy that is asked for; `used`: the trajectories of `forward` at `vector` and
+    `times`, where they are known.
     """
     trajectories = used
     if trajectories is None:

@@ -36,26 +36,12 @@ def with_simulated_data(
     Priors are measurements of the unknowns: their means and locations are drawn anew like all
     others; families without a location stay as they are.
 
-    Parameters
-    ----------
-    forward
-        The problem's forward map.
-    vector
-        The unknowns, shape (n,).
-    trajectories
-        The trajectories there, at the data times.
-    draw
-        Where standardised residuals come from; those of noise that is not normal, or of censored
-        values, are drawn from its own density with `random`.
-    unit_sd
-        The standard deviation of noise that is not given (plain least squares).
-    random
-        The source of the means of priors, and of noise that is not normal.
-
-    Returns
-    -------
-    The problem with other values of its measurements, for searches only: its ``experiments`` still
-    hold those that were measured. A failure where the model has no values to measure.
+    `draw`: where standardised residuals come from; those of noise that is not normal, or of
+    censored values, are drawn from its own density with `random`; `unit_sd`: the standard deviation
+    of noise that is not given (plain least squares); `random`: the source of the means of priors,
+    and of noise that is not normal. Returns the problem with other values of its measurements, for
+    searches only: its ``experiments`` still hold those that were measured. A failure where the
+    model has no values to measure.
     """
     problem = forward.problem
     factor = 1.0 if forward.given_noise else unit_sd

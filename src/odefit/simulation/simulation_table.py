@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 def values_from_text(texts: Sequence[str]) -> dict[str, float]:
     """Return the values by name that ``NAME=VALUE`` texts say.
 
-    Raises
-    ------
-    InputError
-        A text has another form.
+    Raises InputError: a text has another form.
     """
     found = {}
     for text in texts:
@@ -46,10 +43,7 @@ def values_from_text(texts: Sequence[str]) -> dict[str, float]:
 def times_from_text(text: str) -> Array:
     """Return the times that ``FROM:TO:COUNT`` says, shape (COUNT,).
 
-    Raises
-    ------
-    InputError
-        A text has another form.
+    Raises InputError: a text has another form.
     """
     try:
         start, stop, count = text.split(":")
@@ -90,24 +84,11 @@ def confirmed_simulation(
     Where several engines agree on other values than the usual one, the table has theirs. A
     trajectory through nodes has no second opinion.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    values
-        Values by the key of an unknown, or by the name of a parameter or state that is not
-        estimated; the others have their guesses.
-    times
-        Times for every experiment, instead of those of its data.
-    strict
-        Whether a name that the problem does not have is an error.
-    nodes
-        Nodes at which trajectories begin anew.
-
-    Raises
-    ------
-    InputError
-        A name is unknown, an unknown has no value, or an integration fails.
+    `values`: values by the key of an unknown, or by the name of a parameter or state that is not
+    estimated; the others have their guesses; `times`: times for every experiment, instead of those
+    of its data; `strict`: whether a name that the problem does not have is an error; `nodes`: nodes
+    at which trajectories begin anew. Raises InputError: a name is unknown, an unknown has no value,
+    or an integration fails.
     """
     problem, vector = chosen_values(problem, values, strict=strict)
     forward = ForwardMap(problem, nodes=nodes)
@@ -146,10 +127,7 @@ def chosen_values(
 
     See :func:`simulation_table` for the arguments.
 
-    Raises
-    ------
-    InputError
-        A name is unknown, or an unknown has no value.
+    Raises InputError: a name is unknown, or an unknown has no value.
     """
     keys = set(problem.keys)
     fixed = (set(problem.parameters) | set(problem.initial)) - {u.name for u in problem.unknowns}

@@ -36,17 +36,8 @@ Assemble = Callable[
 class AdjointGradient:
     """The gradient of a problem's cost by the adjoint.
 
-    Parameters
-    ----------
-    problem, field, engines
-        The problem, its equations, and the engines.
-    assemble
-        Residuals and their Jacobian from trajectories.
-
-    Attributes
-    ----------
-    exists
-        Whether all conditions consist of segments between events at known times.
+    `assemble`: residuals and their Jacobian from trajectories. `exists`: whether all conditions
+    consist of segments between events at known times.
     """
 
     def __init__(
@@ -64,15 +55,7 @@ class AdjointGradient:
         self._trees = [AdjointTree(field, conditions, engines, g, self._watched) for g in groups]
 
     def __call__(self, vector: Array, choice: EngineChoice) -> CostGradient | None:
-        """Return cost and gradient at `vector`, shape (n,); None if the adjoint does not find it.
-
-        Parameters
-        ----------
-        vector
-            Unknowns of the problem, shape (n,).
-        choice
-            The choice of an engine, which is handed on.
-        """
+        """Return cost and gradient at `vector`, shape (n,); None if the adjoint fails."""
         with np.errstate(all="ignore"):
             passages = []
             trajectories: dict[int, Trajectory] = {}

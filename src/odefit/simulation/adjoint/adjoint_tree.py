@@ -30,21 +30,11 @@ _NO_UNKNOWNS = np.zeros(0, dtype=np.intp)
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """What measurements depend on of trajectories: each is a direction of its own.
+    """What measurements depend on of trajectories: each is a direction of its own."""
 
-    Attributes
-    ----------
-    states
-        Numbers of the states, shape (s,).
-    scalars
-        The scalars that events assign, by name.
-    unknowns
-        Number of unknowns of the problem; the directions count from there.
-    """
-
-    states: IntArray
-    scalars: tuple[str, ...]
-    unknowns: int
+    states: IntArray  # Numbers of the states, shape (s,)
+    scalars: tuple[str, ...]  # The scalars that events assign, by name
+    unknowns: int  # Number of unknowns of the problem; the directions count from there
 
     @property
     def count(self) -> int:
@@ -54,39 +44,20 @@ class Watched:
 
 @dataclass(frozen=True, eq=False)
 class Passage:
-    """An integration on which the way back begins.
-
-    Attributes
-    ----------
-    vector
-        The unknowns, shape (n,).
-    trajectories
-        Trajectories by condition. They have sensitivities by what is watched, at each time by its
-        own value then.
-    before
-        For each segment the values before each of the events at its start.
-    adjoints
-        The adjoint of each segment; None where nothing was integrated.
-    """
+    """An integration on which the way back begins."""
 
     vector: Array
+    # Trajectories by condition. They have sensitivities by what is watched, at each time by its own
+    # value then.
     trajectories: Mapping[int, Trajectory]
+    # For each segment the values before each of the events at its start.
     before: Sequence[Sequence[Values]]
+    # The adjoint of each segment; None where nothing was integrated.
     adjoints: Sequence[Adjoint | None]
 
 
 class AdjointTree:
-    """The forward map of conditions that begin with the same values, and its adjoint.
-
-    Parameters
-    ----------
-    field, conditions, engines
-        The arguments are those of :class:`odefit.simulation.trajectories.conditions.ConditionsMap`.
-    members
-        Numbers of the conditions.
-    watched
-        What measurements depend on.
-    """
+    """The forward map of conditions that begin with the same values, and its adjoint."""
 
     def __init__(
         self,
@@ -124,13 +95,7 @@ class AdjointTree:
         self._by_states[watched.states, np.arange(len(watched.states))] = 1.0
 
     def integrate(self, vector: Array) -> Passage | EngineFailure:
-        """Integrate all conditions at their data times, or return why one has no trajectory.
-
-        Parameters
-        ----------
-        vector
-            Unknowns of the problem, shape (n,).
-        """
+        """Integrate all conditions at their data times, or return why one has no trajectory."""
         begun = self._root.begin(vector, _NOTHING, _NOTHING)
         if isinstance(begun, EngineFailure):
             return begun
@@ -166,16 +131,9 @@ class AdjointTree:
     def pull_back(self, passage: Passage, weights: Mapping[int, Array]) -> Array | None:
         """Return the derivatives of a scalar by the unknowns, shape (n,).
 
-        Parameters
-        ----------
-        passage
-            What :meth:`integrate` has returned.
-        weights
-            Derivatives of the scalar by what is watched, by condition, shape (times, directions).
-
-        Returns
-        -------
-        What the trajectories contribute; None if it cannot be found.
+        `passage`: what :meth:`integrate` has returned; `weights`: derivatives of the scalar by what
+        is watched, by condition, shape (times, directions). Returns what the trajectories
+        contribute; None if it cannot be found.
         """
         n, p = len(self._field.states), len(self._field.scalars)
         s = len(self._watched.states)

@@ -33,10 +33,7 @@ _CONDITIONS: Mapping[str, Callable[..., Any]] = {
 class Symbol:
     """A scalar expression in CasADi's symbols.
 
-    Attributes
-    ----------
-    sx
-        The expression as CasADi has it.
+    `sx`: the expression as CasADi has it.
     """
 
     __slots__ = ("sx",)

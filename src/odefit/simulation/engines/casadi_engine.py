@@ -83,17 +83,8 @@ class CasadiEngine:
     Every smooth part of a segment is integrated on the time interval [0, 1], so that one
     integrator serves all parts with the same relative output times.
 
-    Parameters
-    ----------
-    field
-        The equations, which may be differential-algebraic and have kinks.
-    pattern
-        The sensitivities that are wanted.
-    tolerance
-        Relative tolerance.
-    features
-        What an integration could step across; None if nothing can be flat. Steps are then limited
-        to a share of the time, :data:`LONGEST_STEP`.
+    `features`: what an integration could step across; None if nothing can be flat. Steps are then
+    limited to a share of the time, :data:`LONGEST_STEP`.
     """
 
     name = "casadi"
@@ -297,10 +288,7 @@ class _Integrator:
     def __call__(self, *arguments: Array) -> tuple[Array, Array, int]:
         """Return states and algebraic variables by row, and the number of steps.
 
-        Raises
-        ------
-        RuntimeError
-            The integration failed.
+        Raises RuntimeError: the integration failed.
         """
         for own, given in zip(self._arguments, arguments, strict=True):
             own[:] = given

@@ -25,18 +25,12 @@ class CutOffError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class CutOff:
-    """Whether integrations are to end now.
+    """Whether integrations are to end now."""
 
-    Attributes
-    ----------
-    flag
-        One number, which compiled integrators look at: not zero if they are to end.
-    raising
-        Whether an evaluation after the cut-off raises :class:`CutOffError`. Otherwise it is a
-        failure with its reason, as the searches expect it.
-    """
-
+    # One number, which compiled integrators look at: not zero if they are to end.
     flag: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(1, dtype=np.uint8))
+    # Whether an evaluation after the cut-off raises :class:`CutOffError`. Otherwise it is a failure
+    # with its reason, as the searches expect it.
     raising: bool = False
 
     @property

@@ -20,76 +20,36 @@ state's own magnitude: a state that passes through zero does not stop the others
 
 @dataclass(frozen=True, eq=False)
 class InitialState:
-    """The values that a segment begins with, and their sensitivities.
+    """The values that a segment begins with, and their sensitivities."""
 
-    Attributes
-    ----------
-    states
-        Values of the differential states, shape (n,).
-    scalars
-        Values of the field's run-time scalars, shape (p,).
-    sensitivities
-        Derivatives of the states along each direction, shape (n, m).
-    scalar_sensitivities
-        Derivatives of the scalars along each direction, shape (p, m).
-    algebraic
-        First guess of the algebraic variables, shape (a,).
-    """
-
-    states: Array
-    scalars: Array
-    sensitivities: Array
-    scalar_sensitivities: Array
-    algebraic: Array
+    states: Array  # Values of the differential states, shape (n,)
+    scalars: Array  # Values of the field's run-time scalars, shape (p,)
+    sensitivities: Array  # Derivatives of the states along each direction, shape (n, m)
+    scalar_sensitivities: Array  # Derivatives of the scalars along each direction, shape (p, m)
+    algebraic: Array  # First guess of the algebraic variables, shape (a,)
 
 
 @dataclass(frozen=True, eq=False)
 class SegmentSolution:
-    """The solution of one initial value problem at the times of its segment.
+    """The solution of one initial value problem at the times of its segment."""
 
-    Attributes
-    ----------
-    states
-        States, shape (k, n).
-    sensitivities
-        Derivatives of the states along each direction, shape (k, n, m).
-    algebraic
-        Algebraic variables, shape (k, a).
-    algebraic_sensitivities
-        Derivatives of the algebraic variables, shape (k, a, m).
-    steps
-        Number of steps that the engine has taken.
-    """
-
-    states: Array
-    sensitivities: Array
-    algebraic: Array
-    algebraic_sensitivities: Array
+    states: Array  # States, shape (k, n)
+    sensitivities: Array  # Derivatives of the states along each direction, shape (k, n, m)
+    algebraic: Array  # Algebraic variables, shape (k, a)
+    algebraic_sensitivities: Array  # Derivatives of the algebraic variables, shape (k, a, m)
     steps: int
 
 
 @dataclass(frozen=True)
 class EngineFailure:
-    """An integration that did not reach the end of its segment.
+    """An integration that did not reach the end of its segment."""
 
-    Attributes
-    ----------
-    time
-        The time at which it stopped.
-    reason
-        Why it stopped, in words.
-    out_of_steps
-        Whether it stopped because it had taken as many steps as it was allowed.
-    steps
-        Number of steps that it took.
-    steps_ahead
-        Number of steps, each as long as the last one, that the rest would have taken.
-    """
-
-    time: float
+    time: float  # The time at which it stopped
     reason: str
+    # Whether it stopped because it had taken as many steps as it was allowed.
     out_of_steps: bool = False
     steps: int = 0
+    # Number of steps, each as long as the last one, that the rest would have taken.
     steps_ahead: float = math.inf
 
 
@@ -135,12 +95,8 @@ def magnitudes(states: Array, rates: Array, ahead: float) -> Array:
     It is the state's value; for one that begins at zero what its rate makes of it in the time
     `ahead`, or the smallest other one where nothing moves it.
 
-    Parameters
-    ----------
-    states, rates
-        States and their derivatives at the start, shape (n,).
-    ahead
-        The time until values are wanted.
+    `states`, `rates`: states and their derivatives at the start, shape (n,); `ahead`: the time
+    until values are wanted.
     """
     size = np.abs(states)
     moved = np.abs(rates) * ahead
@@ -158,13 +114,9 @@ def initial_magnitudes(
 ) -> Array:
     """Return the units of :func:`magnitudes` with which the integration of a segment begins.
 
-    Parameters
-    ----------
-    segment, states
-        The segment, and the states at its start, shape (n,).
-    rates_at
-        Returns the rates of these states, shape (n,), at a time with the inputs' polynomials. It is
-        called only if a state begins at zero, and the largest rates count.
+    `segment`, `states`: the segment, and the states at its start, shape (n,); `rates_at`: returns
+    the rates of these states, shape (n,), at a time with the inputs' polynomials. It is called only
+    if a state begins at zero, and the largest rates count.
     """
     rates = np.zeros(len(states))
     if not states.all():
@@ -190,83 +142,43 @@ class Adjoint(Protocol):
     def pull_back(self, by_values: Array) -> tuple[Array, Array] | None:
         """Return derivatives of a scalar by the initial states and by the scalars.
 
-        Parameters
-        ----------
-        by_values
-            Its derivatives by the states at the times of the segment, shape (k, n).
-
-        Returns
-        -------
-        Shapes (n,) and (p,); None if they cannot be found.
+        `by_values`: its derivatives by the states at the times of the segment, shape (k, n).
+        Returns shapes (n,) and (p,); None if they cannot be found.
         """
 
 
 @dataclass(frozen=True, eq=False)
 class InitialValueProblems:
-    """A batch of independent initial value problems of one field, without breakpoints.
+    """A batch of independent initial value problems of one field, without breakpoints."""
 
-    Attributes
-    ----------
-    starts
-        Initial times, shape (k,).
-    times
-        For each problem the times at which values are wanted: increasing, after its start,
-        never empty.
-    polynomials
-        Inputs, shape (k, inputs, 5), as in :class:`Segment`.
-    states
-        Initial states, shape (k, n).
-    scalars
-        Run-time scalars of the field, the same for all problems, shape (p,).
-    sensitivities
-        Derivatives of the initial states along each direction, the same for all problems,
-        shape (n, m).
-    scalar_sensitivities
-        Derivatives of the scalars along each direction, shape (p, m).
-    """
-
-    starts: Array
+    starts: Array  # Initial times, shape (k,)
+    # For each problem the times at which values are wanted: increasing, after its start, never
+    # empty.
     times: Sequence[Array]
-    polynomials: Array
-    states: Array
-    scalars: Array
+    polynomials: Array  # Inputs, shape (k, inputs, 5), as in :class:`Segment`
+    states: Array  # Initial states, shape (k, n)
+    scalars: Array  # Run-time scalars of the field, the same for all problems, shape (p,)
+    # Derivatives of the initial states along each direction, the same for all problems, shape (n,
+    # m).
     sensitivities: Array
-    scalar_sensitivities: Array
+    scalar_sensitivities: Array  # Derivatives of the scalars along each direction, shape (p, m)
 
 
 @dataclass(frozen=True, eq=False)
 class BatchSolution:
-    """The solutions of a batch of initial value problems.
+    """The solutions of a batch of initial value problems."""
 
-    Attributes
-    ----------
-    states
-        States at all times of all problems, one problem after the other, shape (t, n).
-    sensitivities
-        Derivatives of the states along each direction, shape (t, n, m).
-    steps
-        Number of steps taken for each problem, shape (k,).
-    """
-
-    states: Array
-    sensitivities: Array
-    steps: npt.NDArray[np.intp]
+    states: Array  # States at all times of all problems, one problem after the other, shape (t, n)
+    sensitivities: Array  # Derivatives of the states along each direction, shape (t, n, m)
+    steps: npt.NDArray[np.intp]  # Number of steps taken for each problem, shape (k,)
 
 
 @dataclass(frozen=True)
 class BatchFailure:
-    """A batch of which one problem could not be solved.
+    """A batch of which one problem could not be solved."""
 
-    Attributes
-    ----------
-    index
-        Number of the problem that failed.
-    failure
-        How far its integration got, and why it stopped there.
-    """
-
-    index: int
-    failure: EngineFailure
+    index: int  # Number of the problem that failed
+    failure: EngineFailure  # How far its integration got, and why it stopped there
 
 
 class BatchIntegrator(Protocol):

@@ -19,25 +19,17 @@ class EngineChoice:
     Every integration takes a choice and returns one. A search that hands the choice of one
     evaluation to the next tries first what served last; a search that does not, pays for the
     comparison of both engines at each evaluation, and gets the same values.
-
-    Attributes
-    ----------
-    stiff
-        Whether the implicit engine has needed less work than the Taylor method.
-    taylor_steps
-        Steps that the Taylor method gets for a segment before the implicit engine is asked;
-        None for as many as are as much work as a usual integration by the implicit engine.
-    since
-        Number of integrations by the implicit engine since the Taylor method was last tried; it
-        begins below zero where the next trial is put off.
-    dear
-        Number of the last integrations that took the Taylor method long, while the problem is not
-        known to be stiff.
     """
 
-    stiff: bool = False
+    stiff: bool = False  # Whether the implicit engine has needed less work than the Taylor method
+    # Steps that the Taylor method gets for a segment before the implicit engine is asked; None for
+    # as many as are as much work as a usual integration by the implicit engine.
     taylor_steps: int | None = None
+    # Number of integrations by the implicit engine since the Taylor method was last tried; it
+    # begins below zero where the next trial is put off.
     since: int = 0
+    # Number of the last integrations that took the Taylor method long, while the problem is not
+    # known to be stiff.
     dear: int = field(default=0, repr=False)
 
 
@@ -96,10 +88,8 @@ def missing_package(package: str) -> str:
 def missing_engines(explicit: bool, stiff: bool) -> tuple[str, ...]:
     """Return sentences about engines that would serve and whose packages are missing.
 
-    Parameters
-    ----------
-    explicit, stiff
-        Whether the Taylor method and odefit's implicit engine could integrate the equations.
+    `explicit`, `stiff`: whether the Taylor method and odefit's implicit engine could integrate the
+    equations.
     """
     found = []
     if explicit and import_problem("heyoka"):

@@ -95,28 +95,15 @@ Integrated = tuple[SegmentSolution | EngineFailure, EngineChoice]
 class Engines:
     """All engines of one problem, each compiled when it is first needed.
 
-    Parameters
-    ----------
-    setting
-        ``"auto"``, or the name of the only engine to use.
-    tolerance
-        Relative tolerance of the implicit engines and of Local Linearization; None for their
-        defaults. The Taylor method always has its own, as accuracy costs it next to nothing.
-    steps
-        Steps that odefit's implicit engine gets for a segment, beside those that many outputs
-        need; None for :data:`IMPLICIT_STEPS`.
-    controlled
-        Whether odefit's implicit engine holds the errors of sensitivities to the tolerance, too.
-    finest
-        The smallest noise of a measurement, relative to the largest value of its series, see
-        :func:`odefit.simulation.engines.needed_accuracy.finest_noise`.
-    measured
-        The largest measured value of states that are measured as they are, by name.
-
-    Raises
-    ------
-    InputError
-        The package of the engine that is asked for cannot be imported.
+    `setting`: ``"auto"``, or the name of the only engine to use; `tolerance`: relative tolerance of
+    the implicit engines and of Local Linearization; None for their defaults. The Taylor method
+    always has its own, as accuracy costs it next to nothing; `steps`: steps that odefit's implicit
+    engine gets for a segment, beside those that many outputs need; None for :data:`IMPLICIT_STEPS`;
+    `controlled`: whether odefit's implicit engine holds the errors of sensitivities to the
+    tolerance, too; `finest`: the smallest noise of a measurement, relative to the largest value of
+    its series, see :func:`odefit.simulation.engines.needed_accuracy.finest_noise`; `measured`: the
+    largest measured value of states that are measured as they are, by name. Raises InputError: the
+    package of the engine that is asked for cannot be imported.
     """
 
     def __init__(
@@ -179,16 +166,8 @@ class Engines:
     ) -> bool:
         """Return whether it pays to integrate the states alone where no derivatives are needed.
 
-        Parameters
-        ----------
-        field
-            The field.
-        directions
-            Number of directions of sensitivities.
-        outputs
-            Number of times at which values are wanted.
-        choice
-            The choice of an engine.
+        `directions`: number of directions of sensitivities; `outputs`: number of times at which
+        values are wanted.
         """
         if self.preferred(choice) != "heyoka" or self.implicit(field, choice):
             return True
@@ -212,11 +191,8 @@ class Engines:
     ) -> Integrated:
         """Integrate a segment by the engine that suits; if that fails, by the other.
 
-        Raises
-        ------
-        InputError
-            The engine that was asked for cannot integrate such equations, or no engine that
-            could is installed.
+        Raises InputError: the engine that was asked for cannot integrate such equations, or no
+        engine that could is installed.
         """
         if cut_off().reached:
             return EngineFailure(segment.start, REASON), choice

@@ -38,23 +38,10 @@ flat, so that steps and pulses may be narrow."""
 class LsodaEngine:
     """LSODA on the states of a field.
 
-    Parameters
-    ----------
-    field
-        Equations without algebraic variables that need solving.
-    pattern
-        The sensitivities that are wanted, which have to be none.
-    tolerance
-        Relative tolerance.
-    absolute
-        Absolute tolerance over the relative one, in units of each state's size.
-    features
-        What an integration could step across; None if nothing can be flat.
-
-    Raises
-    ------
-    InputError
-        Sensitivities are wanted, or there are algebraic equations.
+    `field`: equations without algebraic variables that need solving; `pattern`: the sensitivities
+    that are wanted, which have to be none; `absolute`: absolute tolerance over the relative one, in
+    units of each state's size; `features`: what an integration could step across; None if nothing
+    can be flat. Raises InputError: sensitivities are wanted, or there are algebraic equations.
     """
 
     name = "lsoda"

@@ -32,29 +32,18 @@ SMALLEST_ABSOLUTE = 1e-40
 
 @dataclass(frozen=True)
 class Accuracy:
-    """What the engines of a problem are asked for.
+    """What the engines of a problem are asked for."""
 
-    Attributes
-    ----------
-    taylor, implicit, local
-        Relative tolerances of the Taylor method, of implicit engines, and of Local Linearization.
-    absolute
-        Absolute tolerance over the relative one, in units of each state's size.
-    controlled
-        Whether odefit's implicit engine holds the errors of sensitivities to the tolerance, too.
-    measured
-        The largest measured value of each state, zero where it is not measured as it is.
-    lost
-        Factor up to which the Taylor method may lose digits of a state.
-    """
-
+    # Relative tolerances of the Taylor method, of implicit engines, and of Local Linearization.
     taylor: float
     implicit: float
     local: float
-    absolute: float
+    absolute: float  # Absolute tolerance over the relative one, in units of each state's size
+    # Whether odefit's implicit engine holds the errors of sensitivities to the tolerance, too.
     controlled: bool
+    # The largest measured value of each state, zero where it is not measured as it is.
     measured: tuple[float, ...] = ()
-    lost: float = LOST_DIGITS
+    lost: float = LOST_DIGITS  # Factor up to which the Taylor method may lose digits of a state
 
 
 def made_engine(

@@ -70,18 +70,9 @@ KEPT = 256
 class _Term:
     """An expression, with what is known of it while the equations are gone through.
 
-    Attributes
-    ----------
-    value
-        The expression in CasADi's symbols.
-    inner
-        What it was made of.
-    by_states, by_time
-        Whether it depends on states, and whether on the time or on inputs.
-    flat
-        Whether it contains a function that can be flat.
-    sign
-        Whether its change of sign is worth watching.
+    `value`: the expression in CasADi's symbols; `inner`: what it was made of; `by_states`,
+    `by_time`: whether it depends on states, and whether on the time or on inputs; `flat`: whether
+    it contains a function that can be flat; `sign`: whether its change of sign is worth watching.
     """
 
     __slots__ = ("balance", "by_states", "by_time", "finder", "flat", "inner", "sign", "value")
@@ -222,38 +213,21 @@ class _Finder:
 
 @dataclass(frozen=True, eq=False)
 class NarrowFeatures:
-    """What has to be watched of a vector field, so that no integration steps across it.
+    """What has to be watched of a vector field, so that no integration steps across it."""
 
-    Attributes
-    ----------
-    variables
-        CasADi's symbols: time, states, scalars, and five numbers of each input's polynomial.
-    states, scalars
-        Number of states, and of scalars.
-    watched
-        Expressions whose changes of sign show features, shape (w,).
-    of_time
-        Those expressions that depend on time alone: functions to look at, shape (g,), followed by
-        expressions whose changes of sign show their features.
-    functions
-        Number g of functions of time.
-    by_scalars
-        Whether each scalar acts on the latter.
-    always
-        Whether something is flat whatever the values of the scalars.
-    exponents
-        Exponents that the scalars decide, of powers that are flat if these are large.
-    """
-
+    # CasADi's symbols: time, states, scalars, and five numbers of each input's polynomial.
     variables: Any
+    # Number of states, and of scalars.
     states: int
     scalars: int
-    watched: Any
+    watched: Any  # Expressions whose changes of sign show features, shape (w,)
+    # Those expressions that depend on time alone: functions to look at, shape (g,), followed by
+    # expressions whose changes of sign show their features.
     of_time: Any
-    functions: int
-    by_scalars: BoolArray
-    always: bool
-    exponents: Any
+    functions: int  # Number g of functions of time
+    by_scalars: BoolArray  # Whether each scalar acts on the latter
+    always: bool  # Whether something is flat whatever the values of the scalars
+    exponents: Any  # Exponents that the scalars decide, of powers that are flat if these are large
     _kept: OrderedDict[Any, Array]
 
     @classmethod

@@ -40,25 +40,16 @@ class Program(NamedTuple):
 
     Registers hold the variables first, then constants, then results of instructions. A register
     is used again as soon as its value is no longer needed, so that programs stay in the cache.
-
-    Attributes
-    ----------
-    blocks
-        Operation, and number of consecutive instructions that carry it out, shape (b, 2).
-    instructions
-        Register of the result, and registers of the two arguments, shape (k, 3).
-    constants
-        Values of the registers after the variables, shape (c,).
-    outputs
-        Registers of the function's values when all instructions have been carried out.
-    variables, registers
-        Number of variables, and number of registers in all.
     """
 
+    # Operation, and number of consecutive instructions that carry it out, shape (b, 2).
     blocks: Indices
+    # Register of the result, and registers of the two arguments, shape (k, 3).
     instructions: Indices
-    constants: Array
+    constants: Array  # Values of the registers after the variables, shape (c,)
+    # Registers of the function's values when all instructions have been carried out.
     outputs: Indices
+    # Number of variables, and number of registers in all.
     variables: int
     registers: int
 
@@ -66,17 +57,8 @@ class Program(NamedTuple):
 def program(variables: Any, values: Any) -> Program:
     """Return the program that computes CasADi expressions.
 
-    Parameters
-    ----------
-    variables
-        A vector of CasADi symbols.
-    values
-        A dense vector of expressions of these.
-
-    Raises
-    ------
-    KeyError
-        CasADi uses an operation that is not among :data:`OPERATIONS`.
+    `values`: a dense vector of expressions of these. Raises KeyError: CasADi uses an operation that
+    is not among :data:`OPERATIONS`.
     """
     function = ca.Function("f", [variables], ca.cse([values]))
     count = variables.numel()
@@ -145,16 +127,9 @@ def _with_registers(
 ) -> Program:
     """Return the program of operations whose results are numbered, with registers for results.
 
-    Parameters
-    ----------
-    operations
-        Operation, number of its result, and numbers of its two arguments.
-    outputs
-        Numbers of the function's values.
-    constants
-        The constants, whose numbers are -1, -2, ...
-    count
-        Number of variables, whose numbers are 0, 1, ...
+    `operations`: operation, number of its result, and numbers of its two arguments; `outputs`:
+    numbers of the function's values; `constants`: the constants, whose numbers are -1, -2, ...;
+    `count`: number of variables, whose numbers are 0, 1, ....
     """
     first = count + len(constants)
     last_use = {number: k for k, (_, _, *given) in enumerate(operations) for number in given}

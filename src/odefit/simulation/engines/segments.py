@@ -15,48 +15,29 @@ from odefit.problem.condition import Condition
 
 
 class SmoothPart(NamedTuple):
-    """The part of a segment between two breakpoints of the inputs.
-
-    Attributes
-    ----------
-    start
-        The time at which the part begins.
-    times
-        Times at which the engine returns values, increasing; the last one is the part's end.
-    polynomials
-        Polynomials of the inputs on this part, shape (inputs, 5), see :class:`Segment`.
-    end_is_wanted
-        Whether the caller has asked for the values at the end of the part.
-    """
+    """The part of a segment between two breakpoints of the inputs."""
 
     start: float
+    # Times at which the engine returns values, increasing; the last one is the part's end.
     times: Array
+    # Polynomials of the inputs on this part, shape (inputs, 5), see :class:`Segment`.
     polynomials: Array
-    end_is_wanted: bool
+    end_is_wanted: bool  # Whether the caller has asked for the values at the end of the part
 
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """A time span between two events.
-
-    Attributes
-    ----------
-    start
-        The time at which the segment begins.
-    times
-        Times at which values are wanted, shape (k,), increasing, after `start`; never empty. If the
-        last one is infinite, the steady state is wanted that is approached at last.
-    breakpoints
-        Times strictly inside the segment at which an input has a corner or a jump, shape (c,),
-        increasing. No integration step may cross one.
-    polynomials
-        Inputs between breakpoints, shape (c + 1, inputs, 5): the time at which the polynomial's
-        own time is zero, then the coefficients of its powers 0 to 3.
-    """
+    """A time span between two events."""
 
     start: float
+    # Times at which values are wanted, shape (k,), increasing, after `start`; never empty. If the
+    # last one is infinite, the steady state is wanted that is approached at last.
     times: Array
+    # Times strictly inside the segment at which an input has a corner or a jump, shape (c,),
+    # increasing. No integration step may cross one.
     breakpoints: Array
+    # Inputs between breakpoints, shape (c + 1, inputs, 5): the time at which the polynomial's own
+    # time is zero, then the coefficients of its powers 0 to 3.
     polynomials: Array
 
     @cached_property
@@ -89,25 +70,16 @@ def places(segment: Segment, count: int) -> list[tuple[float, Array]]:
 
 @dataclass(frozen=True, eq=False)
 class TimelineEntry:
-    """The events that happen at one time, and the segment that follows them.
+    """The events that happen at one time, and the segment that follows them."""
 
-    Attributes
-    ----------
-    events
-        Assignments of the events before the segment, in the order in which they happen.
-    segment
-        The segment; None if no values are wanted after the events.
-    rows
-        Rows of the trajectory that the segment's times belong to; the last one is -1 if the
-        end of the segment is needed only to go on from.
-    row_after
-        Row of the trajectory at the very time of the events that sees the values after them; -1 if
-        there is none.
-    """
-
+    # Assignments of the events before the segment, in the order in which they happen.
     events: tuple[Mapping[str, Expression], ...]
-    segment: Segment | None
+    segment: Segment | None  # The segment; None if no values are wanted after the events
+    # Rows of the trajectory that the segment's times belong to; the last one is -1 if the end of
+    # the segment is needed only to go on from.
     rows: tuple[int, ...]
+    # Row of the trajectory at the very time of the events that sees the values after them; -1 if
+    # there is none.
     row_after: int = -1
 
 
@@ -148,21 +120,10 @@ def timeline(
 ) -> tuple[int, list[TimelineEntry]]:
     """Return the events and segments that lead to the states at given times.
 
-    Parameters
-    ----------
-    condition
-        The condition whose events and inputs act.
-    inputs
-        Names of the inputs, in the order of the vector field.
-    times
-        Times at which values are wanted, increasing, not before t0.
-
-    Returns
-    -------
-    at_start
-        How many of the first times are t0 itself (0 or 1) and have the values before any event.
-    entries
-        Events and segments in the order of time.
+    `condition`: the condition whose events and inputs act; `inputs`: names of the inputs, in the
+    order of the vector field; `times`: times at which values are wanted, increasing, not before t0.
+    Returns `at_start`: how many of the first times are t0 itself (0 or 1) and have the values
+    before any event; `entries`: events and segments in the order of time.
     """
     end = times[-1] if len(times) else condition.t0
     after = {t for t, _ in condition.events if t in condition.measured_after}

@@ -14,16 +14,9 @@ def sign_changes(
 ) -> Array:
     """Return times close to both sides of where expressions change their signs, shape (k,).
 
-    Parameters
-    ----------
-    times, signs
-        Times, increasing, shape (n,), and the expressions there, shape (w, n).
-    at
-        The expressions at other times.
-    most
-        Number of changes that are looked at.
-    iterations
-        Number of iterations of the secant rule of Illinois.
+    `times`, `signs`: times, increasing, shape (n,), and the expressions there, shape (w, n); `at`:
+    the expressions at other times; `most`: number of changes that are looked at; `iterations`:
+    number of iterations of the secant rule of Illinois.
     """
     row, column = np.nonzero(signs[:, 1:] * signs[:, :-1] < 0)
     row, column = row[:most], column[:most]

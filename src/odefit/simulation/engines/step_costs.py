@@ -42,20 +42,11 @@ class StepCosts:
     The predictions are right within a factor of about two on published models of 2 to 25 states
     with up to 43 directions. They are numbers of the equations, so that choices which hang on them
     are the same on any machine.
-
-    Attributes
-    ----------
-    taylor
-        Time of a step of the Taylor method, in ns.
-    implicit
-        Time of a step of the implicit engine, in ns.
-    operations
-        Number of operations of states and sensitivities.
     """
 
-    taylor: float
-    implicit: float
-    operations: int
+    taylor: float  # Time of a step of the Taylor method, in ns
+    implicit: float  # Time of a step of the implicit engine, in ns
+    operations: int  # Number of operations of states and sensitivities
 
     @classmethod
     def of(cls, field: VectorField, directions: int) -> StepCosts:

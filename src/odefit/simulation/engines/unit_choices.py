@@ -14,13 +14,9 @@ class UnitChoices(EngineChoice):
 
     Conditions may differ in their stiffness: each goes on with the engine that has served it
     before, and need not know of the others, so that all may be integrated at the same time.
-
-    Attributes
-    ----------
-    units
-        The choices. The attributes of :class:`EngineChoice` say what most of them do.
     """
 
+    # The choices. The attributes of :class:`EngineChoice` say what most of them do.
     units: tuple[EngineChoice, ...] = field(default=(), repr=False)
 
 

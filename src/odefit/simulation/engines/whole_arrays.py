@@ -55,12 +55,7 @@ _BINARY = frozenset(name for name, code in OPERATIONS.items() if code <= OPERATI
 class ArrayFunction:
     """Expressions in CasADi's symbols as a function of whole arrays.
 
-    Parameters
-    ----------
-    variables
-        A vector of CasADi symbols.
-    values
-        A dense vector of expressions of these.
+    `values`: a dense vector of expressions of these.
     """
 
     def __init__(self, variables: Any, values: Any) -> None:
@@ -78,12 +73,7 @@ class ArrayFunction:
 
         What is not defined is NaN or infinite; callers wrap the call in ``numpy.errstate``.
 
-        Parameters
-        ----------
-        values
-            One entry a variable: a number, or an array of the shape (points,).
-        points
-            Number of points.
+        `values`: one entry a variable: a number, or an array of the shape (points,).
         """
         w: list[Any] = [*values, *map(np.float64, self._constants)]
         w.extend([np.float64(0.0)] * (self._registers - len(w)))

@@ -21,17 +21,8 @@ NANOSECONDS = 20.0
 class WorkLimit(threading.Event):
     """An event that is set once so much work was done; or another one is set.
 
-    Parameters
-    ----------
-    operations
-        The number of operations.
-    also
-        Another event that has the same effect; None for none.
-
-    Attributes
-    ----------
-    spent
-        Operations that were done so far.
+    `operations`: the number of operations; `also`: another event that has the same effect; None for
+    none. `spent`: operations that were done so far.
     """
 
     def __init__(self, operations: float, also: threading.Event | None = None) -> None:

@@ -16,18 +16,12 @@ from odefit.problem.vector_field import VectorField
 
 
 class Values(NamedTuple):
-    """Values at one time of a trajectory, and their changes along the scaled directions.
+    """Values at one time of a trajectory, and their changes along the scaled directions."""
 
-    Attributes
-    ----------
-    states, scalars
-        Differential states and run-time scalars, shapes (n,) and (p,).
-    sensitivities, scalar_sensitivities
-        Shapes (n, m) and (p, m).
-    """
-
+    # Differential states and run-time scalars, shapes (n,) and (p,).
     states: Array
     scalars: Array
+    # Shapes (n, m) and (p, m).
     sensitivities: Array
     scalar_sensitivities: Array
 
@@ -35,14 +29,8 @@ class Values(NamedTuple):
 class EventAssignments:
     """The assignments of an event, with their derivatives along the directions.
 
-    Parameters
-    ----------
-    field, condition
-        The equations, and the condition in which the event happens.
-    assignment
-        New values by name.
-    unknowns
-        Unknowns that the directions belong to, shape (m,).
+    `assignment`: new values by name; `unknowns`: unknowns that the directions belong to, shape
+    (m,).
     """
 
     def __init__(
@@ -140,17 +128,10 @@ class EventAssignments:
     ) -> Array:
         """Take derivatives of a scalar by the values after the event to those by the values before.
 
-        Parameters
-        ----------
-        time, vector, before
-            The time of the event, the unknowns, and the values before it.
-        by_states, by_scalars
-            Derivatives by the states and scalars after the event, shapes (n,) and (p,), which
-            become those by the values before.
-
-        Returns
-        -------
-        What the assignments add to the derivatives by the unknowns, shape (m,).
+        `time`, `vector`, `before`: the time of the event, the unknowns, and the values before it;
+        `by_states`, `by_scalars`: derivatives by the states and scalars after the event, shapes
+        (n,) and (p,), which become those by the values before. Returns what the assignments add to
+        the derivatives by the unknowns, shape (m,).
         """
         by_unknowns = np.zeros(len(self._unknowns))
         after_states, after_scalars = by_states.copy(), by_scalars.copy()

@@ -21,26 +21,12 @@ def change_time(
 ) -> float:
     """Return the time at which a compared quantity passes through zero.
 
-    Parameters
-    ----------
-    at
-        Returns the quantity and its rate at a time.
-    holds_before
-        Returns whether the comparison of such a quantity is still as it was at the start.
-    start, high
-        The bracket: at `high` the comparison has changed.
-    guess
-        Where the search begins.
-    small
-        Accuracy of the time.
-    noise
-        Size of steps that are no longer believed if they do not shrink.
-
-    Returns
-    -------
-    float
-        The time. Where the quantity comes to a halt at its zero, as the right-hand side jumps
-        there, it is one just before, at which the quantity still moves.
+    `at`: returns the quantity and its rate at a time; `holds_before`: returns whether the
+    comparison of such a quantity is still as it was at the start; `start`, `high`: the bracket: at
+    `high` the comparison has changed; `small`: accuracy of the time; `noise`: size of steps that
+    are no longer believed if they do not shrink. Returns the time. Where the quantity comes to a
+    halt at its zero, as the right-hand side jumps there, it is one just before, at which the
+    quantity still moves.
     """
     low, time, last = start, guess, np.inf
     halted = False

@@ -23,17 +23,9 @@ quantity."""
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A comparison of a quantity with zero.
+    """A comparison of a quantity with zero."""
 
-    Attributes
-    ----------
-    difference
-        The quantity: the left side less the right one.
-    sign
-        The sign of the comparison.
-    """
-
-    difference: Expression
+    difference: Expression  # The quantity: the left side less the right one
     sign: str
 
     def holds(self, value: Any) -> Any:
@@ -43,17 +35,10 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Trigger:
-    """An event that happens each time that a condition becomes true.
-
-    Attributes
-    ----------
-    event
-        The event.
-    logic
-        Its condition, with names ``c0``, ``c1``, ... of comparisons that are 0 or 1.
-    """
+    """An event that happens each time that a condition becomes true."""
 
     event: LocatedEvent
+    # Its condition, with names ``c0``, ``c1``, ... of comparisons that are 0 or 1.
     logic: Expression
 
     def holds(self, flags: BoolArray) -> Any:
@@ -120,12 +105,9 @@ def triggers_of(condition: Condition) -> tuple[list[Comparison], list[Trigger]]:
 def near_extrema(times: Array, values: Array, rates: Array) -> Array:
     """Return times at which a quantity may touch or cross zero between points of the same sign.
 
-    Parameters
-    ----------
-    times, values, rates
-        Times, shape (k,), and a quantity with its derivative in time there. Between two of these
-        it is taken for a cubic. Where that turns around near zero, the time of its extremum is
-        returned.
+    `times`, `values`, `rates`: times, shape (k,), and a quantity with its derivative in time there.
+    Between two of these it is taken for a cubic. Where that turns around near zero, the time of its
+    extremum is returned.
     """
     left, right = values[:-1], values[1:]
     sign = np.sign(left)

@@ -20,24 +20,10 @@ def consistent(
 ) -> tuple[Array, Array] | EngineFailure:
     """Solve 0 = g for the algebraic variables by damped Newton steps from `guess`.
 
-    Parameters
-    ----------
-    field
-        The equations, with algebraic variables.
-    values
-        Values of all other names, with derivatives in `directions` directions.
-    guess
-        Where the iteration begins, shape (a,).
-    time
-        The time, for the failure.
-    directions
-        Number of directions.
-
-    Returns
-    -------
-    values, sensitivities
-        The algebraic variables and their derivatives, shapes (a,) and (a, directions), from
-        g_z dz = -dg at fixed z; a failure where no solution is found.
+    `field`: the equations, with algebraic variables; `values`: values of all other names, with
+    derivatives in `directions` directions; `time`: the time, for the failure. Returns the algebraic
+    variables and their derivatives, shapes (a,) and (a, directions), from g_z dz = -dg at fixed z;
+    a failure where no solution is found.
     """
     names, count = field.algebraic, len(guess)
 

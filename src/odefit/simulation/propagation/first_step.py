@@ -27,16 +27,9 @@ def first_step(
 ) -> tuple[float, Values] | None:
     """Return the time and values after a first step, or None where none is needed or possible.
 
-    Parameters
-    ----------
-    field
-        The right-hand sides; they have no algebraic variables that are solved for.
-    start, output
-        The time, and that of the first output.
-    inputs
-        Values of the inputs, shape (inputs,).
-    now
-        The values at the start, with their sensitivities along m directions.
+    `field`: the right-hand sides; they have no algebraic variables that are solved for; `start`,
+    `output`: the time, and that of the first output; `inputs`: values of the inputs, shape
+    (inputs,); `now`: the values at the start, with their sensitivities along m directions.
     """
     zero = np.flatnonzero(now.states == 0.0)
     if not len(zero):

@@ -22,34 +22,17 @@ TANGENT = 1e-7
 
 
 class Moving(NamedTuple):
-    """A number on a trajectory.
-
-    Attributes
-    ----------
-    value
-        Its value.
-    changes
-        Its changes along the scaled directions at a fixed time, shape (m,).
-    rate
-        Its derivative in time.
-    """
+    """A number on a trajectory."""
 
     value: float
-    changes: Array
-    rate: float
+    changes: Array  # Its changes along the scaled directions at a fixed time, shape (m,)
+    rate: float  # Its derivative in time
 
 
 class MovingExpression:
     """An expression in states, inputs, parameters, constants and the time, on a trajectory.
 
-    Parameters
-    ----------
-    expression
-        The expression.
-    field, condition
-        The equations and the condition.
-    unknowns
-        Unknowns of the directions, shape (m,).
+    `unknowns`: unknowns of the directions, shape (m,).
     """
 
     def __init__(
@@ -134,16 +117,9 @@ def rates_of(
 ) -> Array:
     """Return the derivatives of the states in time, shape (k, n).
 
-    Parameters
-    ----------
-    field, inputs
-        The equations, and the inputs by name.
-    times
-        Times, shape (k,).
-    states, algebraic
-        States and algebraic variables at these, shapes (k, n) and (k, a).
-    scalars
-        Run-time scalars, which are the same at all of them, shape (p,).
+    `field`, `inputs`: the equations, and the inputs by name; `times`: times, shape (k,); `states`,
+    `algebraic`: states and algebraic variables at these, shapes (k, n) and (k, a); `scalars`:
+    run-time scalars, which are the same at all of them, shape (p,).
     """
     values: dict[str, Any] = {n: states[:, i] for i, n in enumerate(field.states)}
     values |= {n: algebraic[:, i] for i, n in enumerate(field.algebraic)}

@@ -33,17 +33,10 @@ from odefit.simulation.steady.steady_state import (
 
 
 class Beginning(NamedTuple):
-    """What a condition begins with, before any event.
+    """What a condition begins with, before any event."""
 
-    Attributes
-    ----------
-    values
-        States and scalars.
-    algebraic, algebraic_sensitivities
-        Algebraic variables and their changes along the scaled directions, shapes (a,) and (a, m).
-    """
-
-    values: Values
+    values: Values  # States and scalars
+    # Algebraic variables and their changes along the scaled directions, shapes (a,) and (a, m).
     algebraic: Array
     algebraic_sensitivities: Array
 
@@ -60,27 +53,13 @@ class PeriodicBeginning(Protocol):
 class Propagation:
     """Initial values, events and segments of a condition, with sensitivities by some unknowns.
 
-    Parameters
-    ----------
-    field, condition, engines
-        The arguments are those of :class:`odefit.simulation.trajectories.trajectory.ConditionMap`.
-    unknowns
-        Unknowns that sensitivities are wanted of, shape (m,).
-    minimal_sizes
-        Sizes that unknowns count with at least for error control, shape (unknowns,).
-    pattern
-        The sparsity pattern of the scalars' sensitivities; None for that of this condition.
-    known
-        Expressions that other conditions have, see :class:`Binding`.
-
-    Attributes
-    ----------
-    field, condition, unknowns
-        The arguments.
-    periodic
-        Finds the periodic state of repeated events with which the condition begins, if it does.
+    `unknowns`: unknowns that sensitivities are wanted of, shape (m,); `minimal_sizes`: sizes that
+    unknowns count with at least for error control, shape (unknowns,); `pattern`: the sparsity
+    pattern of the scalars' sensitivities; None for that of this condition; `known`: expressions
+    that other conditions have, see :class:`Binding`.
     """
 
+    # Finds the periodic state of repeated events with which the condition begins, if it does.
     periodic: PeriodicBeginning | None = None
 
     def __init__(
@@ -123,16 +102,9 @@ class Propagation:
     ) -> Beginning | EngineFailure:
         """Return what the condition begins with, before any event, or why there is nothing.
 
-        Parameters
-        ----------
-        vector
-            Unknowns of the problem, shape (unknowns,).
-        sizes
-            A unit step along each direction, shape (m,).
-        guess
-            First guess of the algebraic variables, shape (a,).
-        at_rest
-            Whether it begins at the steady state; None for what the condition says.
+        `sizes`: a unit step along each direction, shape (m,); `guess`: first guess of the algebraic
+        variables, shape (a,); `at_rest`: whether it begins at the steady state; None for what the
+        condition says.
         """
         now, t0 = self._start(vector, sizes), self.condition.t0
         if isinstance(now, EngineFailure):

@@ -66,12 +66,8 @@ def _whole(exponent: Instruction) -> bool:
 class RestingStates:
     """The equations of a field without the states that rest at zero.
 
-    Parameters
-    ----------
-    field
-        The equations, without algebraic variables that are solved for.
-    engines
-        The engines that integrate them.
+    `field`: the equations, without algebraic variables that are solved for; `engines`: the engines
+    that integrate them.
     """
 
     def __init__(self, field: VectorField, engines: Engines) -> None:
@@ -82,11 +78,8 @@ class RestingStates:
 
         They are the same field and engines where nothing rests, or where that makes nothing easier.
 
-        Parameters
-        ----------
-        now
-            The values at the start, with their sensitivities. A state that these move from zero
-            does not rest.
+        `now`: the values at the start, with their sensitivities. A state that these move from zero
+        does not rest.
         """
         field = self._field
         still = (now.states == 0.0) & ~now.sensitivities.any(axis=1)
@@ -166,11 +159,8 @@ def _resting(
 class _AtZero(PartAlgebra):
     """Parts in which what zeros decide is written as a number.
 
-    Parameters
-    ----------
-    scalars
-        Values of parameters and constants. They decide between branches and tell the sign of an
-        exponent. No value of theirs becomes part of an expression, since they may change.
+    `scalars`: values of parameters and constants. They decide between branches and tell the sign of
+    an exponent. No value of theirs becomes part of an expression, since they may change.
     """
 
     def __init__(self, scalars: Mapping[str, Any]) -> None:

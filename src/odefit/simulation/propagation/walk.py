@@ -27,54 +27,30 @@ trajectory is given up."""
 
 
 class Moment(NamedTuple):
-    """An event at its time.
-
-    Attributes
-    ----------
-    assign
-        What it assigns.
-    change
-        How its time changes along the directions, shape (m,); None for a known time.
-    measured_after
-        Whether measurements at its time see the values after it.
-    """
+    """An event at its time."""
 
     assign: Mapping[str, Expression]
+    # How its time changes along the directions, shape (m,); None for a known time.
     change: Array | None
-    measured_after: bool
+    measured_after: bool  # Whether measurements at its time see the values after it
 
 
 @dataclass
 class Walk:
-    """Where a trajectory stands.
+    """Where a trajectory stands."""
 
-    Attributes
-    ----------
-    time, now, algebraic
-        The time, and the values there; algebraic variables have shape (a,).
-    choice
-        The choice of an engine.
-    flags
-        Which of the comparisons that trigger events hold from now on, shape (comparisons,).
-    ahead
-        The time ahead in which changes of these are looked for at once.
-    triggered
-        Number of triggered events so far.
-    last
-        The comparison that has triggered the last one, and when.
-    failures
-        Number of solutions since then that have ended earlier than was wanted.
-    """
-
+    # The time, and the values there; algebraic variables have shape (a,).
     time: float
     now: Values
     algebraic: Array
     choice: EngineChoice
+    # Which of the comparisons that trigger events hold from now on, shape (comparisons,).
     flags: BoolArray
-    ahead: float
-    triggered: int = 0
+    ahead: float  # The time ahead in which changes of these are looked for at once
+    triggered: int = 0  # Number of triggered events so far
+    # The comparison that has triggered the last one, and when.
     last: tuple[int, float] = (-1, -np.inf)
-    failures: int = 0
+    failures: int = 0  # Number of solutions since then that have ended earlier than was wanted
 
     def may_end_earlier(self, end: float, small: float) -> bool:
         """Return whether to look less far ahead, where a solution ends at `end`.
@@ -92,10 +68,8 @@ class Walk:
 class StoppedError(Exception):
     """A trajectory cannot go on beyond a time.
 
-    Attributes
-    ----------
-    time, reason, choice
-        The time, the reason in words, and the choice of an engine for the next integration.
+    `time`, `reason`, `choice`: the time, the reason in words, and the choice of an engine for the
+    next integration.
     """
 
     def __init__(self, time: float, reason: str, choice: EngineChoice) -> None:
@@ -106,10 +80,7 @@ class StoppedError(Exception):
 class EarlyEndError(Exception):
     """A solution ends before the time to which it was wanted.
 
-    Attributes
-    ----------
-    time
-        The time at which it ends.
+    `time`: the time at which it ends.
     """
 
     def __init__(self, time: float) -> None:

@@ -22,21 +22,11 @@ MORE_POINTS = 8
 
 
 class Linearised(NamedTuple):
-    """The equations F(y) = (f, g) of a steady state at one point y = (x, z).
+    """The equations F(y) = (f, g) of a steady state at one point y = (x, z)."""
 
-    Attributes
-    ----------
-    value
-        Right-hand sides and left-hand sides of the algebraic equations, shape (n + a,).
-    jacobian
-        Their derivatives by y, shape (n + a, n + a).
-    by_scalars
-        Their derivatives by the run-time scalars, shape (n + a, p).
-    """
-
-    value: Array
-    jacobian: Array
-    by_scalars: Array
+    value: Array  # Right-hand sides and left-hand sides of the algebraic equations, shape (n + a,)
+    jacobian: Array  # Their derivatives by y, shape (n + a, n + a)
+    by_scalars: Array  # Their derivatives by the run-time scalars, shape (n + a, p)
 
     @property
     def finite(self) -> bool:
@@ -45,32 +35,16 @@ class Linearised(NamedTuple):
 
 
 class Conserved(NamedTuple):
-    """Linear combinations of the states that no trajectory changes.
+    """Linear combinations of the states that no trajectory changes."""
 
-    Attributes
-    ----------
-    weights
-        Weights of the states, shape (k, n): weights x stays what it is.
-    moving
-        Scalars that the weights depend on, such as volumes, shape (p,).
-    """
-
-    weights: Array
-    moving: BoolArray
+    weights: Array  # Weights of the states, shape (k, n): weights x stays what it is
+    moving: BoolArray  # Scalars that the weights depend on, such as volumes, shape (p,)
 
 
 class SteadyEquations:
     """The equations 0 = f(t, x, z, u, p), 0 = g(t, x, z, u, p) of a field, at any time and inputs.
 
-    Parameters
-    ----------
-    field
-        The equations.
-
-    Raises
-    ------
-    InputError
-        CasADi, which differentiates the equations, cannot be imported.
+    Raises InputError: CasADi, which differentiates the equations, cannot be imported.
     """
 
     def __init__(self, field: VectorField) -> None:
@@ -123,16 +97,8 @@ class SteadyEquations:
         which no rate is lost beside others; if they do not hold for the true values, as weights may
         depend on these, they are found at the true values.
 
-        Parameters
-        ----------
-        time
-            The time.
-        scalars
-            Values of the scalars, shape (p,).
-        fixed
-            Which of them are known numbers, shape (p,).
-        inputs
-            Values of the inputs, shape (u,).
+        `scalars`: values of the scalars, shape (p,); `fixed`: which of them are known numbers,
+        shape (p,); `inputs`: values of the inputs, shape (u,).
         """
         kept = fixed | (scalars == 0.0)
         key = np.concatenate([kept, np.where(kept, scalars, 0.0), inputs, [time]]).tobytes()
@@ -212,12 +178,7 @@ def _reduced(rows: Array) -> Array:
 def pivots(weights: Array, sizes: Array) -> IntArray:
     """Return for each conserved quantity a state of its own, the largest part of it where possible.
 
-    Parameters
-    ----------
-    weights
-        Shape (k, n).
-    sizes
-        Sizes of the states, shape (n,).
+    `sizes`: sizes of the states, shape (n,).
     """
     from scipy.linalg import qr
 

@@ -15,20 +15,11 @@ singular."""
 
 @dataclass(frozen=True, eq=False)
 class NewtonSystem:
-    """Newton's equations at one point: F(y) = 0, conservation in the place of some rows.
+    """Newton's equations at one point: F(y) = 0, conservation in the place of some rows."""
 
-    Attributes
-    ----------
-    value
-        The left-hand sides, shape (n + a,).
-    places
-        Rows in whose place conservation stands, shape (k,).
-    inverse, rows, columns
-        The inverse of the matrix over the largest entries of its rows, and then of its columns.
-    """
-
-    value: Array
-    places: IntArray
+    value: Array  # The left-hand sides, shape (n + a,)
+    places: IntArray  # Rows in whose place conservation stands, shape (k,)
+    # The inverse of the matrix over the largest entries of its rows, and then of its columns.
     inverse: Array
     rows: Array
     columns: Array

@@ -95,41 +95,24 @@ LATER = (1e2, 1e4, 1e6)
 
 
 class Rest(NamedTuple):
-    """A steady state, with changes along the scaled directions.
+    """A steady state, with changes along the scaled directions."""
 
-    Attributes
-    ----------
-    states, algebraic
-        Shapes (n,) and (a,).
-    sensitivities, algebraic_sensitivities
-        Shapes (n, m) and (a, m).
-    """
-
+    # Shapes (n,) and (a,).
     states: Array
     algebraic: Array
+    # Shapes (n, m) and (a, m).
     sensitivities: Array
     algebraic_sensitivities: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """What acts on a trajectory that comes to rest.
-
-    Attributes
-    ----------
-    time
-        The time at which it begins.
-    inputs
-        Values of the inputs, constant from then on, shape (u,).
-    fixed
-        Which scalars are numbers that depend on no unknown, shape (p,).
-    stopped
-        Whether the time stands still: whether equations that contain it have its present value.
-    """
+    """What acts on a trajectory that comes to rest."""
 
     time: float
-    inputs: Array
-    fixed: BoolArray
+    inputs: Array  # Values of the inputs, constant from then on, shape (u,)
+    fixed: BoolArray  # Which scalars are numbers that depend on no unknown, shape (p,)
+    # Whether the time stands still: whether equations that contain it have its present value.
     stopped: bool
 
 
@@ -142,23 +125,9 @@ def steady_state(
 ) -> Rest | EngineFailure:
     """Return the steady state that a trajectory approaches, or why there is none.
 
-    Parameters
-    ----------
-    field
-        The equations.
-    pattern
-        The sparsity pattern of the scalars' sensitivities.
-    engines
-        The engines, of which an implicit one is used.
-    initial
-        What the trajectory begins with.
-    around
-        What acts on it.
-
-    Returns
-    -------
-    The steady state and its derivatives along the directions of `initial`; a failure where the
-    trajectory oscillates, grows, or follows the time.
+    `pattern`: the sparsity pattern of the scalars' sensitivities; `initial`: what the trajectory
+    begins with; `around`: what acts on it. Returns the steady state and its derivatives along the
+    directions of `initial`; a failure where the trajectory oscillates, grows, or follows the time.
     """
     with np.errstate(all="ignore"):
         return _Approach(field, pattern, engines, initial, around).run()

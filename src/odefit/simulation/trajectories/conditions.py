@@ -31,21 +31,11 @@ from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
 
 
 class UnitOutcome(NamedTuple):
-    """What the integration of a unit has found.
+    """What the integration of a unit has found."""
 
-    Attributes
-    ----------
-    found
-        Trajectories by condition, or why there is none.
-    after
-        The next choice of an engine for it.
-    trunk_after
-        That for its trunk, if it has one.
-    """
-
-    found: Mapping[int, Trajectory] | Failure
-    after: EngineChoice
-    trunk_after: EngineChoice
+    found: Mapping[int, Trajectory] | Failure  # Trajectories by condition, or why there is none
+    after: EngineChoice  # The next choice of an engine for it
+    trunk_after: EngineChoice  # That for its trunk, if it has one
 
 
 class Elsewhere(Protocol):
@@ -62,20 +52,11 @@ class Elsewhere(Protocol):
 
 
 class _Unit(NamedTuple):
-    """One condition, or a limb of several.
-
-    Attributes
-    ----------
-    part
-        What integrates it.
-    number
-        Number of the condition, or of the limb.
-    choice, trunk_choice
-        Numbers of the choices of an engine that it begins with, and its trunk.
-    """
+    """One condition, or a limb of several."""
 
     part: ConditionMap | LocatedMap | SharedMap
-    number: int
+    number: int  # Number of the condition, or of the limb
+    # Numbers of the choices of an engine that it begins with, and its trunk.
     choice: int
     trunk_choice: int
 
@@ -83,23 +64,8 @@ class _Unit(NamedTuple):
 class ConditionsMap:
     """The forward map of all conditions at their data times.
 
-    Parameters
-    ----------
-    field
-        The equations.
-    conditions
-        The conditions.
-    engines
-        Engines, shared by all conditions.
-    sensitivities
-        Whether sensitivities are wanted.
-    further
-        Names that are wanted where events assign them, beside those in observables.
-
-    Attributes
-    ----------
-    elsewhere
-        Integrates units in other processes; None for this one.
+    `further`: names that are wanted where events assign them, beside those in observables.
+    `elsewhere`: integrates units in other processes; None for this one.
     """
 
     def __init__(
@@ -155,13 +121,6 @@ class ConditionsMap:
 
         Of the scalars that events assign, those of conditions with shared segments have the ones
         that observables refer to.
-
-        Parameters
-        ----------
-        vector
-            Unknowns of the problem, shape (unknowns,).
-        choice
-            The choice of an engine, as the evaluation before has returned it.
         """
         first = self._units[0]
         if not isinstance(first.part, SharedMap) and len(self._units) == 1:
@@ -193,14 +152,7 @@ class ConditionsMap:
     ) -> dict[int, UnitOutcome]:
         """Return the outcomes of units by number, up to the first that fails.
 
-        Parameters
-        ----------
-        numbers
-            Numbers of the units.
-        vector
-            Unknowns of the problem, shape (unknowns,).
-        choices
-            Choices of an engine, those of trunks among them.
+        `choices`: choices of an engine, those of trunks among them.
         """
         outcomes = {}
         for number in numbers:

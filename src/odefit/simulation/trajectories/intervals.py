@@ -34,26 +34,18 @@ class IntervalSolution:
     """The solution of a condition on all its shooting intervals.
 
     There are K intervals, and a node has N values.
-
-    Attributes
-    ----------
-    trajectory
-        The discontinuous trajectory at the condition's times. Its sensitivities are by the
-        unknowns of the problem, numbers 0 to n - 1, and by the values of the node that the
-        time's interval begins with, numbers n to n + N - 1.
-    first_node, first_node_by_unknown
-        The first node and its derivatives by the unknowns, shapes (N,) and (N, n).
-    ends
-        Values at the end of each interval but the last, shape (K - 1, N).
-    by_node, by_unknown
-        Their derivatives by the node of their interval and by the unknowns, shapes
-        (K - 1, N, N) and (K - 1, N, n): G and P of (12).
     """
 
+    # The discontinuous trajectory at the condition's times. Its sensitivities are by the unknowns
+    # of the problem, numbers 0 to n - 1, and by the values of the node that the time's interval
+    # begins with, numbers n to n + N - 1.
     trajectory: Trajectory
+    # The first node and its derivatives by the unknowns, shapes (N,) and (N, n).
     first_node: Array
     first_node_by_unknown: Array
-    ends: Array
+    ends: Array  # Values at the end of each interval but the last, shape (K - 1, N)
+    # Their derivatives by the node of their interval and by the unknowns, shapes (K - 1, N, N) and
+    # (K - 1, N, n): G and P of (12).
     by_node: Array
     by_unknown: Array
 
@@ -67,14 +59,10 @@ RemoteIntegration = Callable[
 class _Rows:
     """Values at the rows of a trajectory and at the ends of intervals, filled in by interval.
 
-    Attributes
-    ----------
-    states, sensitivities
-        Values of a node at the data times, shapes (k, N) and (k, N, n + N).
-    algebraic, algebraic_sensitivities
-        Algebraic variables at the data times, shapes (k, a) and (k, a, n + N).
-    ends, end_sensitivities
-        Values at the ends of intervals, shapes (K - 1, N) and (K - 1, N, n + N).
+    `states`, `sensitivities`: values of a node at the data times, shapes (k, N) and (k, N, n + N);
+    `algebraic`, `algebraic_sensitivities`: algebraic variables at the data times, shapes (k, a) and
+    (k, a, n + N); `ends`, `end_sensitivities`: values at the ends of intervals, shapes (K - 1, N)
+    and (K - 1, N, n + N).
     """
 
     def __init__(self, rows: int, intervals: int, size: int, algebraic: int, width: int) -> None:
@@ -87,25 +75,14 @@ class _Rows:
 
 @dataclass(frozen=True, eq=False)
 class _BatchRows:
-    """Where the values of a batch of intervals go.
+    """Where the values of a batch of intervals go."""
 
-    Attributes
-    ----------
-    intervals
-        Intervals that end at a node.
-    is_end
-        Which of the batch's values are the ends of these.
-    at_nodes, nodes
-        Rows of measurements at a node, and its number.
-    at
-        Rows of all other measurements: the other values, in their order.
-    """
-
-    intervals: IntArray
-    is_end: BoolArray
+    intervals: IntArray  # Intervals that end at a node
+    is_end: BoolArray  # Which of the batch's values are the ends of these
+    # Rows of measurements at a node, and its number.
     at_nodes: IntArray
     nodes: IntArray
-    at: IntArray
+    at: IntArray  # Rows of all other measurements: the other values, in their order
 
 
 class IntervalMap:
@@ -113,25 +90,12 @@ class IntervalMap:
 
     A node holds the differential states, and the scalars that events assign.
 
-    Parameters
-    ----------
-    field, condition, engines
-        The arguments are those of :class:`ConditionMap`.
-    node_times
-        Times of the nodes, at which intervals begin, shape (K,), increasing, the first at t0,
-        the others before the last data time. An event at a node happens after it; a measurement
-        at a node is one of the node.
-    sizes
-        Typical sizes of a node's values, shape (N,), for error control.
-    unknowns
-        Number of unknowns of the problem.
-    names
-        Names of a node's values, see :func:`odefit.simulation.nodes.node_names`.
-
-    Attributes
-    ----------
-    remote
-        Integrates the intervals that are not part of a batch; None for this process.
+    `node_times`: times of the nodes, at which intervals begin, shape (K,), increasing, the first at
+    t0, the others before the last data time. An event at a node happens after it; a measurement at
+    a node is one of the node; `sizes`: typical sizes of a node's values, shape (N,), for error
+    control; `unknowns`: number of unknowns of the problem; `names`: names of a node's values, see
+    :func:`odefit.simulation.nodes.node_names`. `remote`: integrates the intervals that are not part
+    of a batch; None for this process.
     """
 
     def __init__(
@@ -172,14 +136,7 @@ class IntervalMap:
     ) -> IntervalSolution | Failure:
         """Integrate all intervals.
 
-        Parameters
-        ----------
-        vector
-            Unknowns of the problem, shape (n,).
-        nodes
-            All nodes but the first, shape (K - 1, N).
-        choice
-            The choice of an engine, as the integration before has returned it.
+        `nodes`: all nodes but the first, shape (K - 1, N).
         """
         count, size, n = len(self.node_times), len(self.names), self._n
         first = self._first(vector)
@@ -334,9 +291,7 @@ class IntervalMap:
     ) -> Iterable[Trajectory | Failure]:
         """Integrate some intervals one after the other, each from a node of its own.
 
-        Yields
-        ------
-        Trajectories, with sensitivities by the problem's unknowns and the node's values.
+        Returns trajectories, with sensitivities by the problem's unknowns and the node's values.
         """
         for i, node in zip(intervals, nodes, strict=True):
             found = self._maps[i](np.concatenate([vector, node]), self._times[i], choice)
@@ -388,12 +343,7 @@ class PiecewiseMap:
 
     Its sensitivities are those with the nodes held fixed.
 
-    Parameters
-    ----------
-    field, condition, engines, unknowns, names
-        The arguments are those of :class:`IntervalMap`.
-    nodes
-        Times and values of the nodes, shapes (K,) and (K, N).
+    `nodes`: times and values of the nodes, shapes (K,) and (K, N).
     """
 
     def __init__(

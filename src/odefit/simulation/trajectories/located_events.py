@@ -32,39 +32,21 @@ roots, which are found among the errors of an integration."""
 
 @dataclass
 class LocatedEvents:
-    """The events of one trajectory: they move its walk, and are kept by its recording.
-
-    Attributes
-    ----------
-    field, condition
-        The equations, and the experiment.
-    propagation
-        How states and sensitivities go on.
-    comparisons, triggers
-        What is compared, and which events the comparisons trigger.
-    differences
-        The compared quantities with their derivatives.
-    vector, sizes
-        The unknowns of the problem, and the sizes of those with sensitivities.
-    span
-        The time span of the data.
-    choice
-        The choice of an engine, for what is said of a failure.
-    recording
-        What is wanted of the trajectory.
-    """
+    """The events of one trajectory: they move its walk, and are kept by its recording."""
 
     field: VectorField
     condition: Condition
-    propagation: Propagation
+    propagation: Propagation  # How states and sensitivities go on
+    # What is compared, and which events the comparisons trigger.
     comparisons: Sequence[Comparison]
     triggers: Sequence[Trigger]
-    differences: Sequence[MovingExpression]
+    differences: Sequence[MovingExpression]  # The compared quantities with their derivatives
+    # The unknowns of the problem, and the sizes of those with sensitivities.
     vector: Array
     sizes: Array
     span: float
     choice: EngineChoice
-    recording: Recording
+    recording: Recording  # What is wanted of the trajectory
 
     def happen(
         self, walk: Walk, moments: list[Moment], before: BoolArray, driver: int = -1
@@ -164,10 +146,7 @@ class LocatedEvents:
     def count(self, walk: Walk, before: BoolArray, more: int = 1) -> None:
         """Count `more` triggered events.
 
-        Raises
-        ------
-        StoppedError
-            There are too many.
+        Raises StoppedError: there are too many.
         """
         walk.triggered += more
         if walk.triggered > MAX_TRIGGERED:

@@ -49,17 +49,7 @@ ROUNDING = 1e-13
 class LocatedMap:
     """The forward map of one condition with located events.
 
-    Parameters
-    ----------
-    field, condition, engines, sensitivities, minimal_sizes, known
-        The arguments are those of :class:`odefit.simulation.trajectories.trajectory.ConditionMap`.
-
-    Attributes
-    ----------
-    field, condition
-        The arguments.
-    unknowns
-        Unknowns that the sensitivities are with respect to.
+    `unknowns`: unknowns that the sensitivities are with respect to.
     """
 
     def __init__(
@@ -94,19 +84,8 @@ class LocatedMap:
     ) -> Trajectory | Failure:
         """Return the trajectory at `times` (the data times), or why there is none.
 
-        Parameters
-        ----------
-        vector
-            Unknowns of the problem, shape (unknowns,).
-        times
-            Times, increasing, not before t0.
-        choice
-            The choice of an engine, as the integration before has returned it.
-
-        Raises
-        ------
-        InputError
-            A steady state is wanted while conditions are watched and the time acts.
+        `times`: times, increasing, not before t0. Raises InputError: a steady state is wanted while
+        conditions are watched and the time acts.
         """
         at = self.condition.times if times is None else times
         refuse_time(self.field, self.condition, at)

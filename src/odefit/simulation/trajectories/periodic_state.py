@@ -49,14 +49,7 @@ ATTRACTING = 1.0 - 1e-9
 class PeriodicState:
     """The state of a condition at t0 after its repeated events.
 
-    Parameters
-    ----------
-    field
-        The equations.
-    condition
-        The condition, of which ``repeated`` is given.
-    engines
-        The engines.
+    `condition`: the condition, of which ``repeated`` is given.
     """
 
     def __init__(self, field: VectorField, condition: Condition, engines: Engines) -> None:
@@ -68,14 +61,8 @@ class PeriodicState:
     ) -> Beginning | EngineFailure:
         """Return what the condition begins with, or why there is no periodic state.
 
-        Parameters
-        ----------
-        propagation
-            That of the condition, for its directions and algebraic variables.
-        vector, sizes
-            The arguments are those of :meth:`Propagation.begin`.
-        now
-            The initial values, from which the first period begins.
+        `propagation`: that of the condition, for its directions and algebraic variables; `now`: the
+        initial values, from which the first period begins.
         """
         found = self._fixed_point(vector, now.states)
         if isinstance(found, EngineFailure):

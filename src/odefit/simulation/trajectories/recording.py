@@ -18,19 +18,8 @@ from odefit.simulation.trajectories.trajectory import Trajectory
 class Recording:
     """The values at the times of a trajectory, as they are found.
 
-    Parameters
-    ----------
-    times
-        The times, shape (k,).
-    shape
-        Numbers of states, algebraic variables and directions.
-    switched
-        Scalars that events assign, with their numbers.
-
-    Attributes
-    ----------
-    times
-        The argument.
+    `times`: the times, shape (k,); `shape`: numbers of states, algebraic variables and directions;
+    `switched`: scalars that events assign, with their numbers.
     """
 
     def __init__(

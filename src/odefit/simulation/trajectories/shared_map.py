@@ -22,63 +22,33 @@ from odefit.simulation.trajectories.trajectory import Trajectory, switched_scala
 
 
 class _Branch(NamedTuple):
-    """What integrates a shared segment.
+    """What integrates a shared segment."""
 
-    Attributes
-    ----------
-    propagation
-        Events and engines, with sensitivities by the unknowns that act on all its conditions.
-    directions
-        Number m of these.
-    columns
-        The parent's directions among them; None if they are the same.
-    rows
-        The rows that lie in it, with the directions among those of the condition, shape (m,).
-    rows_after
-        In the same form, the rows at its start that see the values after the events.
-    following
-        Numbers of the segments that follow.
-    """
-
+    # Events and engines, with sensitivities by the unknowns that act on all its conditions.
     propagation: Propagation
-    directions: int
-    columns: IntArray | None
+    directions: int  # Number m of these
+    columns: IntArray | None  # The parent's directions among them; None if they are the same
+    # The rows that lie in it, with the directions among those of the condition, shape (m,).
     rows: Sequence[tuple[SharedRows, IntArray | None]]
+    # In the same form, the rows at its start that see the values after the events.
     rows_after: Sequence[tuple[SharedRows, IntArray | None]]
-    following: list[int]
+    following: list[int]  # Numbers of the segments that follow
 
 
 class Limb(NamedTuple):
-    """Segments that can be integrated apart from others, once the trunk is known.
+    """Segments that can be integrated apart from others, once the trunk is known."""
 
-    Attributes
-    ----------
-    segments
-        Numbers of the segments; none for conditions that end in the trunk.
-    conditions
-        Numbers of the conditions that end in them.
-    """
-
-    segments: range
-    conditions: tuple[int, ...]
+    segments: range  # Numbers of the segments; none for conditions that end in the trunk
+    conditions: tuple[int, ...]  # Numbers of the conditions that end in them
 
 
 class Trunk(NamedTuple):
-    """The segments that all conditions share, integrated, and what follows from them.
-
-    Attributes
-    ----------
-    after
-        The choice of an engine after it.
-    begins
-        By the number of a segment, the values and the algebraic variables that it begins with.
-    found
-        The trajectories by condition, filled as far as they are known.
-    """
+    """The segments that all conditions share, integrated, and what follows from them."""
 
     after: EngineChoice
+    # By the number of a segment, the values and the algebraic variables that it begins with.
     begins: dict[int, tuple[Values, Array]]
-    found: dict[int, Trajectory]
+    found: dict[int, Trajectory]  # The trajectories by condition, filled as far as they are known
 
 
 class SharedMap:
@@ -87,17 +57,7 @@ class SharedMap:
     A segment that several conditions share has sensitivities by the unknowns that act on all of
     them. Others come in at its end, where their sensitivities are zero.
 
-    Parameters
-    ----------
-    field, conditions, engines, sensitivities, further
-        The arguments are those of :class:`odefit.simulation.trajectories.conditions.ConditionsMap`.
-    members
-        Numbers of the conditions.
-
-    Attributes
-    ----------
-    limbs
-        What can be integrated apart, in the order in which it is done.
+    `limbs`: what can be integrated apart, in the order in which it is done.
     """
 
     def __init__(
@@ -164,15 +124,7 @@ class SharedMap:
         return range(fork + 1), limbs
 
     def begin(self, vector: Array, choice: EngineChoice) -> Trunk | Failure:
-        """Integrate the trunk.
-
-        Parameters
-        ----------
-        vector
-            Unknowns of the problem, shape (unknowns,).
-        choice
-            The choice of an engine, as the integration before has returned it.
-        """
+        """Integrate the trunk."""
         root = self._branches[0].propagation
         found = {c: self._empty(c) for c in self._conditions}
         with np.errstate(all="ignore"):
@@ -188,14 +140,7 @@ class SharedMap:
     ) -> tuple[dict[int, Trajectory], EngineChoice] | Failure:
         """Return the trajectories that end in one limb by condition, and the next choice.
 
-        Parameters
-        ----------
-        number
-            Number of the limb.
-        trunk
-            The trunk for the same vector.
-        vector, choice
-            The arguments are those of :meth:`begin`.
+        `trunk`: the trunk for the same vector.
         """
         limb = self.limbs[number]
         with np.errstate(all="ignore"):

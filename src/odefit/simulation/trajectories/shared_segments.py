@@ -24,54 +24,26 @@ from odefit.simulation.engines.segments import Segment, inputs_before, segment_b
 
 @dataclass(frozen=True, eq=False)
 class SharedRows:
-    """The rows of one condition that lie in a segment.
-
-    Attributes
-    ----------
-    condition
-        Number of the condition.
-    rows
-        Rows of its times, which are consecutive.
-    positions
-        Numbers of the same times in the segment.
-    """
+    """The rows of one condition that lie in a segment."""
 
     condition: int
-    rows: slice
-    positions: IntArray | slice
+    rows: slice  # Rows of its times, which are consecutive
+    positions: IntArray | slice  # Numbers of the same times in the segment
 
 
 @dataclass(frozen=True, eq=False)
 class SharedSegment:
-    """A segment, the events before it, and the conditions that share it.
-
-    Attributes
-    ----------
-    conditions
-        Numbers of the conditions.
-    parent
-        Number of the segment that it follows; -1 if it begins with the initial values.
-    position
-        The time of the parent at which it begins; -1 for the parent's own start.
-    start
-        That time.
-    events
-        Assignments of the events at its start, in the order in which they happen.
-    segment
-        Times and inputs; None if no values are wanted after the start.
-    rows
-        Rows of the conditions that lie in it.
-    rows_after
-        Rows of the conditions at its start that see the values after the events, one each.
-    """
+    """A segment, the events before it, and the conditions that share it."""
 
     conditions: tuple[int, ...]
-    parent: int
-    position: int
+    parent: int  # Number of the segment that it follows; -1 if it begins with the initial values
+    position: int  # The time of the parent at which it begins; -1 for the parent's own start
     start: float
+    # Assignments of the events at its start, in the order in which they happen.
     events: tuple[Mapping[str, Expression], ...]
-    segment: Segment | None
-    rows: tuple[SharedRows, ...]
+    segment: Segment | None  # Times and inputs; None if no values are wanted after the start
+    rows: tuple[SharedRows, ...]  # Rows of the conditions that lie in it
+    # Rows of the conditions at its start that see the values after the events, one each.
     rows_after: tuple[SharedRows, ...]
 
 
@@ -102,18 +74,8 @@ def shared_segments(
 ) -> list[SharedSegment]:
     """Return the tree of segments of conditions that begin with the same values.
 
-    Parameters
-    ----------
-    field
-        The equations.
-    conditions
-        All conditions of the problem.
-    members
-        Numbers of those that begin alike.
-
-    Returns
-    -------
-    The segments at the data times, each after the one that it follows.
+    `conditions`: all conditions of the problem; `members`: numbers of those that begin alike.
+    Returns the segments at the data times, each after the one that it follows.
     """
     tree = _Tree(field, conditions)
     start = conditions[members[0]].t0

@@ -71,20 +71,9 @@ def without_sensitivities(trajectory: Trajectory) -> Trajectory:
 class ConditionMap:
     """The forward map of one condition.
 
-    Parameters
-    ----------
-    field
-        The equations.
-    condition
-        Initial values, scalars, inputs and events.
-    engines
-        Engines, shared by all conditions of a problem.
-    sensitivities
-        Whether sensitivities are wanted.
-    minimal_sizes
-        Sizes that unknowns count with at least for error control, shape (unknowns,).
-    known
-        Expressions that other conditions have, see :class:`odefit.problem.binding.Binding`.
+    `condition`: initial values, scalars, inputs and events; `minimal_sizes`: sizes that unknowns
+    count with at least for error control, shape (unknowns,); `known`: expressions that other
+    conditions have, see :class:`odefit.problem.binding.Binding`.
     """
 
     def __init__(
@@ -119,14 +108,7 @@ class ConditionMap:
     ) -> Trajectory | Failure:
         """Return the trajectory at `times` (the data times), or why there is none.
 
-        Parameters
-        ----------
-        vector
-            Unknowns of the problem, shape (unknowns,).
-        times
-            Times, increasing, not before t0.
-        choice
-            The choice of an engine, as the integration before has returned it.
+        `times`: times, increasing, not before t0.
         """
         with np.errstate(all="ignore"):
             return self._run(vector, self.condition.times if times is None else times, choice)

@@ -28,27 +28,11 @@ def come_to_rest(
 ) -> Beginning:
     """Move a walk to the steady state that it approaches, through the events that happen before.
 
-    Parameters
-    ----------
-    walk
-        Where the trajectory stands.
-    first
-        Length of the first time span.
-    watch
-        Moves the walk to a time, or to the next event before it.
-    nearby
-        Returns the steady state to which the walk certainly leads without events, if it is close.
-    flags
-        Returns which comparisons hold at the walk's values.
-
-    Returns
-    -------
-    The values at the steady state, where the walk stands now.
-
-    Raises
-    ------
-    StoppedError
-        No steady state is approached.
+    `walk`: where the trajectory stands; `first`: length of the first time span; `watch`: moves the
+    walk to a time, or to the next event before it; `nearby`: returns the steady state to which the
+    walk certainly leads without events, if it is close; `flags`: returns which comparisons hold at
+    the walk's values. Returns the values at the steady state, where the walk stands now. Raises
+    StoppedError: no steady state is approached.
     """
     start, span = walk.time, first
     for _ in range(WATCHED_SPANS):
@@ -73,17 +57,8 @@ def come_to_rest(
 def refuse_time(field: VectorField, condition: Condition, times: Array) -> None:
     """Refuse steady states beside events with conditions, where the time or an input acts.
 
-    Parameters
-    ----------
-    field, condition
-        The equations and the condition.
-    times
-        Times at which values are wanted, shape (k,).
-
-    Raises
-    ------
-    InputError
-        A steady state is wanted, and time or inputs act on equations, conditions or events.
+    `times`: times at which values are wanted, shape (k,). Raises InputError: a steady state is
+    wanted, and time or inputs act on equations, conditions or events.
     """
     conditions = [e.when for e in condition.located if e.when is not None]
     if not conditions or not (condition.steady_start or (len(times) and np.isinf(times[-1]))):

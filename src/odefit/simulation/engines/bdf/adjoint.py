@@ -56,24 +56,13 @@ def pull_back(
 ) -> bool:
     """Take the derivatives of a scalar by the outputs of an integration back to its start.
 
-    Parameters
-    ----------
-    scalar_row, scalar_column
-        Positions of the nonzeros of the Jacobian by the scalars.
-    start, times, states, constants
-        What was integrated, see :func:`odefit.simulation.engines.bdf.integration.integrate`.
-    record
-        What was recorded there.
-    by_outputs
-        Derivatives of the scalar by the states at the times, shape (k, n).
-    by_states
-        Derivatives by the initial states, shape (n,), which are written.
-    by_scalars
-        Derivatives by the scalars of the field, shape (p,), to which those of this part are added.
-
-    Returns
-    -------
-    Whether all factors could be trusted.
+    `scalar_row`, `scalar_column`: positions of the nonzeros of the Jacobian by the scalars;
+    `start`, `times`, `states`, `constants`: what was integrated, see
+    :func:`odefit.simulation.engines.bdf.integration.integrate`; `record`: what was recorded there;
+    `by_outputs`: derivatives of the scalar by the states at the times, shape (k, n); `by_states`:
+    derivatives by the initial states, shape (n,), which are written; `by_scalars`: derivatives by
+    the scalars of the field, shape (p,), to which those of this part are added. Returns whether all
+    factors could be trusted.
     """
     n = states.shape[0]
     nonzeros = eq.jacobian_row.shape[0]

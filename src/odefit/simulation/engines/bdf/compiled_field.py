@@ -22,21 +22,10 @@ from odefit.simulation.engines.segments import input_value
 class CompiledField:
     """A vector field as the kernels read it, whatever sensitivities are wanted.
 
-    Parameters
-    ----------
-    field
-        Equations without algebraic variables that need solving.
-    features
-        What is watched along the steps; None if nothing can be flat.
-
-    Attributes
-    ----------
-    order
-        The states in the order of elimination, shape (n,), in which the kernels have them.
-    equations
-        The equations in arrays.
-    scalar_rows, scalar_columns
-        Positions of the nonzeros of the Jacobian by the scalars.
+    `field`: equations without algebraic variables that need solving; `features`: what is watched
+    along the steps; None if nothing can be flat. `order`: the states in the order of elimination,
+    shape (n,), in which the kernels have them; `equations`: the equations in arrays; `scalar_rows`,
+    `scalar_columns`: positions of the nonzeros of the Jacobian by the scalars.
     """
 
     def __init__(self, field: VectorField, features: NarrowFeatures | None = None) -> None:

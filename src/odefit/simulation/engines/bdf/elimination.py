@@ -24,52 +24,32 @@ class Elimination(NamedTuple):
 
     Row k of U and column k of L are stored side by side, so that elimination reads memory in
     order. The multipliers of L have a unit diagonal; the diagonal of U is stored inverted.
-
-    Attributes
-    ----------
-    diagonal
-        Position of each diagonal entry, shape (n,).
-        Column k of L follows it, then row k of U.
-    lower_start, lower_row
-        Column k of L has the entries `lower_start[k]` to `lower_start[k + 1] - 1`; their rows.
-    upper_start, upper_column
-        Row k of U has the entries `upper_start[k]` to `upper_start[k + 1] - 1`; their columns.
-    target
-        Positions that elimination changes, in the order in which it changes them.
-    pair_start, pair_lower, pair_upper
-        Where both an entry of column k of L and the one of row k of U that mirrors it may be
-        nonzero: the positions of both, from `pair_start[k]` to `pair_start[k + 1] - 1`.
-    pair_row
-        The row of the former.
-    jacobian
-        Position of each nonzero of the Jacobian.
-    size
-        Number of positions, and of the states: elimination needs a place more for each of these.
     """
 
+    # Position of each diagonal entry, shape (n,). Column k of L follows it, then row k of U.
     diagonal: Indices
+    # Column k of L has the entries `lower_start[k]` to `lower_start[k + 1] - 1`; their rows.
     lower_start: Indices
     lower_row: Indices
+    # Row k of U has the entries `upper_start[k]` to `upper_start[k + 1] - 1`; their columns.
     upper_start: Indices
     upper_column: Indices
-    target: Indices
+    target: Indices  # Positions that elimination changes, in the order in which it changes them
+    # Where both an entry of column k of L and the one of row k of U that mirrors it may be nonzero:
+    # the positions of both, from `pair_start[k]` to `pair_start[k + 1] - 1`.
     pair_start: Indices
     pair_lower: Indices
     pair_upper: Indices
-    pair_row: Indices
-    jacobian: Indices
+    pair_row: Indices  # The row of the former
+    jacobian: Indices  # Position of each nonzero of the Jacobian
+    # Number of positions, and of the states: elimination needs a place more for each of these.
     size: int
 
 
 def minimum_degree(rows: IntArray, columns: IntArray, n: int) -> IntArray:
     """Return an order of elimination with little fill-in, by minimum degree.
 
-    Parameters
-    ----------
-    rows, columns
-        Positions of the nonzeros, shape (k,) each.
-    n
-        Number of rows.
+    `rows`, `columns`: positions of the nonzeros, shape (k,) each.
     """
     # SuperLU orders and factorises at once: with a dominant diagonal nothing else matters.
     dominant = csc_array(
@@ -88,12 +68,7 @@ def minimum_degree(rows: IntArray, columns: IntArray, n: int) -> IntArray:
 def elimination(rows: IntArray, columns: IntArray, n: int) -> Elimination:
     """Return the fixed elimination of I - c J, in the order in which the rows are given.
 
-    Parameters
-    ----------
-    rows, columns
-        Positions of the nonzeros of J, shape (k,) each.
-    n
-        Number of rows.
+    `rows`, `columns`: positions of the nonzeros of J, shape (k,) each.
     """
     below: list[set[int]] = [set() for _ in range(n)]
     right: list[set[int]] = [set() for _ in range(n)]

@@ -50,23 +50,13 @@ REASONS = {
 class BdfEngine:
     """Numerical differentiation formulas on states and sensitivities.
 
-    Parameters
-    ----------
-    field
-        Equations without algebraic variables that need solving; they may have kinks.
-    pattern
-        The sensitivities that are wanted.
-    tolerance
-        Relative tolerance of states and sensitivities.
-    controlled
-        Whether the errors of sensitivities are held to it, too; those of the states alone are
-        otherwise, which takes half the steps or two thirds.
-    absolute
-        Absolute tolerance over the relative one, in units of the largest magnitude that each state
-        has had along the trajectory. States that begin at zero have the size that they come to
-        until the end; with less than the usual one, that of the first output.
-    features
-        What is watched along the steps; None if nothing can be flat.
+    `field`: equations without algebraic variables that need solving; they may have kinks;
+    `tolerance`: relative tolerance of states and sensitivities; `controlled`: whether the errors of
+    sensitivities are held to it, too; those of the states alone are otherwise, which takes half the
+    steps or two thirds; `absolute`: absolute tolerance over the relative one, in units of the
+    largest magnitude that each state has had along the trajectory. States that begin at zero have
+    the size that they come to until the end; with less than the usual one, that of the first
+    output; `features`: what is watched along the steps; None if nothing can be flat.
     """
 
     name = "bdf"

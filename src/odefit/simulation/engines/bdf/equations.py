@@ -13,49 +13,25 @@ class Equations(NamedTuple):
     """A model in arrays.
 
     Variables of the programs are the time, the states, and what is constant in between.
-
-    Attributes
-    ----------
-    rhs
-        Right-hand sides.
-    jacobian
-        Nonzeros of their Jacobian by the states.
-    derivatives
-        The same, followed by nonzeros of the Jacobian by the scalars.
-    elimination
-        Elimination of I - c J.
-    jacobian_row, jacobian_column
-        Rows and columns of the Jacobian's nonzeros.
-    watched
-        Terms whose changes of sign show what a step could step across; none where nothing can.
     """
 
     rhs: Program
-    jacobian: Program
-    derivatives: Program
+    jacobian: Program  # Nonzeros of their Jacobian by the states
+    derivatives: Program  # The same, followed by nonzeros of the Jacobian by the scalars
     elimination: Elimination
+    # Rows and columns of the Jacobian's nonzeros.
     jacobian_row: Indices
     jacobian_column: Indices
+    # Terms whose changes of sign show what a step could step across; none where nothing can.
     watched: Program
 
 
 class ScalarTerms(NamedTuple):
-    """The terms of df/dp dp that are not zero, with p the scalars, one tile after the other.
+    """The terms of df/dp dp that are not zero, with p the scalars, one tile after the other."""
 
-    Attributes
-    ----------
-    start
-        Number of the first term of each tile, and of all terms, shape (tiles + 1,).
-    row, column
-        State, and direction within the tile, that a term belongs to.
-    derivative
-        Number of the derivative by a scalar, among the nonzeros of df/dp.
-    multiplier
-        The scalar's sensitivity.
-    """
-
-    start: Indices
+    start: Indices  # Number of the first term of each tile, and of all terms, shape (tiles + 1,)
+    # State, and direction within the tile, that a term belongs to.
     row: Indices
     column: Indices
-    derivative: Indices
+    derivative: Indices  # Number of the derivative by a scalar, among the nonzeros of df/dp
     multiplier: Array

@@ -13,37 +13,21 @@ from odefit.simulation.engines.bdf.compiled_field import CompiledField
 
 
 class RecordedPart(NamedTuple):
-    """A part of a segment between two breakpoints of the inputs.
+    """A part of a segment between two breakpoints of the inputs."""
 
-    Attributes
-    ----------
-    start, times, states, constants
-        The arguments of :func:`odefit.simulation.engines.bdf.integration.integrate`.
-    record
-        The steps, see :mod:`odefit.simulation.engines.bdf.recording`.
-    rows
-        Which of the times of the segment lie in it.
-    """
-
+    # The arguments of :func:`odefit.simulation.engines.bdf.integration.integrate`.
     start: float
     times: Array
     states: Array
     constants: Array
-    record: Array
-    rows: slice
+    record: Array  # The steps, see :mod:`odefit.simulation.engines.bdf.recording`
+    rows: slice  # Which of the times of the segment lie in it
 
 
 class RecordedSegment:
     """The adjoint of an integration: from derivatives by its values to those by its beginning.
 
-    Parameters
-    ----------
-    compiled
-        The equations.
-    scalars
-        Number of the field's scalars.
-    parts
-        The parts, in the order of time.
+    `scalars`: number of the field's scalars.
     """
 
     def __init__(

@@ -146,17 +146,9 @@ def sensitivity_weights(
     They are 1 / (atol + rtol |S| + rounding error). The new sensitivities `new` become their
     difference from what was predicted.
 
-    Parameters
-    ----------
-    by_state
-        The weights of the states' errors, shape (n,), in whose units the sensitivities of a
-        direction are compared.
-    largest
-        The largest magnitudes that the sensitivities have had, shape (n, w).
-    rounded
-        What :func:`rounding` returns.
-    shares
-        Space for w numbers.
+    `by_state`: the weights of the states' errors, shape (n,), in whose units the sensitivities of a
+    direction are compared; `largest`: the largest magnitudes that the sensitivities have had, shape
+    (n, w); `rounded`: what :func:`rounding` returns; `shares`: space for w numbers.
     """
     n, width = new.shape
     for q in range(width):

@@ -104,14 +104,9 @@ def largest_defect(
 ) -> float:
     """Return the largest defect at some places of a step that ends at `time`.
 
-    Parameters
-    ----------
-    number
-        The number of the step, from which one of the places follows.
-    before, after
-        The watched terms at both ends of the step, shape (v,).
-    signs
-        Space for these terms within the step.
+    `number`: the number of the step, from which one of the places follows; `before`, `after`: the
+    watched terms at both ends of the step, shape (v,); `signs`: space for these terms within the
+    step.
     """
     place = 0.1 + 0.8 * ((number * GOLDEN) % 1.0)
     largest = defect(

@@ -32,14 +32,8 @@ from odefit.simulation.engines.heyoka.heyoka_equations import (
 class HeyokaBatchIntegrator:
     """Taylor integration of states and sensitivities, with one problem of a batch in each lane.
 
-    Parameters
-    ----------
-    field
-        A smooth field without algebraic variables.
-    pattern
-        The sensitivities that are wanted.
-    tolerance
-        Relative and absolute tolerance, on the largest component.
+    `field`: a smooth field without algebraic variables; `tolerance`: relative and absolute
+    tolerance, on the largest component.
     """
 
     name = "heyoka"
@@ -129,10 +123,8 @@ def _groups(problems: InitialValueProblems, lengths: IntArray) -> list[tuple[Int
     Those of an incomplete group repeat its last problem. heyoka wants as many times in every lane,
     increasing: where a problem has fewer, those in its last gap are not used.
 
-    Returns
-    -------
-    For each length of groups their problems, shape (groups, lanes), and their times, shape (groups,
-    length + 1, lanes).
+    Returns for each length of groups their problems, shape (groups, lanes), and their times, shape
+    (groups, length + 1, lanes).
     """
     order = np.argsort(lengths, kind="stable")
     order = np.append(order, np.repeat(order[-1:], -len(order) % LANES)).reshape(-1, LANES)

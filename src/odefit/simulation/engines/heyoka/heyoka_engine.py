@@ -60,22 +60,12 @@ integration takes half a second, and asking costs it 8 % at most. Shorter ones a
 class HeyokaEngine:
     """Taylor integration of states and sensitivities along one segment after the other.
 
-    Parameters
-    ----------
-    field
-        A smooth field without algebraic variables.
-    pattern
-        The sensitivities that are wanted.
-    tolerance
-        Relative and absolute tolerance, on the largest component. Where that is too little for a
-        state that is small beside others or in its unit, each is integrated in units of its own.
-    features
-        What is watched along the steps; None if nothing can be flat.
-    measured
-        The largest measured value of each state, zero where it is not measured as it is.
-    lost
-        Factor up to which a state may lose digits. If that is more than usual, as for searches,
-        states count as no smaller than they were measured.
+    `field`: a smooth field without algebraic variables; `tolerance`: relative and absolute
+    tolerance, on the largest component. Where that is too little for a state that is small beside
+    others or in its unit, each is integrated in units of its own; `features`: what is watched along
+    the steps; None if nothing can be flat; `measured`: the largest measured value of each state,
+    zero where it is not measured as it is; `lost`: factor up to which a state may lose digits. If
+    that is more than usual, as for searches, states count as no smaller than they were measured.
     """
 
     name = "heyoka"
@@ -194,15 +184,9 @@ class HeyokaEngine:
     ) -> tuple[Array, int, tuple[Any, float, float] | None]:
         """Integrate from `start` through `times`.
 
-        Returns
-        -------
-        values
-            The solution at `start` and `times`, shape (k, size, lanes).
-        steps
-            Number of steps taken.
-        stopped
-            If the integration stopped early: heyoka's outcome, the time, and the length of the
-            last step.
+        Returns `values`: the solution at `start` and `times`, shape (k, size, lanes); `steps`:
+        number of steps taken; `stopped`: if the integration stopped early: heyoka's outcome, the
+        time, and the length of the last step.
         """
         ta = self._equations.start(start, state)
         # heyoka's grid begins where the integrator stands.

@@ -39,13 +39,10 @@ of most processors hold."""
 class HeyokaAlgebra:
     """heyoka expressions. Functions with kinks are not here: see :attr:`VectorField.smooth`.
 
-    Attributes
-    ----------
-    edges
-        Expressions that become zero where the right-hand side ends: the arguments of roots and
-        fractional powers x^a, and x^(1 - a), which crosses zero where the solution of x' = -x^a
-        does. A Taylor series does not see that end where the solution is a polynomial: the tank
-        that x' = -sqrt(x) empties by t = 2 as (1 - t/2)^2 would fill again.
+    `edges`: expressions that become zero where the right-hand side ends: the arguments of roots and
+    fractional powers x^a, and x^(1 - a), which crosses zero where the solution of x' = -x^a does. A
+    Taylor series does not see that end where the solution is a polynomial: the tank that x' =
+    -sqrt(x) empties by t = 2 as (1 - t/2)^2 would fill again.
     """
 
     def __init__(self) -> None:
@@ -80,37 +77,16 @@ class HeyokaAlgebra:
 class VariationalEquations:
     """The compiled variational equations of a field, and the parameters that they are given.
 
-    Parameters
-    ----------
-    field
-        A smooth field without algebraic variables.
-    columns
-        Number of columns of sensitivities that each lane integrates.
-    entries
-        Pairs (scalar, column) of sensitivities of scalars that may not be zero.
-    lanes
-        Number of lanes.
-    tolerance
-        Relative and absolute tolerance, on the largest component.
-    scaled
-        Whether states and sensitivities are integrated in units that can be set, those of
-        :meth:`set_scales`.
-
-    Attributes
-    ----------
-    place
-        For each pair of `entries`, the row of `pars` that holds the scalar's sensitivity.
-    first_multiplier, first_scale
-        Rows of `pars` at which these and the units of the states begin; before them are the scalars
-        and the inputs.
-    scales
-        The units of the states, shape (n,); ones unless they were set.
-    used
-        Number of rows of `pars` that the equations use.
-    pars
-        Parameters by lane, shape (parameters, lanes); see :meth:`start`.
-    integrator
-        heyoka's integrator: the scalar one if there is one lane, else that for batches.
+    `field`: a smooth field without algebraic variables; `columns`: number of columns of
+    sensitivities that each lane integrates; `entries`: pairs (scalar, column) of sensitivities of
+    scalars that may not be zero; `tolerance`: relative and absolute tolerance, on the largest
+    component; `scaled`: whether states and sensitivities are integrated in units that can be set,
+    those of :meth:`set_scales`. `place`: for each pair of `entries`, the row of `pars` that holds
+    the scalar's sensitivity; `first_multiplier`, `first_scale`: rows of `pars` at which these and
+    the units of the states begin; before them are the scalars and the inputs; `scales`: the units
+    of the states, shape (n,); ones unless they were set; `used`: number of rows of `pars` that the
+    equations use; `pars`: parameters by lane, shape (parameters, lanes); see :meth:`start`;
+    `integrator`: heyoka's integrator: the scalar one if there is one lane, else that for batches.
     """
 
     def __init__(
@@ -155,14 +131,8 @@ class VariationalEquations:
     def rates(self, states: Array, times: Array, pars: Array) -> Array:
         """Return the right-hand sides at many points, shape (k, size).
 
-        Parameters
-        ----------
-        states
-            States and sensitivities as the integrator has them, shape (k, size).
-        times
-            Times, shape (k,).
-        pars
-            Parameters of the equations at each point, shape (used, k).
+        `states`: states and sensitivities as the integrator has them, shape (k, size); `times`:
+        times, shape (k,); `pars`: parameters of the equations at each point, shape (used, k).
         """
         given: dict[str, Array] = {}
         if self.used:
@@ -179,12 +149,8 @@ class VariationalEquations:
 class _Compiled:
     """Variational equations with what heyoka has compiled of them, which users copy.
 
-    Attributes
-    ----------
-    size, used
-        Numbers of the equations and of the parameters in them.
-    integrator
-        heyoka's integrator.
+    `size`, `used`: numbers of the equations and of the parameters in them; `integrator`: heyoka's
+    integrator.
     """
 
     def __init__(self, system: list[tuple[Any, Any]], integrator: Any, used: int) -> None:

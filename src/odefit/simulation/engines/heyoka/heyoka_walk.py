@@ -75,12 +75,7 @@ SHORTEST = 1e-12
 class HeyokaWalk:
     """Taylor integration in units of each state's own size, with its defects looked at.
 
-    Parameters
-    ----------
-    field, pattern, tolerance
-        As :class:`odefit.simulation.engines.heyoka.heyoka_engine.HeyokaEngine` takes them.
-    features
-        What is watched along the steps; None if nothing can be flat.
+    `features`: what is watched along the steps; None if nothing can be flat.
     """
 
     def __init__(

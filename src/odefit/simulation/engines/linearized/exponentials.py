@@ -66,16 +66,9 @@ of up to 60 rows: so many for each row, and at most so many. For larger ones ope
 def exponential(matrices: Array) -> Array:
     """Return exponentials of a stack of matrices, by Pade approximation, scaling and squaring.
 
-    Parameters
-    ----------
-    matrices
-        Shape (k, n, N) with N >= n: the first n rows of N by N matrices whose other rows are
-        zero. For N = n, plain square matrices.
-
-    Returns
-    -------
-    Array
-        The first n rows of the exponentials, shape (k, n, N); NaN where the input is not finite.
+    `matrices`: shape (k, n, N) with N >= n: the first n rows of N by N matrices whose other rows
+    are zero. For N = n, plain square matrices. Returns the first n rows of the exponentials, shape
+    (k, n, N); NaN where the input is not finite.
     """
     count, n, _ = matrices.shape
     Z = matrices[:, :, :n]
@@ -113,18 +106,8 @@ def exponential(matrices: Array) -> Array:
 def phi_product(matrices: Array, columns: Array) -> Array:
     """Return phi(Z) R for stacks of matrices Z and columns R, phi(z) = (exp(z) - 1)/z.
 
-    Parameters
-    ----------
-    matrices
-        Z, shape (k, n, n).
-    columns
-        R, shape (k, n, c).
-
-    Returns
-    -------
-    Array
-        Shape (k, n, c); NaN where the input is not finite. Each matrix of the stack is treated
-        by what suits its own norm.
+    `matrices`: Z, shape (k, n, n); `columns`: R, shape (k, n, c). Returns shape (k, n, c); NaN
+    where the input is not finite. Each matrix of the stack is treated by what suits its own norm.
     """
     norms = _norms(matrices)
     if (norms <= 0.5 * SERIES_NORM).all():

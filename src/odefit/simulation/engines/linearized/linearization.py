@@ -15,24 +15,12 @@ from odefit.problem.vector_field import VectorField
 
 @dataclass(frozen=True, eq=False)
 class LinearizedField:
-    """The field linearised at one point of each of k trajectories.
+    """The field linearised at one point of each of k trajectories."""
 
-    Attributes
-    ----------
-    rhs
-        The right-hand sides f, shape (k, n).
-    jacobian
-        Derivatives of f by the states, shape (k, n, n).
-    by_time
-        Derivatives of f by the time, through the inputs too, shape (k, n).
-    by_scalars
-        Derivatives of f by the scalars along each direction, shape (k, n, m).
-    """
-
-    rhs: Array
-    jacobian: Array
-    by_time: Array
-    by_scalars: Array
+    rhs: Array  # The right-hand sides f, shape (k, n)
+    jacobian: Array  # Derivatives of f by the states, shape (k, n, n)
+    by_time: Array  # Derivatives of f by the time, through the inputs too, shape (k, n)
+    by_scalars: Array  # Derivatives of f by the scalars along each direction, shape (k, n, m)
 
     def take(self, chosen: BoolArray) -> LinearizedField:
         """Return the linearisations of the chosen trajectories."""
@@ -55,16 +43,9 @@ class LinearizedField:
 class Linearization:
     """Evaluates a field and its derivatives at one point of each trajectory.
 
-    Parameters
-    ----------
-    field
-        A field without algebraic variables that have to be solved for.
-    active
-        Indices of the scalars that may change along a direction.
-    scalars
-        Values of all scalars, shape (p,).
-    changes
-        Derivatives of the scalars along each direction, shape (p, m).
+    `field`: a field without algebraic variables that have to be solved for; `active`: indices of
+    the scalars that may change along a direction; `scalars`: values of all scalars, shape (p,);
+    `changes`: derivatives of the scalars along each direction, shape (p, m).
     """
 
     def __init__(

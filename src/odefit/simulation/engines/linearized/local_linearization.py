@@ -65,45 +65,24 @@ many steps."""
 
 @dataclass(eq=False)
 class _Active:
-    """The trajectories of a batch that have not ended yet, one entry for each.
+    """The trajectories of a batch that have not ended yet, one entry for each."""
 
-    Attributes
-    ----------
-    index
-        Numbers of the trajectories in the batch.
-    target, last
-        The next and the last time to hit, as indices into the times of the whole batch.
-    time, start
-        The times at which the trajectories stand, and at which they began.
-    states, sensitivities
-        The values there.
-    step
-        Steps that are proposed.
-    shrunk
-        Whether the last attempt failed: the next step must not grow.
-    size
-        Sizes of each state at the start.
-    largest
-        The largest absolute value of the states at the start.
-    polynomials
-        Inputs, as in :class:`InitialValueProblems`.
-    longest
-        The longest steps that may be taken.
-    """
-
-    index: IntArray
+    index: IntArray  # Numbers of the trajectories in the batch
+    # The next and the last time to hit, as indices into the times of the whole batch.
     target: IntArray
     last: IntArray
+    # The times at which the trajectories stand, and at which they began.
     time: Array
     start: Array
+    # The values there.
     states: Array
     sensitivities: Array
-    step: Array
-    shrunk: BoolArray
-    size: Array
-    largest: Array
-    polynomials: Array
-    longest: Array
+    step: Array  # Steps that are proposed
+    shrunk: BoolArray  # Whether the last attempt failed: the next step must not grow
+    size: Array  # Sizes of each state at the start
+    largest: Array  # The largest absolute value of the states at the start
+    polynomials: Array  # Inputs, as in :class:`InitialValueProblems`
+    longest: Array  # The longest steps that may be taken
 
     def keep(self, chosen: BoolArray) -> None:
         for f in fields(self):
@@ -113,28 +92,14 @@ class _Active:
 class LocalLinearizationBatchIntegrator:
     """Adaptive Local Linearization of many initial value problems at once.
 
-    Parameters
-    ----------
-    field
-        A field without algebraic variables that have to be solved for; kinks are allowed.
-    pattern
-        The sensitivities that are wanted. Their errors limit the steps with order 3 alone.
-    relative
-        Relative tolerance for the error of a step, on the largest component.
-    absolute
-        Absolute tolerance in units of each state's size at the start of its problem.
-    order
-        2 as published, or 3: see the module.
-    step
-        Length of fixed steps without error control, to measure orders; None for adaptive steps.
-    longest
-        Longest adaptive step, relative to the time of a problem: where functions may be flat, what
-        a longer one would step across is not seen.
-
-    Raises
-    ------
-    InputError
-        The field has algebraic equations.
+    `field`: a field without algebraic variables that have to be solved for; kinks are allowed;
+    `pattern`: the sensitivities that are wanted. Their errors limit the steps with order 3 alone;
+    `relative`: relative tolerance for the error of a step, on the largest component; `absolute`:
+    absolute tolerance in units of each state's size at the start of its problem; `order`: 2 as
+    published, or 3: see the module; `step`: length of fixed steps without error control, to measure
+    orders; None for adaptive steps; `longest`: longest adaptive step, relative to the time of a
+    problem: where functions may be flat, what a longer one would step across is not seen. Raises
+    InputError: the field has algebraic equations.
     """
 
     name = "local-linearization"
@@ -237,12 +202,8 @@ class LocalLinearizationBatchIntegrator:
     ) -> tuple[BoolArray, LinearizedField]:
         """Take one step of every active trajectory.
 
-        Returns
-        -------
-        hits
-            Which of them have hit their target.
-        here
-            The field linearised where they stand now.
+        Returns `hits`: which of them have hit their target; `here`: the field linearised where they
+        stand now.
         """
         goal = targets[active.target]
         left = goal - active.time
@@ -386,15 +347,7 @@ class LocalLinearizationBatchIntegrator:
 class LocalLinearizationEngine:
     """Local Linearization of one trajectory after the other.
 
-    Parameters
-    ----------
-    field, pattern, relative, absolute, order, longest
-        The arguments are those of :class:`LocalLinearizationBatchIntegrator`.
-
-    Raises
-    ------
-    InputError
-        The field has algebraic equations.
+    Raises InputError: the field has algebraic equations.
     """
 
     name = "local-linearization"
