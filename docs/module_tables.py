@@ -1,4 +1,4 @@
-"""Write the page of the documentation that lists every module, from their docstrings.
+"""Write the page of the documentation that lists every module, from their docstrings, and every engine.
 
 python docs/module_tables.py
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+
+from odefit.simulation.engines.registry import ENGINES
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent / "src" / "odefit"
@@ -34,6 +36,24 @@ def folders(layers: tuple[str, ...]) -> Iterator[Path]:
         yield from (path.parent for path in inside)
 
 
+def engine_table() -> str:
+    """Return the table of the engines, from their rows in the registry."""
+    rows = ["| engine | method | needs | integrates | relative tolerance |", "|---|---|---|---|---|"]
+    for name, row in ENGINES.items():
+        able = {
+            "stiff equations": row.stiff,
+            "algebraic equations": row.algebraic,
+            "kinks": row.kinks,
+            "sensitivities": row.sensitivities,
+            "the adjoint": row.adjoint,
+            "batches": row.make_batch is not None,
+        }
+        integrates = ", ".join(word for word, is_able in able.items() if is_able)
+        packages = ", ".join(row.packages) or "NumPy"
+        rows.append(f"| `{name}` | {row.method} | {packages} | {integrates} | {row.tolerance:g} |")
+    return "\n".join(rows) + "\n"
+
+
 def page(layers: tuple[str, ...]) -> str:
     """Return the page in Markdown."""
     parts = [HEADER]
@@ -45,6 +65,8 @@ def page(layers: tuple[str, ...]) -> str:
         if modules:
             rows = [f"| `{path.name}` | {first_sentence(path)} |" for path in modules]
             parts.append("\n".join(["| module | its purpose |", "|---|---|", *rows]) + "\n")
+        if name == "simulation/engines":
+            parts.append(engine_table())
     return "\n".join(parts)
 
 

@@ -28,7 +28,7 @@ from evidence.running.processes import machine, markdown
 from odefit import library
 from odefit.problem import problem_from_mapping
 from odefit.problem.toml.writing import problem_to_mapping
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 
 SAME_OBJECTIVE = 1e-5
 """Relative difference of objectives that counts as none."""

@@ -210,7 +210,7 @@ def _simulated(problem: Problem, true: Array, times: Array) -> dict[str, Array]:
     empty = {name: np.zeros(len(times)) for name in problem.model.observables}
     timed = _with_data(problem, {"t": times, **empty})
     forward = ForwardMap(timed)
-    forward.engines.taylor_tolerance = TOLERANCE
+    forward.engines.tolerances["heyoka"] = TOLERANCE
     trajectory = forward.trajectory(true, sensitivities=False)
     if isinstance(trajectory, Failure):
         raise InputError(f"the true trajectory has no data: {trajectory}")

@@ -48,8 +48,8 @@ class Kernel:
     def __init__(self, name: str, lanes: int) -> None:
         from evidence.front_door.dense_data import dense_problem
         from odefit.problem.vector_field import VectorField
-        from odefit.simulation.engines.engines import TAYLOR_TOLERANCE
         from odefit.simulation.engines.heyoka.heyoka_equations import VariationalEquations
+        from odefit.simulation.engines.registry import TAYLOR_TOLERANCE
 
         self.problem, _ = dense_problem(name, 1e-2, 0)
         condition = self.problem.conditions[0]

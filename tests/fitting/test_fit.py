@@ -505,7 +505,7 @@ def test_where_no_end_can_be_integrated_as_usual_other_tolerances_are_tried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With so few steps, 1e-6 can be had and 1e-9 cannot; a second opinion has more."""
-    monkeypatch.setattr("odefit.simulation.engines.engines.IMPLICIT_STEPS", 500)
+    monkeypatch.setattr("odefit.simulation.engines.steps.IMPLICIT_STEPS", 500)
     times = np.linspace(0.0, 20.0, 30)
     problem = Problem(
         Model(ode={"x": "y", "y": "-w*w*x - 0*abs(x)"}),

@@ -11,7 +11,7 @@ import pytest
 from odefit import ForwardMap, Model, Problem, library
 from odefit.methods.starts import sample
 from odefit.simulation import Failure
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 from tests.simulation.numerics import Array, by_unknown, differences, integrated
 
 ENGINES: tuple[EngineName, ...] = ("auto", "heyoka", "bdf", "casadi")

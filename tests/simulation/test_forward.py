@@ -15,7 +15,7 @@ from scipy import stats
 
 from odefit import Event, Experiment, ForwardMap, InputError, Model, Problem
 from odefit.simulation import Evaluation, Failure, residual_table, simulate
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 from tests.simulation.numerics import Array, differences, evaluated, simulated
 from tests.simulation.zoo import NOISE, ZOO, measured_with
 

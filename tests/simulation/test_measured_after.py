@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, ForwardMap, Model, Problem
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.nodes import Nodes, node_names
 from tests.simulation.numerics import Array, by_unknown, differences, evaluated, integrated
 

@@ -152,7 +152,7 @@ def test_without_numba_stiff_equations_are_fitted_by_cvodes_and_the_result_says_
 def test_a_package_that_is_there_and_cannot_be_imported_is_missing_once_that_was_tried() -> None:
     code = (
         "import importlib.util\n"
-        "from odefit.simulation.engines.engine_choice import import_problem\n"
+        "from odefit.simulation.engines.registry import import_problem\n"
         "class Broken:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name == 'numba':\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from odefit.simulation import ForwardMap
 from odefit.simulation.engines import engines
 from odefit.simulation.engines.engine import EngineFailure, SegmentSolution
 from odefit.simulation.engines.lsoda_engine import LsodaEngine
-from odefit.simulation.engines.making_engines import made_engine
+from odefit.simulation.engines.registry import ENGINES, EngineRow
 from odefit.simulation.other_integrations import able_to_integrate
 from odefit.simulation.second_opinion import better_map, second_opinion
 from odefit.simulation.simulation_table import confirmed_simulation
@@ -47,14 +48,16 @@ class Wrong:
         return found
 
 
+def with_error(row: EngineRow, share: float) -> EngineRow:
+    """A row whose engine is off by a share of each value."""
+    return replace(row, make=lambda task: Wrong(row.make(task), share))
+
+
 def breaking(monkeypatch: pytest.MonkeyPatch, names: set[str], share: float) -> None:
     """Let some engines be wrong."""
 
-    def made(name: Any, *arguments: Any) -> Any:
-        engine = made_engine(name, *arguments)
-        return Wrong(engine, share) if name in names else engine
-
-    monkeypatch.setattr(engines, "made_engine", made)
+    rows = {name: with_error(row, share) for name, row in ENGINES.items() if name in names}
+    monkeypatch.setattr(engines, "ENGINES", {**ENGINES, **rows})
 
 
 USUAL = {"heyoka"} if engines.Engines().preferred() == "heyoka" else {"bdf"}
@@ -94,7 +97,7 @@ def test_a_second_opinion_that_is_wrong_itself_changes_nothing(
     other = second_opinion(forward, np.array([0.7]), noise=False).engine
     breaking(monkeypatch, {other}, 1e-3)
     monkeypatch.setattr(
-        "odefit.simulation.second_opinion._judges", lambda *_: iter([("bdf", 1e-11)])
+        "odefit.simulation.second_opinion.judging_engines", lambda *_: [("bdf", 1e-11)]
     )
     opinion = second_opinion(ForwardMap(decay()), np.array([0.7]), noise=False)
     assert opinion.difference is not None
@@ -104,13 +107,11 @@ def test_a_second_opinion_that_is_wrong_itself_changes_nothing(
 
 
 def test_it_is_told_where_nobody_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
-    def made(name: Any, *arguments: Any) -> Any:
-        shares = {"heyoka": 1e-3, "bdf": -1e-3, "casadi": 3e-3, "lsoda": 0.02}
-        return Wrong(made_engine(name, *arguments), shares[name])
-
-    monkeypatch.setattr(engines, "made_engine", made)
+    shares = {"heyoka": 1e-3, "bdf": -1e-3, "casadi": 3e-3, "lsoda": 0.02}
+    rows = {n: with_error(row, shares[n]) for n, row in ENGINES.items() if n in shares}
+    monkeypatch.setattr(engines, "ENGINES", rows)
     monkeypatch.setattr(
-        "odefit.simulation.second_opinion._judges", lambda *_: iter([("lsoda", None)])
+        "odefit.simulation.second_opinion.judging_engines", lambda *_: [("lsoda", None)]
     )
     opinion = second_opinion(ForwardMap(decay()), np.array([0.7]), noise=False)
     assert not opinion.agrees

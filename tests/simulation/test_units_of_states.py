@@ -14,7 +14,7 @@ import odefit
 from odefit.common.arrays import Array
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines.engine import magnitudes, smallest_share
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 
 ENGINES: tuple[EngineName, ...] = ("auto", "heyoka", "bdf", "casadi")
 UNITS = (1e-15, 1e-12, 1e-6, 1.0, 1e6, 1e13)
@@ -240,4 +240,5 @@ def test_a_decay_over_many_decades_is_followed_where_noise_is_relative() -> None
         found = ForwardMap(problem, engine).trajectory(np.array([1.0]))
         assert not isinstance(found, Failure)
         assert np.allclose(found.states[:, 0], exact, rtol=1e-5, atol=0)
-    assert math.isclose(ForwardMap(problem).engines.absolute, 1e5 * exact[-1], rel_tol=1e-9)
+    absolute = ForwardMap(problem).engines.needed.absolute(1e-9)
+    assert math.isclose(absolute, 1e5 * exact[-1], rel_tol=1e-9)

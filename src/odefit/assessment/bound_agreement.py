@@ -22,16 +22,10 @@ from odefit.methods.polish import Answer, answer_by
 from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import accurate_engines
 
-ACCURATE: tuple[tuple[EngineName, float | None], ...] = (
-    ("bdf", 1e-10),
-    ("casadi", 1e-10),
-    ("local-linearization", None),
-    ("heyoka", None),
-)
-"""Engines and relative tolerances by which an answer is integrated anew; None for an engine's
-own tolerance."""
+TOLERANCE = 1e-10
+"""Relative tolerance by which an answer is integrated anew, where an engine can be asked for it."""
 
 INTEGRATION_ERRORS = 100.0
 """Errors of an integration at the measurements, in multiples of its tolerance, that are allowed."""
@@ -125,7 +119,7 @@ def _within(bounds: Certificate, found: Answer) -> bool:
 
 def _integrations(problem: Problem) -> Iterator[tuple[ForwardMap, str]]:
     """Yield forward maps by which an answer is integrated anew, and how, in words."""
-    for engine, tolerance in ACCURATE:
+    for engine, tolerance in accurate_engines(TOLERANCE):
         try:
             forward = ForwardMap(problem, engine, tolerance)
         except InputError:

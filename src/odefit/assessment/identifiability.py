@@ -32,6 +32,7 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import EngineChoice
+from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.engines.work import WorkLimit, counting
 from odefit.simulation.residuals.noise import standard_deviations
 
@@ -83,7 +84,7 @@ class PointFinding:
 
     vector: Array
     failure: Failure | None
-    engine: str
+    engine: EngineName
     rank: int = 0
     determined: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))
     effective: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))

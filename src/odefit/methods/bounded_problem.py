@@ -26,7 +26,7 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.features import refuse_integrated_features
 from odefit.problem.variants.start_ranges import ranges
 from odefit.simulation import ForwardMap
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 
 GivenBounds = Mapping[str, tuple[float, float]] | Literal["propose"] | None
 """The option `bounds` of a global method: bounds by name, or proposals that are accepted."""

@@ -20,7 +20,7 @@ from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import START_SEARCH, SingleShooting
 from odefit.problem.variants.thinning import with_horizon
 from odefit.simulation import ForwardMap
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 
 HORIZONS = (
     (1 / 16, 1 / 8, 1 / 4, 1 / 2),

@@ -30,7 +30,7 @@ from odefit.methods.start_pool import run_starts
 from odefit.methods.starts import Design, guess, sample
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.residuals.noise import known_sds
 
 

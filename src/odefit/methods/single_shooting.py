@@ -23,7 +23,7 @@ from odefit.methods.starts import guess, sample
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 
 MIN_LIKELIHOOD_GAIN = 1e-9
 """Gain of the log-likelihood that is too small for another step."""

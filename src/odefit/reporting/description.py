@@ -36,6 +36,7 @@ from odefit.reporting.numbers import percent, significant
 from odefit.reporting.sentences import data_sentence, some
 from odefit.reporting.terminal import NARROW_WIDTH, bulleted, empty_table, plain_only
 from odefit.simulation import ForwardMap
+from odefit.simulation.engines.registry import ENGINES
 from odefit.structure.identifiability import analysed
 from odefit.structure.series.deadline import Deadline
 from odefit.structure.structural_identifiability import StructuralIdentifiability
@@ -330,8 +331,8 @@ def _integration(problem: Problem, forward: ForwardMap, found: Identifiability) 
                 "The algebraic equations are linear in their variables, which are eliminated: "
                 "what is left is an ODE."
             )
-        stiff = sum(p.engine in ("bdf", "casadi") for p in found.usable)
-        method = "CVODES" if forward.engines.implicit_name(field) == "casadi" else "NDF"
+        stiff = sum(ENGINES[p.engine].stiff for p in found.usable)
+        method = ENGINES[forward.engines.implicit_name(field)].method
         if not field.smooth:
             yield (
                 f"The right-hand sides have kinks (abs, min, max): {method} (implicit, variable "

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from odefit.result_data.notices import Notice, NoticeKind
+from odefit.simulation.engines.registry import ENGINES
 from odefit.simulation.second_opinion import SecondOpinion
 
-ENGINES = {
-    "auto": "the usual engines",
-    "heyoka": "the Taylor method",
-    "bdf": "odefit's implicit engine",
-    "casadi": "CVODES",
-    "lsoda": "LSODA",
-}
+ENGINE_LABELS: dict[str, str] = {name: row.label for name, row in ENGINES.items()}
 """Names of the engines in sentences."""
 
 UNASSESSED = "The fit was ended before its answer was assessed: what is missing was not computed"
@@ -79,7 +74,7 @@ def _engines_disagree(notice: Notice) -> str:
 def _other_engine(notice: Notice) -> str:
     n = notice.numbers
     return (
-        f"The trajectory was integrated by {ENGINES[notice.names[2]]}, with which another "
+        f"The trajectory was integrated by {ENGINE_LABELS[notice.names[2]]}, with which another "
         f"integrator agrees: the usual engines gave another value of {_place(notice)}, "
         f"{n['first']:.6g} instead of {n['second']:.6g}"
     )

@@ -25,8 +25,8 @@ from odefit.simulation.engines.cut_off import CutOffError, cut_off
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.failure import Failure
-from odefit.simulation.engines.making_engines import EngineName
-from odefit.simulation.engines.needed_accuracy import finest_noise, measured_sizes
+from odefit.simulation.engines.needed_accuracy import NeededAccuracy
+from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.evaluation import CostGradient, Evaluation
 from odefit.simulation.nodes import Nodes, node_names
 from odefit.simulation.propagation.resting import resting_warnings
@@ -99,8 +99,8 @@ class ForwardMap:
         self.problem = problem
         self.nodes = nodes
         self.field = VectorField.of(problem.model, problem.conditions)
-        sizes = finest_noise(problem), measured_sizes(problem)
-        self.engines = Engines(engine, tolerance, steps, controlled, *sizes)
+        needed = NeededAccuracy.of(problem)
+        self.engines = Engines(engine, tolerance, steps, controlled, needed)
         self._residuals = ResidualArrays(problem, self.field)
         self._priors = PriorResiduals(problem)
         self._noise_names = names_in_noise(problem)
@@ -145,8 +145,7 @@ class ForwardMap:
 
     def by(self, engine: EngineName, tolerance: float | None = None) -> ForwardMap:
         """Return the forward map of the same problem by another engine, see :class:`ForwardMap`."""
-        sizes = self.engines.finest, self.engines.measured
-        return self._with(Engines(engine, tolerance, None, True, *sizes))
+        return self._with(Engines(engine, tolerance, needed=self.engines.needed))
 
     def _with(self, engines: Engines) -> ForwardMap:
         other = copy(self)
@@ -270,10 +269,7 @@ class ForwardMap:
 
     def accuracy(self, choice: EngineChoice = UNDECIDED) -> float:
         """Return the relative tolerance of the engine that is tried first."""
-        if self.engines.preferred(choice) == "local-linearization":
-            return self.engines.local_tolerance
-        implicit = self.engines.implicit(self.field, choice)
-        return self.engines.implicit_tolerance if implicit else self.engines.taylor_tolerance
+        return self.engines.tolerances[self.engines.first(self.field, choice)]
 
     def cost(self, vector: Array, choice: EngineChoice = UNDECIDED) -> float:
         """Return the cost alone; infinite where it is not defined."""

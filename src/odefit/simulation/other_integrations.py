@@ -8,26 +8,13 @@ from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.problem.problem import Problem
 from odefit.simulation.engines.failure import Failure
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import rescue_engines
 from odefit.simulation.forward import ForwardMap
 from odefit.simulation.nodes import Nodes
 from odefit.simulation.second_opinion import better_map, second_opinion
 
 UNCONTROLLED = "the usual engines without error control of the derivatives"
 """What integrates where derivatives have no bounds: that of a root of a state that begins at 0."""
-
-OTHER_INTEGRATIONS: tuple[tuple[EngineName, float | None], ...] = (
-    ("bdf", None),
-    ("heyoka", None),
-    ("auto", 1e-6),
-    ("bdf", 1e-6),
-    ("bdf", 1e-4),
-    ("local-linearization", None),
-)
-"""Engines and relative tolerances that are tried, in their order; None for an engine's own."""
-
-MOST_STEPS = 3000
-"""Steps of the Local Linearization method, each of which takes about a millisecond."""
 
 
 def other_integrations(
@@ -40,11 +27,10 @@ def other_integrations(
     without_control = ForwardMap(problem, controlled=False)
     if not isinstance(without_control.evaluate(vector), Failure):
         yield without_control, UNCONTROLLED
-    for engine, tolerance in OTHER_INTEGRATIONS:
+    for (engine, tolerance), steps in rescue_engines():
         if stop():
             return
         try:
-            steps = MOST_STEPS if engine == "local-linearization" else None
             forward = ForwardMap(problem, engine, tolerance, steps=steps)
             found = forward.trajectories(vector, sensitivities=False)
         except InputError:

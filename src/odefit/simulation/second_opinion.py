@@ -8,7 +8,7 @@ tolerances, and those count that agree with each other.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,15 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.simulation.engines.failure import Failure
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import (
+    ENGINES,
+    TIGHT,
+    EngineName,
+    EngineRow,
+    Request,
+    judging_engines,
+    opinion_engine,
+)
 from odefit.simulation.forward import ForwardMap
 from odefit.simulation.trajectories.trajectory import Trajectory, without_sensitivities
 
@@ -26,19 +34,12 @@ ASKED_ACCURACY = 1e-6
 SHARE_OF_NOISE = 0.1
 """Difference that does not count, relative to the standard deviation of the noise."""
 
-LARGEST_MODEL = 60
-"""States up to which LSODA gives the second opinion; it has no sparse Jacobian. CVODES does
-beyond."""
-
 FINEST, COARSEST = 1e-8, 1e-6
 """Relative tolerances between which a second opinion is asked for."""
 
 FINER = 1e-3
 """Tolerance of a second opinion over the smallest difference that counts, which its errors are then
 far below: those of many steps add up."""
-
-TIGHT = 1e-11
-"""Relative tolerance of the engines that decide between two which do not agree."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class SecondOpinion:
     difference: Difference | None  # Where it differs most; None where it could not integrate
     # The engine and its tolerance with which others agree that differ from the one used; None if
     # the one used is right or nobody agrees.
-    better: tuple[EngineName, float | None] | None = None
+    better: Request | None = None
     agrees: bool = True  # Whether the engine that was used agrees with another one
 
 
@@ -111,9 +112,10 @@ def second_opinion(
         trajectories = _trajectories(forward, vector, times)
     own = None if trajectories is None else _compared(forward, vector, trajectories, noise)
     if trajectories is None or own is None:
-        return SecondOpinion("casadi", None)
-    implicit = forward.engines.implicit(forward.field, trajectories[-1].choice)
-    other = _other_family(forward, implicit, own)
+        engine = ENGINES[forward.engines.first(forward.field)]
+        return SecondOpinion(opinion_engine(forward.field, engine).name, None)
+    engine = ENGINES[forward.engines.first(forward.field, trajectories[-1].choice)]
+    other = _other_family(forward, engine, own)
     theirs = _integrated(forward, other, vector, times)
     if theirs is None:
         return SecondOpinion(other[0], None)
@@ -128,8 +130,10 @@ def second_opinion(
     difference = _largest(own, found)
     if difference.ratio <= 1.0:
         return SecondOpinion(other[0], difference)
-    opinions: list[tuple[tuple[EngineName, float | None], list[_Values]]] = [(other, found)]
-    for further in _judges(forward, implicit):
+    opinions: list[tuple[Request, list[_Values]]] = [(other, found)]
+    for further in judging_engines(forward.field, engine):
+        if further == other:
+            continue
         theirs = _integrated(forward, further, vector, times)
         values = None if theirs is None else _compared(forward, vector, theirs, noise)
         if values is None:
@@ -142,7 +146,7 @@ def second_opinion(
             if one[0] != further[0] and _largest(known, values).ratio <= 1.0
         ]
         if agreeing:
-            able = [one for one in (further, *agreeing) if one[0] != "lsoda"]
+            able = [one for one in (further, *agreeing) if ENGINES[one[0]].sensitivities]
             if able:
                 worst = _largest(own, values)
                 return SecondOpinion(further[0], worst, able[0], agrees=False)
@@ -155,45 +159,21 @@ def better_map(forward: ForwardMap, opinion: SecondOpinion) -> ForwardMap | None
     return None if opinion.better is None else forward.by(*opinion.better)
 
 
-def _other_family(
-    forward: ForwardMap, implicit: bool, used: Sequence[_Values]
-) -> tuple[EngineName, float | None]:
-    """Return the engine that gives the second opinion, where an implicit engine was used or not.
+def _other_family(forward: ForwardMap, engine: EngineRow, used: Sequence[_Values]) -> Request:
+    """Return the engine that gives the second opinion, and its tolerance.
 
-    CVODES is asked beside the Taylor method: SciPy takes a tenth of a second to be loaded, which
-    small fits do not need otherwise. LSODA is asked beside odefit's own implicit engine.
+    A tolerance near what counts is enough where other engines decide in the end.
     """
-    if forward.field.algebraic:
-        return "casadi", TIGHT  # no other engine solves algebraic equations
+    other = opinion_engine(forward.field, engine)
+    if all(name == other.name for name, _ in judging_engines(forward.field, engine)):
+        return other.at(TIGHT)
     counting = min((one.counting for one in used), default=0.0)
-    tolerance = min(max(FINER * counting, FINEST), COARSEST)
-    if not implicit or len(forward.field.states) > LARGEST_MODEL:
-        return "casadi", tolerance
-    return "lsoda", tolerance
-
-
-def _judges(forward: ForwardMap, implicit: bool) -> Iterator[tuple[EngineName, float | None]]:
-    """Yield the engines that decide, where an implicit engine was used or not.
-
-    The one that was used is no judge of itself, or the last one at a tighter tolerance.
-    """
-    if forward.field.algebraic:
-        return
-    own: tuple[EngineName, float | None] = ("bdf", TIGHT)
-    if implicit:
-        yield "heyoka", None
-    else:
-        yield own
-    if len(forward.field.states) <= LARGEST_MODEL:
-        yield "lsoda", TIGHT
-    yield "casadi", TIGHT
-    if implicit:
-        yield own
+    return other.name, min(max(FINER * counting, FINEST), COARSEST)
 
 
 def _integrated(
     forward: ForwardMap,
-    engine: tuple[EngineName, float | None],
+    engine: Request,
     vector: Array,
     times: Array | None,
 ) -> Sequence[Trajectory] | None:

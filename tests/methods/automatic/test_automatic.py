@@ -132,7 +132,7 @@ def test_where_every_trajectory_is_long_the_search_waits_for_them(
     assert not isinstance(simulated, odefit.Failure)
     problem = empty.with_data({"data": {"t": times, "a": simulated.states["a"]}})
     monkeypatch.setattr("odefit.methods.automatic.automatic.SEARCH_STEPS", 1)
-    monkeypatch.setattr("odefit.simulation.engines.engines.STEPS_FOR_OUTPUT", 0)
+    monkeypatch.setattr("odefit.simulation.engines.steps.STEPS_FOR_OUTPUT", 0)
     found = solved(problem)
     failed = [s for s in found.starts if not np.isfinite(s.cost)]
     assert [s.index for s in failed[:3]] == [0, 1, 2]

@@ -12,7 +12,7 @@ from odefit import Event, Experiment, ForwardMap, Model, Problem
 from odefit.simulation import Failure
 from odefit.simulation.adjoint.adjoint_gradient import AdjointGradient
 from odefit.simulation.engines.engine_choice import UNDECIDED
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.evaluation import CostGradient
 from tests.simulation.engines.bdf.test_engine import random_network
 from tests.simulation.numerics import Array, differences, evaluated

@@ -18,7 +18,7 @@ from odefit.simulation.engines.cut_off import (
     cut_off,
     cutting_off,
 )
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 
 ENGINES: tuple[EngineName, ...] = ("heyoka", "bdf", "casadi", "local-linearization")
 

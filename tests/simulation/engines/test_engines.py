@@ -12,9 +12,9 @@ import pytest
 from odefit import ForwardMap, Model, Problem, library
 from odefit.simulation import Failure, Trajectory
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
-from odefit.simulation.engines.engines import IMPLICIT_TOLERANCE
 from odefit.simulation.engines.heyoka.heyoka_engine import HeyokaEngine
-from odefit.simulation.engines.step_limits import DEAR_TAYLOR, LATER_TRIALS, TAYLOR_TRIAL
+from odefit.simulation.engines.registry import IMPLICIT_TOLERANCE
+from odefit.simulation.engines.steps import COSTLY_TAYLOR, LATER_TRIALS, TAYLOR_TRIAL
 from tests.simulation.numerics import Array, by_unknown, evaluated, integrated
 from tests.simulation.test_library_accuracy import at_reference
 
@@ -165,12 +165,12 @@ def test_where_the_implicit_engine_needs_few_steps_a_dear_taylor_method_gives_wa
     """A coarse integration is what the implicit engine needs few steps for."""
     forward = ForwardMap(relaxation(), tolerance=tolerance)
     choice, found = UNDECIDED, []
-    for _ in range(DEAR_TAYLOR):
+    for _ in range(COSTLY_TAYLOR):
         assert not choice.stiff
         choice = evaluated(forward, np.array([80.0]), choice).choice
-        found.append(choice.dear)
+        found.append(choice.costly)
     assert choice.stiff is stiff
-    assert found == ([*range(1, DEAR_TAYLOR), 0] if stiff else [0] * DEAR_TAYLOR)
+    assert found == ([*range(1, COSTLY_TAYLOR), 0] if stiff else [0] * COSTLY_TAYLOR)
 
 
 def test_one_cheap_integration_by_the_taylor_method_makes_dear_ones_forgotten() -> None:
@@ -178,7 +178,7 @@ def test_one_cheap_integration_by_the_taylor_method_makes_dear_ones_forgotten() 
     choice = UNDECIDED
     for k in (80.0, 80.0, 1.0, 80.0):
         choice = evaluated(forward, np.array([k]), choice).choice
-    assert choice == EngineChoice(dear=1)
+    assert choice == EngineChoice(costly=1)
 
 
 def test_a_forced_engine_that_runs_out_of_steps_says_so() -> None:

@@ -17,8 +17,8 @@ import odefit
 from odefit.common.arrays import Array
 from odefit.problem.vector_field import VectorField
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engines.making_engines import EngineName
 from odefit.simulation.engines.narrow_features import NarrowFeatures
+from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.engines.segments import Segment
 
 TIMES = np.linspace(0.0, 20.0, 21)

@@ -12,10 +12,9 @@ import pytest
 
 from odefit import Event, Experiment, ForwardMap, Model, Parameter, Problem
 from odefit.simulation import Evaluation, Failure
-from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice, UnitChoices
 from odefit.simulation.engines.engines import Engines
-from odefit.simulation.engines.making_engines import EngineName
-from odefit.simulation.engines.unit_choices import UnitChoices
+from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.trajectories.conditions import UnitOutcome
 from tests.simulation.numerics import Array, differences, evaluated
 from tests.simulation.zoo import ZOO

@@ -31,7 +31,7 @@ from odefit.methods.smoothing import AAA, Chebyshev, GaussianProcess, Smoother, 
 from odefit.problem.problem import Problem
 from odefit.problem.variants.features import refuse_integrated_features
 from odefit.problem.variants.sizes import expected_sizes
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 
 FRACTIONS = (0.5, 0.35, 0.65, 0.2, 0.8)
 """Times at which derivatives are taken, as fractions of the interval, the best first."""

@@ -18,7 +18,7 @@ from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 
 MAX_EXPLAINED_RATIO = 2.0
 """Root mean square of the residuals over the noise of the data up to which they are explained."""

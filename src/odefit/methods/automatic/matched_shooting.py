@@ -13,7 +13,7 @@ from odefit.methods.integral_matching import IntegralMatching
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import SingleShooting
 from odefit.simulation import ForwardMap
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 
 LOCAL_SHARE = 0.25
 """Largest share of the time that the local search, which comes first, may take."""

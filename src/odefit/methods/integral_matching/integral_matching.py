@@ -30,7 +30,7 @@ from odefit.methods.smoothing.smoother import Smoother
 from odefit.methods.starts import chosen
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 
 POLISH = START_SEARCH  # local search that improves a match on the true trajectories
 

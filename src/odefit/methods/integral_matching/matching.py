@@ -33,7 +33,7 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.features import refuse_integrated_features
 from odefit.problem.vector_field import VectorField
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 from odefit.structure.invariants import invariants
 from odefit.structure.linearity import (
     acting_together,

@@ -31,7 +31,7 @@ from odefit.methods.starts import chosen, guess, sample
 from odefit.problem.problem import Problem
 from odefit.problem.variants.features import refuse_integrated_features
 from odefit.simulation import Failure, ForwardMap, Simulation, simulate
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName, fit_engines
 from odefit.simulation.nodes import Nodes
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class MultipleShooting:
             object.__setattr__(self, "nodes", int(self.nodes))
         if isinstance(self.nodes, Mapping):
             object.__setattr__(self, "nodes", dict(self.nodes))
-        engines = ("auto", "heyoka", "bdf", "casadi", "local-linearization")
+        engines = fit_engines()
         if self.integrator not in engines:
             raise InputError(
                 f"MultipleShooting, integrator: expected one of {', '.join(engines)}, "

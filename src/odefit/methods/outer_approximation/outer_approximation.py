@@ -38,7 +38,7 @@ from odefit.methods.solvers.local_search import LocalSearch, as_start
 from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.methods.solvers.solver import Answer, Outcome, make_answer
 from odefit.problem.problem import Problem
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 
 LOCAL_SHARE = 0.4
 """Share of the time that the local search before everything else may take."""

@@ -39,8 +39,7 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.start_ranges import states_from_data
 from odefit.problem.variants.thinning import with_values_by_variation
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engines.engines import IMPLICIT_TOLERANCE
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import ENGINES, IMPLICIT_TOLERANCE, EngineName
 from odefit.simulation.nodes import Nodes, node_names
 
 States = Literal["relaxed", "data", "simulation"]
@@ -368,8 +367,8 @@ def _followed(forward: ForwardMap, found: Start, end: IterationEnd) -> Evaluatio
     assert end.problem is not None
     tolerance, choice = CostTolerance.of(forward), end.at.choice
     # Each further digit takes Local Linearization twice the steps.
-    costly = forward.engines.setting == "local-linearization"
-    accurate = forward if costly else forward.with_accuracy(IMPLICIT_TOLERANCE)
+    limited = ENGINES[forward.engines.preferred()].finest > IMPLICIT_TOLERANCE
+    accurate = forward if limited else forward.with_accuracy(IMPLICIT_TOLERANCE)
     for whole_map in (forward, accurate):
         whole = whole_map.evaluate(found.vector, choice)
         reached = whole_map.accuracy(whole.choice)

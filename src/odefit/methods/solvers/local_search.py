@@ -35,7 +35,7 @@ from odefit.methods.solvers.nlpsol import WARM_START_IPOPT, Ipopt
 from odefit.methods.solvers.solver import Answer, Limits, Solver
 from odefit.methods.starts import guess
 from odefit.simulation import ForwardMap
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.residuals.normal_approximation import normal_approximation
 
 COARSE_MESH_RATIO = 1.05

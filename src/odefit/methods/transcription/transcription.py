@@ -45,7 +45,7 @@ from odefit.methods.starts import chosen
 from odefit.problem.problem import Problem
 from odefit.problem.variants.features import refuse_integrated_features
 from odefit.simulation import ForwardMap
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 
 LOCAL_SHARE = 0.25  # share of a global solver's time that the local search before it may take
 

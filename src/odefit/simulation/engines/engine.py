@@ -147,6 +147,15 @@ class Adjoint(Protocol):
         """
 
 
+class AdjointEngine(Engine, Protocol):
+    """An engine whose integrations of states can be gone through backwards."""
+
+    def recorded(
+        self, segment: Segment, initial: InitialState, max_steps: int
+    ) -> tuple[SegmentSolution, Adjoint] | EngineFailure:
+        """Return the solution of a segment, and its adjoint."""
+
+
 @dataclass(frozen=True, eq=False)
 class InitialValueProblems:
     """A batch of independent initial value problems of one field, without breakpoints."""

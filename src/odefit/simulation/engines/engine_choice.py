@@ -1,15 +1,9 @@
-"""The choice of an engine as a value, and the packages that engines need."""
+"""The choice of an engine as a value: for an integration, and for the units of an evaluation."""
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
-
-from odefit.common.errors import InputError
-from odefit.simulation.engines.step_limits import DEAR_TAYLOR
 
 
 @dataclass(frozen=True)
@@ -21,91 +15,66 @@ class EngineChoice:
     comparison of both engines at each evaluation, and gets the same values.
     """
 
-    stiff: bool = False  # Whether the implicit engine has needed less work than the Taylor method
+    stiff: bool = False  # whether the implicit engine has needed less work than the Taylor method
     # Steps that the Taylor method gets for a segment before the implicit engine is asked; None for
     # as many as are as much work as a usual integration by the implicit engine.
     taylor_steps: int | None = None
-    # Number of integrations by the implicit engine since the Taylor method was last tried; it
-    # begins below zero where the next trial is put off.
+    # Integrations by the implicit engine since the Taylor method was last tried; the number begins
+    # below zero where the next trial is put off.
     since: int = 0
-    # Number of the last integrations that took the Taylor method long, while the problem is not
-    # known to be stiff.
-    dear: int = field(default=0, repr=False)
+    # The last integrations in succession that were more work for the Taylor method than usual ones
+    # are for the implicit engine, while the problem is not known to be stiff.
+    costly: int = field(default=0, repr=False)
 
 
 UNDECIDED = EngineChoice()
 """The choice of an engine before anything has been integrated."""
 
 
-def after_taylor(choice: EngineChoice, cheap: bool) -> EngineChoice:
+def after_taylor(choice: EngineChoice, cheap: bool, patience: int) -> EngineChoice:
     """Return the choice after an integration by the Taylor method, which was cheap or was not."""
     if cheap:
-        return replace(choice, dear=0) if choice.dear else choice
-    if choice.dear + 1 < DEAR_TAYLOR:
-        return replace(choice, dear=choice.dear + 1)
+        return replace(choice, costly=0) if choice.costly else choice
+    if choice.costly + 1 < patience:
+        return replace(choice, costly=choice.costly + 1)
     return EngineChoice(stiff=True)
 
 
-@cache
-def import_problem(package: str) -> str:
-    """Return why the package of an engine cannot be imported; an empty text if it can be."""
-    try:
-        import_module(package)
-    except ImportError as error:
-        _failed.add(package)
-        return str(error)
-    return ""
+@dataclass(frozen=True)
+class UnitChoices(EngineChoice):
+    """A choice of an engine for each of the parts that an evaluation consists of.
 
-
-_failed: set[str] = set()
-"""Packages whose import has failed in this process."""
-
-
-def is_missing(package: str) -> bool:
-    """Return whether a package cannot be imported, as far as is known without trying.
-
-    A package that is installed counts as missing once its import has failed. To try takes more than
-    a tenth of a second for numba, which fits in which nothing stiff has come up do not need.
+    Conditions may differ in their stiffness: each goes on with the engine that has served it
+    before, and need not know of the others, so that all may be integrated at the same time. The
+    other attributes say what most of the units do.
     """
-    if package in _failed:
-        return True
-    return sys.modules.get(package) is None and find_spec(package) is None
+
+    units: tuple[EngineChoice, ...] = field(default=(), repr=False)
 
 
-def missing_package(package: str) -> str:
-    """Return in one sentence that a package is missing, why, and how to install it."""
-    if package == "heyoka" and sys.platform != "linux":
-        return (
-            "the package heyoka cannot be imported; pip has it for Linux alone, conda for other "
-            "systems: 'conda install -c conda-forge heyoka.py' in an environment of conda"
-        )
-    return (
-        f"the package {package} cannot be imported ({import_problem(package)}); install it with "
-        f"'pip install {package}', on a version of Python that it is published for"
-    )
+def choices_of(choice: EngineChoice, count: int) -> Sequence[EngineChoice] | None:
+    """Return the choices for `count` units; None if there are none of their own."""
+    if isinstance(choice, UnitChoices) and len(choice.units) == count:
+        return choice.units
+    return None
 
 
-def missing_engines(explicit: bool, stiff: bool) -> tuple[str, ...]:
-    """Return sentences about engines that would serve and whose packages are missing.
-
-    `explicit`, `stiff`: whether the Taylor method and odefit's implicit engine could integrate the
-    equations.
-    """
-    found = []
-    if explicit and import_problem("heyoka"):
-        found.append(
-            "An implicit engine has integrated in place of heyoka's Taylor method, which is "
-            f"many times faster on most problems: {missing_package('heyoka')}"
-        )
-    if stiff and is_missing("numba"):
-        found.append(
-            "CasADi's CVODES integrates stiff equations in place of odefit's own engine, "
-            f"which is many times faster: {missing_package('numba')}"
-        )
-    return tuple(found)
+def stiff_everywhere(choice: EngineChoice) -> bool:
+    """Return whether the implicit engine is tried first in all units."""
+    units = choice.units if isinstance(choice, UnitChoices) else (choice,)
+    return all(unit.stiff for unit in units)
 
 
-def require_engine(package: str, consequence: str) -> None:
-    """Refuse to go on if the package of an engine cannot be imported."""
-    if import_problem(package):
-        raise InputError(f"{consequence}: {missing_package(package)}")
+def plain(choice: EngineChoice) -> EngineChoice:
+    """Return a choice without those of units."""
+    return EngineChoice(choice.stiff, choice.taylor_steps, choice.since, choice.costly)
+
+
+def together(before: EngineChoice, units: Sequence[EngineChoice]) -> EngineChoice:
+    """Return the choices of units as one value: `before` itself if nothing has changed."""
+    choices = tuple(units)
+    if choices_of(before, len(choices)) == choices:
+        return before
+    most = 2 * sum(choice.stiff for choice in choices) > len(choices)
+    typical = next(choice for choice in choices if choice.stiff == most)
+    return UnitChoices(typical.stiff, typical.taylor_steps, typical.since, typical.costly, choices)

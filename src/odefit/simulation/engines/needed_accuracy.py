@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -10,12 +12,43 @@ import numpy as np
 from odefit.expressions.expressions import Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
+from odefit.simulation.engines.engine import ABSOLUTE_OVER_RELATIVE
 
 USUAL_RELATIVE_NOISE = 0.1
 """Relative noise that is supposed where the standard deviation is an expression."""
 
+ABSOLUTE_OVER_NOISE = 0.01
+"""Absolute tolerance over the standard deviation of the noise, at most."""
+
+SMALLEST_ABSOLUTE = 1e-40
+"""Absolute tolerance over the relative one, at least: no measurement counts below that."""
 
 _KNOWN: WeakKeyDictionary[Problem, float] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class NeededAccuracy:
+    """What the measurements of a problem ask of the accuracy of small values."""
+
+    finest: float = math.inf  # see :func:`finest_noise`
+    measured: Mapping[str, float] = field(default_factory=dict)  # see :func:`measured_sizes`
+
+    @classmethod
+    def of(cls, problem: Problem) -> NeededAccuracy:
+        """Return what the measurements of a problem ask."""
+        return cls(finest_noise(problem), measured_sizes(problem))
+
+    @property
+    def digits(self) -> float:
+        """The error that counts, relative to the largest value of a series."""
+        return ABSOLUTE_OVER_NOISE * self.finest
+
+    def absolute(self, relative: float) -> float:
+        """Return the absolute tolerance over a relative one, in units of each largest value.
+
+        It is less than usual where values are measured so accurately that are so much smaller.
+        """
+        return min(ABSOLUTE_OVER_RELATIVE, max(self.digits / relative, SMALLEST_ABSOLUTE))
 
 
 def finest_noise(problem: Problem) -> float:

@@ -2,7 +2,7 @@
 
 What is to be the same on every computer cannot be limited by seconds. So work is counted in
 operations, of which a computer does some 50 millions a second: steps of integrations count by what
-they are predicted to cost (:mod:`odefit.simulation.engines.step_costs`), and the study of equations
+they are predicted to cost (:mod:`odefit.simulation.engines.steps`), and the study of equations
 counts its own (:mod:`odefit.structure.series.deadline`). All work of this thread is noted, whoever
 does it.
 """

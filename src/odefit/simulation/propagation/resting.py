@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -99,13 +100,7 @@ class RestingStates:
             model = copy.copy(field.model)
             object.__setattr__(model, "ode", MappingProxyType(dict(ode)))
             other = VectorField(model, field.scalars, field.folded, field.elimination)
-            own = Engines(
-                engines.setting,
-                engines.tolerance,
-                engines.steps,
-                engines.controlled,
-                engines.finest,
-            )
+            own = engines.for_another_field(replace(engines.needed, measured={}))
             easier = _steep_operations(other) < _steep_operations(field)
             known[key] = (other, own) if easier else None
         return known[key] or (self._field, self._engines)

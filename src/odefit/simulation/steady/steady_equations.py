@@ -11,7 +11,7 @@ from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.common.errors import InputError
 from odefit.expressions.expressions import TIME
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.engines.engine_choice import import_problem, missing_package
+from odefit.simulation.engines.registry import import_problem, missing_package
 
 CONSERVED = 1e-9
 """Rate of a conserved quantity at random points, relative to its largest term, up to which it is

@@ -19,10 +19,15 @@ from odefit.common.arrays import Array
 from odefit.problem.binding import Computed
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines.engine_choice import (
+    UNDECIDED,
+    EngineChoice,
+    choices_of,
+    plain,
+    together,
+)
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.failure import Failure
-from odefit.simulation.engines.unit_choices import choices_of, plain, together
 from odefit.simulation.trajectories.located_map import LocatedMap
 from odefit.simulation.trajectories.periodic_state import PeriodicState
 from odefit.simulation.trajectories.shared_map import SharedMap, Trunk

@@ -16,7 +16,7 @@ from odefit.simulation.engines.linearized.local_linearization import (
     Order,
     damped,
 )
-from odefit.simulation.engines.making_engines import EngineName
+from odefit.simulation.engines.registry import EngineName
 from tests.simulation.numerics import Array, by_unknown, evaluated, integrated
 from tests.simulation.zoo import ZOO
 
@@ -106,7 +106,7 @@ def test_two_coupled_states_have_the_same_orders(order: Order) -> None:
     problem = problem_of(ode, tuple(values))
     vector = problem.vector({**values, "v": -1.0, "w": 1.0})
     forward = ForwardMap(problem, "heyoka")
-    forward.engines.taylor_tolerance = 1e-13
+    forward.engines.tolerances["heyoka"] = 1e-13
     exact = integrated(forward, vector)
     errors = []
     for step in (1 / 100, 1 / 200, 1 / 400):

@@ -44,7 +44,7 @@ from odefit.simulation.engines.heyoka.heyoka_equations import (
 )
 from odefit.simulation.engines.heyoka.heyoka_walk import HeyokaWalk
 from odefit.simulation.engines.segments import Segment
-from odefit.simulation.engines.step_costs import DIRECTIONS_IN_LANES
+from odefit.simulation.engines.steps import DIRECTIONS_IN_LANES
 
 WALKED_STEPS = 10
 """Steps that one in units of each state's own size counts for, where engines are compared."""

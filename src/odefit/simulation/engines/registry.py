@@ -1,0 +1,412 @@
+"""The engines: one row each, from which all that is chosen among engines follows.
+
+A row says which packages an engine needs, how it is made, what it can integrate, how accurate it
+is, and in which roles it serves. An engine is added by a module of its own and a row here.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Literal
+
+from odefit.common.errors import InputError
+from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.simulation.engines.engine import ABSOLUTE_OVER_RELATIVE, BatchIntegrator, Engine
+from odefit.simulation.engines.segments import Segment
+from odefit.simulation.engines.steps import (
+    COSTLY_TAYLOR,
+    MAX_TAYLOR_STEPS,
+    cvodes_steps,
+    implicit_steps,
+)
+
+if TYPE_CHECKING:
+    from odefit.simulation.engines.narrow_features import NarrowFeatures
+
+EngineName = Literal["auto", "heyoka", "bdf", "lsoda", "casadi", "local-linearization"]
+"""Names of all engines; "auto" chooses between those that serve in fits, by their stiffness."""
+
+Request = tuple[EngineName, float | None]
+"""An engine and its relative tolerance; None for the engine's own."""
+
+TAYLOR_TOLERANCE = 1e-12
+"""Tolerance of the Taylor method, relative and absolute on the largest component.
+
+The method pays little for accuracy, so this is well below what fits need: between 1e-9 and 1e-12
+a step grows by a quarter."""
+
+IMPLICIT_TOLERANCE = 1e-9
+"""Relative tolerance of the implicit engines."""
+
+LL_TOLERANCE = 1e-6
+"""Relative tolerance of the Local Linearization method.
+
+Each further digit takes twice the steps. At 1e-6 states have six to seven correct digits, and
+sensitivities four, on the library's problems (at order 2 four to five, and one)."""
+
+LL_ORDER: Literal[2, 3] = 3
+"""Order of the Local Linearization method: 2 as published, 3 with states and sensitivities
+corrected by the defect of each step. At equal error of the states the latter takes a tenth of
+the steps, and its sensitivities are usable for standard errors."""
+
+LONGEST_LL_STEP = 0.01
+"""Longest step of that method where functions may be flat, relative to the segment."""
+
+LARGEST_DENSE_MODEL = 60
+"""States up to which LSODA is asked; it has no sparse Jacobian."""
+
+TIGHT = 1e-11
+"""Relative tolerance of the engines that decide between two which do not agree."""
+
+
+@dataclass(frozen=True)
+class EngineTask:
+    """What an engine is made for, and how accurate it has to be."""
+
+    field: VectorField
+    pattern: SensitivityPattern
+    # What an integration could step across; None if nothing can be flat.
+    features: NarrowFeatures | None
+    relative: float
+    # Absolute tolerance over the relative one, in units of each state's size.
+    absolute: float
+    # Whether the errors of sensitivities are held to the tolerance, too, where that can be chosen.
+    controlled: bool
+    # The largest measured value of each state, zero where it is not measured as it is.
+    measured: tuple[float, ...]
+    # Factor up to which an engine with one tolerance for all states may lose digits of a state.
+    lost: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineRow:
+    """Everything that is known of an engine without importing its package."""
+
+    name: EngineName
+    label: str  # in sentences
+    method: str  # as papers name it, in few letters
+    packages: tuple[str, ...]  # the first one is its own, others serve several engines
+    make: Callable[[EngineTask], Engine]
+
+    # What it can integrate.
+    stiff: bool
+    algebraic: bool = False  # equations that have to be solved for algebraic variables
+    kinks: bool = True  # right-hand sides that are not smooth
+    sensitivities: bool = True
+    adjoint: bool = False  # whether it has `recorded`, see :class:`AdjointEngine`
+    most_states: float = math.inf
+    make_batch: Callable[[VectorField, SensitivityPattern, float], BatchIntegrator] | None = None
+    # Whether it has to stop at the centres of narrow features, as its steps cannot be looked into.
+    stops_at_centres: bool = False
+
+    # How accurate it is, and what it may take.
+    tolerance: float  # its own relative tolerance
+    adjustable: bool = True  # whether a user may choose another tolerance
+    finest: float  # the smallest relative tolerance that it can be asked for
+    # Returns the steps that it gets for a segment, given the user's limit.
+    most_steps: Callable[[Segment, int | None], int]
+    # Integrations in succession that may be more work than an implicit one, before that is tried.
+    patience: int = 0
+
+    # In which roles it serves.
+    automatic: bool = False  # "auto" chooses it
+    # Gives the second opinion on an engine that is not for stiff equations, and on one that is.
+    opinion_on_explicit: bool = False
+    opinion_on_stiff: bool = False
+    rescues: bool = False  # is tried where the usual engines fail
+    rescue_tolerances: tuple[float, ...] = ()  # larger ones that are tried then
+    rescue_steps: int | None = None  # steps that it gets then; such engines are tried last
+
+    # What is said if its package is missing.
+    absence: str = ""
+    install_elsewhere: str = ""  # how to install it on other systems than Linux
+
+    def can_integrate(self, field: VectorField) -> bool:
+        """Return whether it can integrate the equations, whatever their stiffness."""
+        fits = len(field.states) <= self.most_states
+        return fits and (self.algebraic or not field.algebraic) and (self.kinks or field.smooth)
+
+    def at(self, tolerance: float) -> Request:
+        """Return the request for a tolerance, or for the engine's own if it has no such one."""
+        reached = self.adjustable and self.finest <= tolerance
+        return self.name, tolerance if reached else None
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be used: the problem of a package; an empty text if there is none."""
+        return next(filter(None, map(import_problem, self.packages)), "")
+
+
+def _heyoka(task: EngineTask) -> Engine:
+    from odefit.simulation.engines.heyoka.heyoka_engine import HeyokaEngine
+
+    return HeyokaEngine(
+        task.field, task.pattern, task.relative, task.features, task.measured, task.lost
+    )
+
+
+def _heyoka_batch(field: VectorField, pattern: SensitivityPattern, tol: float) -> BatchIntegrator:
+    from odefit.simulation.engines.heyoka.heyoka_batches import HeyokaBatchIntegrator
+
+    return HeyokaBatchIntegrator(field, pattern, tol)
+
+
+def _bdf(task: EngineTask) -> Engine:
+    from odefit.simulation.engines.bdf.engine import BdfEngine
+
+    return BdfEngine(
+        task.field, task.pattern, task.relative, task.controlled, task.absolute, task.features
+    )
+
+
+def _lsoda(task: EngineTask) -> Engine:
+    from odefit.simulation.engines.lsoda_engine import LsodaEngine
+
+    return LsodaEngine(task.field, task.pattern, task.relative, task.absolute, task.features)
+
+
+def _casadi(task: EngineTask) -> Engine:
+    from odefit.simulation.engines.casadi_engine import CasadiEngine
+
+    return CasadiEngine(task.field, task.pattern, task.relative, task.features)
+
+
+def _linearized(task: EngineTask) -> Engine:
+    from odefit.simulation.engines.linearized.local_linearization import LocalLinearizationEngine
+
+    return LocalLinearizationEngine(
+        task.field,
+        task.pattern,
+        task.relative,
+        ABSOLUTE_OVER_RELATIVE * task.relative,
+        order=LL_ORDER,
+        longest=math.inf if task.features is None else LONGEST_LL_STEP,
+    )
+
+
+def _linearized_batch(
+    field: VectorField, pattern: SensitivityPattern, tol: float
+) -> BatchIntegrator:
+    from odefit.simulation.engines.linearized import local_linearization as module
+
+    return module.LocalLinearizationBatchIntegrator(
+        field, pattern, tol, ABSOLUTE_OVER_RELATIVE * tol, order=LL_ORDER
+    )
+
+
+_ROWS = (
+    EngineRow(
+        name="heyoka",
+        label="the Taylor method",
+        method="Taylor",
+        packages=("heyoka",),
+        make=_heyoka,
+        make_batch=_heyoka_batch,
+        stiff=False,
+        kinks=False,
+        tolerance=TAYLOR_TOLERANCE,
+        adjustable=False,
+        finest=TAYLOR_TOLERANCE,
+        most_steps=lambda segment, limit: MAX_TAYLOR_STEPS,
+        patience=COSTLY_TAYLOR,
+        automatic=True,
+        rescues=True,
+        absence="An implicit engine has integrated in place of heyoka's Taylor method, which is "
+        "many times faster on most problems",
+        install_elsewhere="pip has it for Linux alone, conda for other systems: 'conda install -c "
+        "conda-forge heyoka.py' in an environment of conda",
+    ),
+    EngineRow(
+        name="bdf",
+        label="odefit's implicit engine",
+        method="NDF",
+        packages=("numba", "casadi"),
+        make=_bdf,
+        stiff=True,
+        adjoint=True,
+        tolerance=IMPLICIT_TOLERANCE,
+        finest=TIGHT,
+        most_steps=implicit_steps,
+        automatic=True,
+        rescues=True,
+        rescue_tolerances=(1e-6, 1e-4),
+        absence="CasADi's CVODES integrates stiff equations in place of odefit's own engine, which "
+        "is many times faster",
+    ),
+    EngineRow(
+        name="lsoda",
+        label="LSODA",
+        method="LSODA",
+        packages=("casadi",),
+        make=_lsoda,
+        stiff=True,
+        sensitivities=False,
+        most_states=LARGEST_DENSE_MODEL,
+        stops_at_centres=True,
+        tolerance=IMPLICIT_TOLERANCE,
+        finest=TIGHT,
+        most_steps=lambda segment, limit: limit or MAX_TAYLOR_STEPS,
+        # SciPy takes a tenth of a second to be loaded, which small fits do not need otherwise.
+        opinion_on_stiff=True,
+    ),
+    EngineRow(
+        name="casadi",
+        label="CVODES",
+        method="CVODES",
+        packages=("casadi",),
+        make=_casadi,
+        stiff=True,
+        algebraic=True,
+        stops_at_centres=True,
+        tolerance=IMPLICIT_TOLERANCE,
+        finest=TIGHT,
+        most_steps=cvodes_steps,
+        automatic=True,
+        opinion_on_explicit=True,
+        opinion_on_stiff=True,
+    ),
+    EngineRow(
+        name="local-linearization",
+        label="Local Linearization",
+        method="LL",
+        packages=(),
+        make=_linearized,
+        make_batch=_linearized_batch,
+        stiff=False,
+        tolerance=LL_TOLERANCE,
+        finest=LL_TOLERANCE,
+        most_steps=lambda segment, limit: limit or MAX_TAYLOR_STEPS,
+        rescues=True,
+        rescue_steps=3000,  # each takes about a millisecond
+    ),
+)
+
+ENGINES: Mapping[EngineName, EngineRow] = {row.name: row for row in _ROWS}
+"""All engines by name, in the order in which they are preferred among equals."""
+
+TAYLOR, *STIFF = (row for row in _ROWS if row.automatic)
+"""What "auto" chooses from: the engine that is fastest until equations are stiff, and those that
+integrate the others, the better ones first."""
+
+
+def stiff_engine(field: VectorField | None = None) -> EngineRow:
+    """Return the engine for stiff equations: the first that can integrate them and is installed."""
+    able = [row for row in STIFF if field is None or row.can_integrate(field)]
+    return next((row for row in able if not row.problem), able[-1])
+
+
+def fit_engines() -> tuple[EngineName, ...]:
+    """Return the names that users may give to a fit: of the engines with sensitivities."""
+    return ("auto", *(row.name for row in _ROWS if row.sensitivities))
+
+
+def rescue_engines() -> Iterator[tuple[Request, int | None]]:
+    """Yield what is tried where the usual engines fail, each with a limit of steps.
+
+    The fast ones come first: at their own tolerances, then at larger ones.
+    """
+    fast = [row for row in _ROWS if row.rescues and row.rescue_steps is None]
+    slow = [row for row in _ROWS if row.rescues and row.rescue_steps is not None]
+    for row in sorted(fast, key=lambda row: not row.stiff):
+        yield (row.name, None), None
+    yield ("auto", max(t for row in fast for t in row.rescue_tolerances[:1])), None
+    for row in fast:
+        yield from (((row.name, t), None) for t in row.rescue_tolerances)
+    yield from (((row.name, None), row.rescue_steps) for row in slow)
+
+
+def accurate_engines(tolerance: float) -> list[Request]:
+    """Return the engines that integrate an answer anew, which is doubted, with sensitivities.
+
+    Engines for stiff equations come first, as they integrate what the others can and more.
+    """
+    able = [row for row in _ROWS if row.sensitivities]
+    others = sorted((row for row in able if not row.stiff), key=lambda row: row.automatic)
+    return [row.at(tolerance) for row in (*(row for row in able if row.stiff), *others)]
+
+
+def opinion_engine(field: VectorField, on: EngineRow) -> EngineRow:
+    """Return the engine that gives a second opinion on another one."""
+    able = [
+        row
+        for row in _ROWS
+        if (row.opinion_on_stiff if on.stiff else row.opinion_on_explicit)
+        and row.can_integrate(field)
+    ]
+    return able[0]
+
+
+def judging_engines(field: VectorField, on: EngineRow) -> list[Request]:
+    """Return the engines that decide where a second opinion differs from an engine.
+
+    The engine in question comes last, at a tighter tolerance than before. The Taylor method, which
+    has none, does not judge engines that are not for stiff equations either.
+    """
+    able = [
+        row
+        for row in _ROWS
+        if row.finest <= TIGHT and row.can_integrate(field) and (row.stiff or on.stiff)
+    ]
+    able.sort(key=lambda row: row.name == on.name)
+    return [row.at(TIGHT) for row in able]
+
+
+@cache
+def import_problem(package: str) -> str:
+    """Return why the package of an engine cannot be imported; an empty text if it can be."""
+    try:
+        import_module(package)
+    except ImportError as error:
+        _failed.add(package)
+        return str(error)
+    return ""
+
+
+_failed: set[str] = set()
+"""Packages whose import has failed in this process."""
+
+
+def is_missing(package: str) -> bool:
+    """Return whether a package cannot be imported, as far as is known without trying.
+
+    A package that is installed counts as missing once its import has failed. To try takes more than
+    a tenth of a second for numba, which fits in which nothing stiff has come up do not need.
+    """
+    if package in _failed:
+        return True
+    return sys.modules.get(package) is None and find_spec(package) is None
+
+
+def missing_package(package: str) -> str:
+    """Return in one sentence that a package is missing, why, and how to install it."""
+    elsewhere = [row.install_elsewhere for row in _ROWS if package in row.packages]
+    if any(elsewhere) and sys.platform != "linux":
+        return f"the package {package} cannot be imported; {max(elsewhere)}"
+    return (
+        f"the package {package} cannot be imported ({import_problem(package)}); install it with "
+        f"'pip install {package}', on a version of Python that it is published for"
+    )
+
+
+def missing_engines(field: VectorField) -> tuple[str, ...]:
+    """Return sentences about engines that would serve and whose packages are missing."""
+    sentences = []
+    for row in (TAYLOR, *STIFF):
+        package = row.packages[0]
+        missing = is_missing(package) if row.stiff else bool(import_problem(package))
+        if row.absence and row.can_integrate(field) and missing:
+            sentences.append(f"{row.absence}: {missing_package(package)}")
+    return tuple(sentences)
+
+
+def require_engine(name: EngineName, consequence: str) -> None:
+    """Refuse to go on if a package of an engine cannot be imported."""
+    for package in ENGINES[name].packages:
+        if import_problem(package):
+            raise InputError(f"{consequence}: {missing_package(package)}")
