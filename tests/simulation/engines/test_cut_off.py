@@ -9,7 +9,7 @@ import pytest
 
 import odefit
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engines import engines
+from odefit.simulation.engines import registry, steps
 from odefit.simulation.engines.cut_off import (
     NEVER,
     REASON,
@@ -49,8 +49,8 @@ def test_an_integration_under_way_is_cut_off(
 ) -> None:
     """The trajectory would take days; the flag is set while it is integrated."""
     forward = ForwardMap(van_der_pol(1e12), engine)
-    monkeypatch.setattr(engines, "MAX_TAYLOR_STEPS", 10**15)
-    monkeypatch.setattr(engines, "IMPLICIT_STEPS", 10**15)
+    monkeypatch.setattr(registry, "MAX_TAYLOR_STEPS", 10**15)
+    monkeypatch.setattr(steps, "IMPLICIT_STEPS", 10**15)
     assert isinstance(ForwardMap(van_der_pol(1.0), engine).cost(np.array([1.0])), float)  # compiled
     ended = CutOff()
     timer = threading.Timer(0.2, ended.now)
