@@ -1,4 +1,4 @@
-"""Write the page of the documentation that lists every module, from their docstrings, and every engine.
+"""Write the page that lists every module, from their docstrings, and every engine.
 
 python docs/module_tables.py
 """
@@ -38,7 +38,7 @@ def folders(layers: tuple[str, ...]) -> Iterator[Path]:
 
 def engine_table() -> str:
     """Return the table of the engines, from their rows in the registry."""
-    rows = ["| engine | method | needs | integrates | relative tolerance |", "|---|---|---|---|---|"]
+    rows = ["| engine | method | needs | integrates | tolerance |", "|---|---|---|---|---|"]
     for name, row in ENGINES.items():
         able = {
             "stiff equations": row.stiff,
