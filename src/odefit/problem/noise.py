@@ -172,8 +172,8 @@ def _field_of(value: Any) -> tuple[str, str]:
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "transform": get_args(Transform),
-    "distribution": get_args(Distribution),
-    "loss": get_args(Loss),
+    "distribution": tuple(DISTRIBUTIONS),
+    "loss": tuple(LOSSES),
 }
 
 

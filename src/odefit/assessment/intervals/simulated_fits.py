@@ -274,6 +274,8 @@ def _parts(forward: ForwardMap, count: int) -> tuple[list[Part], IntArray] | Non
                 return None
             if not block.noise.law.located:
                 unknown = None
+        if not block.noise.law.symmetric:
+            return None
         if block.noise.law.located and not block.noise.gaussian:
             law, special = block.noise.law, True
         groups.setdefault((law, unknown), []).append(rows)

@@ -82,6 +82,8 @@ class NoiseDistribution:
     has_spread: ClassVar[bool] = True
     spread_range: ClassVar[tuple[float, float] | None] = None
     """Where starts look for a spread without a unit; None for one of the size of the data."""
+    symmetric: ClassVar[bool] = True
+    """Residuals of both signs are as probable, so that simulated fits hold for small samples."""
     kinked: ClassVar[bool] = False
     """The density has a kink where prediction and measurement agree."""
     least: ClassVar[float] = -math.inf
