@@ -22,6 +22,7 @@ from odefit.common.errors import InputError, did_you_mean
 
 __all__ = ["CAMPAIGNS", "Campaign", "Record", "campaign"]
 
+# All campaigns by name
 CAMPAIGNS: dict[str, Campaign] = {
     c.name: c
     for c in (
@@ -30,17 +31,10 @@ CAMPAIGNS: dict[str, Campaign] = {
         *(RECOVERY, SEPARABLE, TRANSCRIPTION_STUDY, TRANSCRIPTION_STUDY_QUICK),
     )
 }
-"""All campaigns by name."""
 
 
 def campaign(name: str) -> Campaign:
-    """Return the campaign of that name.
-
-    Raises
-    ------
-    InputError
-        There is none; the message proposes a similar one.
-    """
+    """Return the campaign of that name."""
     if name not in CAMPAIGNS:
         have = ", ".join(sorted(CAMPAIGNS))
         hint = did_you_mean(name, CAMPAIGNS) or ";"

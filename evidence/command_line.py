@@ -12,8 +12,7 @@ from evidence.running.runner import run_campaign
 from odefit.common.errors import InputError
 from odefit.methods.running.cluster import dask_cluster
 
-DONE, UNUSABLE, INTERRUPTED = 0, 2, 130
-"""Exit statuses, as those of odefit."""
+DONE, UNUSABLE, INTERRUPTED = 0, 2, 130  # exit statuses, as those of odefit
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

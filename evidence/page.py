@@ -26,18 +26,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "benchmarks"
 RESULTS = ROOT / "evidence" / "results" / "pages"
+FACTS = ("command", "made", "machine", "version")  # what every results file says of its table
+UNKNOWN = "not recorded"  # what stands where nobody wrote down a fact
 
-FACTS = ("command", "made", "machine", "version")
-"""What every results file says of its table."""
-
-UNKNOWN = "not recorded"
-"""What stands where nobody wrote down a fact."""
-
+# A generated table in a page
 PLACE = re.compile(
     r"^<!-- results: (?P<name>[\w-]+/[\w-]+) -->\n(?P<body>.*?)^<!-- /results -->$",
     re.DOTALL | re.MULTILINE,
 )
-"""A generated table in a page."""
 
 _RULE = re.compile(r"^\|[-: |]+\|$")
 
@@ -48,24 +44,12 @@ class ResultsError(ValueError):
 
 @dataclass(frozen=True)
 class Results:
-    """A table with what is known of how it was made.
+    """A table with what is known of how it was made."""
 
-    Attributes
-    ----------
-    facts
-        The command, date, machine and version, and remarks.
-    align
-        A letter for each column: l or r.
-    head
-        The titles of the columns, in Markdown.
-    rows
-        The cells of each row, in Markdown.
-    """
-
-    facts: Mapping[str, str]
-    align: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    facts: Mapping[str, str]  # the command, date, machine and version, and remarks
+    align: str  # a letter for each column: l or r
+    head: Sequence[str]  # the titles of the columns, in Markdown
+    rows: Sequence[Sequence[str]]  # the cells of each row, in Markdown
 
     def csv(self) -> str:
         """Return the text of the results file."""
@@ -90,13 +74,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def read_results(path: Path) -> Results:
-    """Return a results file.
-
-    Raises
-    ------
-    ResultsError
-        It does not say how it was made, or its rows have different lengths.
-    """
+    """Return a results file."""
     lines = path.read_text(encoding="utf-8").splitlines()
     facts, body = {}, list(lines)
     while body and body[0].startswith("# "):
@@ -120,13 +98,7 @@ def read_results(path: Path) -> Results:
 
 
 def first_table(text: str, where: str = "the text") -> tuple[str, list[str], list[list[str]]]:
-    """Return letters of alignment, titles and rows of the first table in a Markdown text.
-
-    Raises
-    ------
-    ResultsError
-        There is none.
-    """
+    """Return letters of alignment, titles and rows of the first table in a Markdown text."""
     lines = text.splitlines()
     for i, line in enumerate(lines):
         if i and _RULE.match(line.strip()):
@@ -147,13 +119,7 @@ def _cells(line: str) -> list[str]:
 
 
 def renewed(page: Path, results: Path = RESULTS) -> str:
-    """Return the text of a page with the tables of its results files.
-
-    Raises
-    ------
-    ResultsError
-        A results file is missing or cannot be used.
-    """
+    """Return the text of a page with the tables of its results files."""
 
     def table(place: re.Match[str]) -> str:
         name = place["name"]
@@ -167,13 +133,7 @@ def renewed(page: Path, results: Path = RESULTS) -> str:
 
 
 def stale(pages: Path = PAGES, results: Path = RESULTS) -> list[str]:
-    """Return what is wrong with pages and results files, a sentence each.
-
-    Raises
-    ------
-    ResultsError
-        A results file is missing or cannot be used.
-    """
+    """Return what is wrong with pages and results files, a sentence each."""
     found, used = [], set()
     for page in sorted(pages.glob("*.md")):
         text = page.read_text(encoding="utf-8")

@@ -34,15 +34,11 @@ from evidence.agreement.random_problems import RandomProblem, near, random_probl
 from evidence.running.processes import machine, markdown, publish
 from odefit.problem import problem_from_mapping
 
-ALIKE = 1e-4
-"""Difference of -2 log L within which optima agree."""
+ALIKE = 1e-4  # difference of -2 log L within which optima agree
+SAME_VALUE = 1e-6  # difference of -2 log L at the same unknowns, relative to one and its size
 
-SAME_VALUE = 1e-6
-"""Difference of -2 log L at the same unknowns, relative to one and its size."""
-
+# How far inside the bounds, relative, SciPy's search goes on from an answer that is worse
 OFF_BOUNDS = 1e-2
-"""How far inside the bounds, relative, SciPy's search goes on from an answer that is worse."""
-
 SCIPY = "SciPy by hand"
 METHODS: Mapping[str, Any] = {
     "SingleShooting": odefit.SingleShooting(),
@@ -53,27 +49,13 @@ METHODS: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What a route found.
+    """What a route found."""
 
-    Attributes
-    ----------
-    status
-        ``"converged"`` and so on, or ``"refused"``.
-    message
-        What was said with it.
-    values
-        The unknowns by key.
-    reported
-        -2 log L or the sum of squares, as odefit says it.
-    cost
-        The same by SciPy.
-    """
-
-    status: str
-    message: str = ""
-    values: Mapping[str, float] | None = None
-    reported: float | None = None
-    cost: float | None = None
+    status: str  # ``"converged"`` and so on, or ``"refused"``
+    message: str = ""  # what was said with it
+    values: Mapping[str, float] | None = None  # the unknowns by key
+    reported: float | None = None  # -2 log L or the sum of squares, as odefit says it
+    cost: float | None = None  # the same by SciPy
 
 
 def guessed(drawn: RandomProblem) -> dict[str, Any]:

@@ -20,49 +20,26 @@ from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import parse
 from odefit.expressions.grammar import RESERVED
 
-Units = Mapping[str, float]
-"""The size of each old unit in the new one: a value of 1 becomes this."""
-
+Units = Mapping[str, float]  # the size of each old unit in the new one: a value of 1 becomes this
 Powers = Mapping[str, int]
-
 NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
 class OwnModel:
-    """A model without numbers that have a unit.
+    """A model without numbers that have a unit."""
 
-    Attributes
-    ----------
-    ode
-        Right-hand sides.
-    states
-        The unit of each state, by its name.
-    unknowns
-        True value and powers of units of each parameter.
-    initial
-        True initial value of each state.
-    free
-        States whose initial value is unknown.
-    observables
-        Expression and unit of each.
-    times
-        Times of the measurements.
-    noise
-        What the noise table says of every observable: ``"none"``, ``"sd"``, ``"relative"`` or
-        ``"estimate"``.
-    bounds
-        ``"positive"`` for a lower bound of zero alone, ``"box"`` for a factor of 30 either way.
-    """
-
-    ode: Mapping[str, str]
-    states: Mapping[str, str]
-    unknowns: Mapping[str, tuple[float, Powers]]
-    initial: Mapping[str, float]
-    observables: Mapping[str, tuple[str, str]]
-    times: tuple[float, ...]
-    free: tuple[str, ...] = ()
+    ode: Mapping[str, str]  # Right-hand sides
+    states: Mapping[str, str]  # the unit of each state, by its name
+    unknowns: Mapping[str, tuple[float, Powers]]  # true value and powers of units of each parameter
+    initial: Mapping[str, float]  # true initial value of each state
+    observables: Mapping[str, tuple[str, str]]  # expression and unit of each
+    times: tuple[float, ...]  # times of the measurements
+    free: tuple[str, ...] = ()  # states whose initial value is unknown
+    # What the noise table says of every observable: ``"none"``, ``"sd"``, ``"relative"`` or
+    # ``"estimate"``
     noise: str = "none"
+    # ``"positive"`` for a lower bound of zero alone, ``"box"`` for a factor of 30 either way
     bounds: str = "positive"
     level: float = 0.03
 
@@ -74,6 +51,7 @@ def grid(end: float, count: int = 16) -> tuple[float, ...]:
 
 FIRST = {"t": -1}
 
+# Models that many fields know
 OWN: Mapping[str, OwnModel] = {
     "michaelis-menten": OwnModel(
         {"x": "-Vm*x/(Km + x)"},
@@ -221,26 +199,15 @@ OWN: Mapping[str, OwnModel] = {
         noise="sd",
     ),
 }
-"""Models that many fields know."""
 
 
 @dataclass(frozen=True)
 class Guise:
-    """A problem in some units, and what its answer has to be multiplied by.
+    """A problem in some units, and what its answer has to be multiplied by."""
 
-    Attributes
-    ----------
-    mapping
-        The problem in format 1.
-    factors
-        By key of an unknown, what its value in the plain units becomes.
-    objective
-        What the objective becomes.
-    """
-
-    mapping: Mapping[str, Any]
-    factors: Mapping[str, float]
-    objective: float = 1.0
+    mapping: Mapping[str, Any]  # the problem in format 1
+    factors: Mapping[str, float]  # by key of an unknown, what its value in the plain units becomes
+    objective: float = 1.0  # what the objective becomes
 
 
 def own_guise(name: str, units: Units) -> Guise:
@@ -337,13 +304,7 @@ def _simulated(name: str) -> dict[str, list[float]]:
 
 
 def other_guise(plain: Mapping[str, Any], units: Units, time: float = 1.0) -> Guise:
-    """Return any problem of format 1 with some states and parameters in other units.
-
-    Raises
-    ------
-    ValueError
-        It has what this does not rewrite.
-    """
+    """Return any problem of format 1 with some states and parameters in other units."""
     for key in ("algebraic", "inputs"):
         if plain.get(key):
             raise ValueError(f"it has {key}")

@@ -18,11 +18,8 @@ import numpy as np
 from evidence.peers.by_scipy import ByHand
 
 MAX_UNKNOWNS = 6
-RANGE = 30.0
-"""Bounds are the true value over this and times this."""
-
-LARGEST = 300.0
-"""Observables beyond this in size are drawn again."""
+RANGE = 30.0  # bounds are the true value over this and times this
+LARGEST = 300.0  # observables beyond this in size are drawn again
 
 NOISES = (
     *("none", "none", "sd", "sd", "relative", "log", "log10", "estimate", "estimate"),
@@ -32,28 +29,14 @@ NOISES = (
 
 @dataclass(frozen=True)
 class RandomProblem:
-    """A problem that was drawn.
-
-    Attributes
-    ----------
-    mapping
-        In format 1, with its data in place.
-    truth
-        True values of the unknowns by key.
-    bounds
-        Their bounds.
-    switches
-        Times at which comparisons of the time change.
-    features
-        What it has, in words.
-    """
+    """A problem that was drawn."""
 
     seed: int
-    mapping: Mapping[str, Any]
-    truth: Mapping[str, float]
-    bounds: Mapping[str, tuple[float, float]]
-    switches: tuple[float, ...]
-    features: tuple[str, ...]
+    mapping: Mapping[str, Any]  # in format 1, with its data in place
+    truth: Mapping[str, float]  # true values of the unknowns by key
+    bounds: Mapping[str, tuple[float, float]]  # their bounds
+    switches: tuple[float, ...]  # times at which comparisons of the time change
+    features: tuple[str, ...]  # what it has, in words
 
     @property
     def by_hand(self) -> ByHand:

@@ -32,12 +32,11 @@ from odefit.reporting.notices import opinion_sentence
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.second_opinion import better_map, second_opinion
 
-RIGHT = 1e-5
-"""Error of a state, relative to its largest value, up to which values are right."""
+RIGHT = 1e-5  # error of a state, relative to its largest value, up to which values are right
 
 
+# Evaluations of the right-hand sides after which SciPy gives no reference: half a minute
 MAX_RATES = 2_000_000
-"""Evaluations of the right-hand sides after which SciPy gives no reference: half a minute."""
 
 
 class TooManyRatesError(Exception):
@@ -46,29 +45,16 @@ class TooManyRatesError(Exception):
 
 @dataclass(frozen=True)
 class SmoothModel:
-    """A model that was drawn.
-
-    Attributes
-    ----------
-    ode, initial
-        Right-hand sides and initial values, in odefit's notation.
-    times
-        Output times.
-    rates
-        The same right-hand sides in Python, written beside the texts.
-    narrowest
-        Duration of the narrowest feature.
-    stiff
-        Whether a state is so fast that the reference has to be implicit.
-    """
+    """A model that was drawn."""
 
     number: int
-    ode: dict[str, str]
+    ode: dict[str, str]  # ode, initial: Right-hand sides and initial values, in odefit's notation
     initial: dict[str, float]
-    times: Array
+    times: Array  # output times
+    # The same right-hand sides in Python, written beside the texts
     rates: Callable[[float, Array], list[float]]
-    narrowest: float
-    stiff: bool
+    narrowest: float  # duration of the narrowest feature
+    stiff: bool  # whether a state is so fast that the reference has to be implicit
 
 
 def _logistic(u: float) -> float:

@@ -44,23 +44,17 @@ from odefit.methods.solvers import guarded_solve
 from odefit.problem import problem_from_mapping
 
 FLAT = 0.05
-WARM = 100
-"""Number of fits after which memory must no longer grow."""
-
+WARM = 100  # number of fits after which memory must no longer grow
 MILESTONES = (1, WARM, 200, 500, 1000, 1500, 2000)
-TIME_LIMIT = 3.0
-"""Seconds of fits from many starts, which a few random problems would exceed."""
-
-REPORTS = 4
-"""Each so many of the results that are saved and loaded, one has a report as well."""
-
+TIME_LIMIT = 3.0  # seconds of fits from many starts, which a few random problems would exceed
+REPORTS = 4  # each so many of the results that are saved and loaded, one has a report as well
 MATCHING = odefit.IntegralMatching(starts=2)
 
+# As many as are met within the first `WARM` fits, so that all parts are loaded by then
 LIBRARY = (
     *("alpha-pinene", "bbg", "bock", "fitzhugh-nagumo", "harmonic", "henon-heiles", "rikitake"),
     *("lotka-volterra-f", "mammillary-3-f", "sir"),
 )
-"""As many as are met within the first `WARM` fits, so that all parts are loaded by then."""
 
 
 def random_of(number: int) -> odefit.Problem:
@@ -115,28 +109,17 @@ JOBS: dict[str, Job] = {
     "saved, loaded, report": saved,
     "read from a file": lambda k, folder: odefit.fit(read(k, folder), odefit.SingleShooting()),
 }
-FAULT = "FAULT"
-"""How a fit ended that raised something else than InputError."""
-
-TWO_PROCESSES = 100
-"""Each so many fits, one has two processes."""
+FAULT = "FAULT"  # how a fit ended that raised something else than InputError
+TWO_PROCESSES = 100  # each so many fits, one has two processes
 
 
 @dataclass(frozen=True)
 class State:
-    """What the process holds.
-
-    Attributes
-    ----------
-    memory
-        Resident set in MB.
-    files, threads, children
-        Numbers of open files, threads and child processes.
-    """
+    """What the process holds."""
 
     fits: int
-    memory: float
-    files: int
+    memory: float  # resident set in MB
+    files: int  # files, threads, children: Numbers of open files, threads and child processes
     threads: int
     children: int
     seconds: float

@@ -14,25 +14,13 @@ import numpy as np
 
 @dataclass(frozen=True)
 class SpecialModel:
-    """A model with known initial values, in the words of problem files.
+    """A model with known initial values, in the words of problem files."""
 
-    Attributes
-    ----------
-    family
-        What kind of model it is.
-    ode, outputs
-        Right-hand sides by state, and expressions by observable.
-    unknowns
-        Names of the parameters, all unknown.
-    initial
-        Initial values: numbers, or expressions in parameters.
-    """
-
-    family: str
-    ode: Mapping[str, str]
+    family: str  # what kind of model it is
+    ode: Mapping[str, str]  # ode, outputs: Right-hand sides by state, and expressions by observable
     outputs: Mapping[str, str]
-    unknowns: tuple[str, ...]
-    initial: Mapping[str, float | str]
+    unknowns: tuple[str, ...]  # names of the parameters, all unknown
+    initial: Mapping[str, float | str]  # initial values: numbers, or expressions in parameters
 
 
 @dataclass
@@ -197,6 +185,7 @@ def _transcendental(draft: Draft) -> None:
     draft.observed("z")
 
 
+# Kinds of models, which are drawn in turn
 FAMILIES: Mapping[str, Callable[[Draft], None]] = {
     "cascade": _cascade,
     "Hill chain": _hill_chain,
@@ -208,7 +197,6 @@ FAMILIES: Mapping[str, Callable[[Draft], None]] = {
     "two alike": _two_alike,
     "transcendental": _transcendental,
 }
-"""Kinds of models, which are drawn in turn."""
 
 
 def special_model(seed: int) -> SpecialModel:

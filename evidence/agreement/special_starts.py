@@ -39,51 +39,31 @@ from scipy.integrate import solve_ivp
 import odefit
 from evidence.agreement.special_models import SpecialModel, special_model
 
-TIMES = np.linspace(0.0, 4.0, 25)
-"""The times of the outputs; the first half is not looked at."""
+TIMES = np.linspace(0.0, 4.0, 25)  # the times of the outputs; the first half is not looked at
+LATE = slice(8, None)  # the late times among them
 
-LATE = slice(8, None)
-"""The late times among them."""
-
+# Singular values of scaled sensitivities that count, and that do not. Others leave a doubt
 CLEAR, NOTHING = 1e-5, 1e-8
-"""Singular values of scaled sensitivities that count, and that do not. Others leave a doubt."""
 
+# Size of an output, relative to the largest, below which its relative error leaves a doubt
 MIN_OUTPUT = 1e-4
-"""Size of an output, relative to the largest, below which its relative error leaves a doubt."""
-
-DIGITS = 50
-"""Decimal digits of the second look."""
-
-SAME_OUTPUTS = 1e-7
-"""Relative difference up to which outputs are the same."""
-
-SAME_VALUE = 1e-5
-"""Relative difference up to which values are the same."""
-
-RANDOM_STARTS = 4
-"""Number of random complex values from which Newton's method begins."""
-
-MAX_CANDIDATES = 150
-"""Largest number of permutations, signs and roots of unity that are tried."""
-
+DIGITS = 50  # decimal digits of the second look
+SAME_OUTPUTS = 1e-7  # relative difference up to which outputs are the same
+SAME_VALUE = 1e-5  # relative difference up to which values are the same
+RANDOM_STARTS = 4  # number of random complex values from which Newton's method begins
+MAX_CANDIDATES = 150  # largest number of permutations, signs and roots of unity that are tried
 Values = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """What the sensitivities at late times say.
+    """What the sensitivities at late times say."""
 
-    Attributes
-    ----------
-    determined, effective
-        For each unknown, whether the outputs determine it, and whether it changes any.
-    digits
-        The decimal digits of the computation.
-    """
-
+    # determined, effective: For each unknown, whether the outputs determine it, and whether it
+    # changes any
     determined: tuple[bool, ...]
     effective: tuple[bool, ...]
-    digits: int
+    digits: int  # the decimal digits of the computation
 
 
 class Judge:
@@ -265,13 +245,7 @@ class Judge:
     # Other values with the same outputs -------------------------------------------------------
 
     def others(self, free: Sequence[str]) -> list[Values]:
-        """Return values of the unknowns with the same outputs, the true ones first.
-
-        Parameters
-        ----------
-        free
-            The unknowns that may differ from the true ones.
-        """
+        """Return values of the unknowns with the same outputs, the true ones first."""
         truth = self.truth.astype(complex)
         own = [self.names.index(n) for n in free]
         found: list[Values] = [truth]
@@ -419,17 +393,7 @@ def problem_of(model: SpecialModel) -> odefit.Problem:
 
 
 def verdict(seed: int, seconds: float = 20.0, search: bool = True) -> dict[str, Any]:
-    """Return what is said of the model of a seed, and whether it is right.
-
-    Parameters
-    ----------
-    seed
-        The seed of the model.
-    seconds
-        Time limit of the analysis.
-    search
-        Whether other values with the same outputs are searched for.
-    """
+    """Return what is said of the model of a seed, and whether it is right."""
     model = special_model(seed)
     began = time.perf_counter()
     said = odefit.identifiability(problem_of(model), time_limit=seconds)

@@ -30,15 +30,11 @@ from odefit.problem import problem_from_mapping
 from odefit.problem.toml.writing import problem_to_mapping
 from odefit.simulation.engines.registry import EngineName
 
-SAME_OBJECTIVE = 1e-5
-"""Relative difference of objectives that counts as none."""
+SAME_OBJECTIVE = 1e-5  # relative difference of objectives that counts as none
+SAME_ESTIMATE = 0.05  # difference of an estimate, in standard errors, that counts as none
+SAME_ERROR = 0.02  # relative difference of standard errors that counts as none
 
-SAME_ESTIMATE = 0.05
-"""Difference of an estimate, in standard errors, that counts as none."""
-
-SAME_ERROR = 0.02
-"""Relative difference of standard errors that counts as none."""
-
+# Units that every own model is tried in; random ones follow
 FIXED: tuple[Mapping[str, float], ...] = (
     dict.fromkeys("abc", 1e-12),
     dict.fromkeys("abc", 1e12),
@@ -48,7 +44,6 @@ FIXED: tuple[Mapping[str, float], ...] = (
     {"a": 1e13, "b": 1e13, "c": 1e13, "dose": 1e13, "y": 1e13, "t": 1e3},
     {"a": 1e-15, "b": 1e-15, "c": 1e-15, "dose": 1e-15, "y": 1e-15, "t": 1e-3},
 )
-"""Units that every own model is tried in; random ones follow."""
 
 
 @dataclass(frozen=True)

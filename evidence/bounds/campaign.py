@@ -22,6 +22,7 @@ def tasks(options: Mapping[str, str] | None = None) -> Sequence[Task]:
     return list(Setting().with_options(options or {}).tasks())
 
 
+# The campaign that measures how close lower and upper bounds come, in what time
 GLOBAL = Campaign(
     "global",
     "proved bounds of 13 problems by 3 methods: Tables 1 to 4 of Miró et al., and more",
@@ -32,4 +33,3 @@ GLOBAL = Campaign(
     seconds=2700.0,
     options=OPTIONS,
 )
-"""The campaign that measures how close lower and upper bounds come, in what time."""

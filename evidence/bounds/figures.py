@@ -20,14 +20,9 @@ if TYPE_CHECKING:
     from evidence.bounds.tables import Run
 
 COLOURS = {plan.BRANCH: "#1d4ed8", plan.OUTER: "#b45309", plan.SCIP: "#047857"}
-
 COLUMNS = 3
-
-FIRST = 0.1
-"""Time in seconds at which the axes begin."""
-
-FEW = 3
-"""Largest number of steps that are drawn as dots; they may all be at the end."""
+FIRST = 0.1  # time in seconds at which the axes begin
+FEW = 3  # largest number of steps that are drawn as dots; they may all be at the end
 
 
 def global_figures(records: Sequence[Record]) -> Mapping[str, Figure]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+# Sizes of the master problem in the last iteration (Table 1)
 SIZES: Mapping[str, Mapping[str, int]] = {
     "alpha-pinene": {
         "MILP equations": 1836,
@@ -24,8 +25,9 @@ SIZES: Mapping[str, Mapping[str, int]] = {
         "NLP variables": 16_361,
     },
 }
-"""Sizes of the master problem in the last iteration (Table 1)."""
 
+# The figures of Tables 2 and 4: lower and upper bound, gap, iterations, processor seconds. BARON
+# found no feasible point of HIV proteinase in 12 hours
 BOUNDS: Mapping[str, Mapping[str, tuple[float, float, float, int, float]]] = {
     "alpha-pinene": {
         "BARON (paper)": (4.112, 19.87, 0.7931, 60_614, 43_200.0),
@@ -33,16 +35,15 @@ BOUNDS: Mapping[str, Mapping[str, tuple[float, float, float, int, float]]] = {
     },
     "hiv-proteinase": {"outer approximation (paper)": (0.01595, 0.01961, 0.1864, 3, 4_351.0)},
 }
-"""The figures of Tables 2 and 4: lower and upper bound, gap, iterations, processor seconds. BARON
-found no feasible point of HIV proteinase in 12 hours."""
 
+# Sums of squares found by Rodriguez-Fernandez et al. and by the paper. HIV proteinase's are those
+# of measured series that are not published: ours are a replicate
 SUMS: Mapping[str, tuple[float, float]] = {
     "alpha-pinene": (19.87, 19.87),
     "hiv-proteinase": (0.01997, 0.01961),
 }
-"""Sums of squares found by Rodriguez-Fernandez et al. and by the paper. HIV proteinase's are those
-of measured series that are not published: ours are a replicate."""
 
+# The values of Table 3 by our names of the unknowns: Rodriguez-Fernandez et al., the paper
 PARAMETERS: Mapping[str, tuple[float, float]] = {
     "k3": (6.235, 5.764),
     "k42": (8772.0, 968.7),
@@ -65,4 +66,3 @@ PARAMETERS: Mapping[str, tuple[float, float]] = {
     "offset[exp 4]": (-0.001661, -0.005177),
     "offset[exp 5]": (0.007133, 0.00486),
 }
-"""The values of Table 3 by our names of the unknowns: Rodriguez-Fernandez et al., the paper."""

@@ -17,31 +17,25 @@ if TYPE_CHECKING:
     from odefit.problem.problem import Problem
 
 BRANCH, OUTER, SCIP = "branch-and-bound", "outer-approximation", "scip"
-
 METHODS = (BRANCH, OUTER, SCIP)
-
 PARTS = ("alpha-pinene", "hiv-proteinase", "noisy", "noise-free")
 
+# Names of the three kinds of problems: in continuous time, or discretised by a scheme
 SPACES = ("continuous", "legendre", "trapezoid")
-"""Names of the three kinds of problems: in continuous time, or discretised by a scheme."""
 
+# Noise of the noisy problems: standard deviation over that of each observable, and its seed
 NOISE, SEED = 0.05, 1
-"""Noise of the noisy problems: standard deviation over that of each observable, and its seed."""
-
 NOISY = ("harmonic", "lotka-volterra-f", "lotka-volterra-p", "fitzhugh-nagumo")
+FACTOR = 2.0  # ratio of their bounds to the reference values
 
-FACTOR = 2.0
-"""Ratio of their bounds to the reference values."""
-
+# Problems of local-and-global-solvers whose optimum is zero
 NOISE_FREE = tuple(name for name in STEPS if name != "alpha-pinene")
-"""Problems of local-and-global-solvers whose optimum is zero."""
 
+# Elements and points of their Legendre collocation, which all three methods take
 ELEMENTS, POINTS = 10, 3
-"""Elements and points of their Legendre collocation, which all three methods take."""
+WIDE, NARROW = (0.0, 1.0), (1e-6, 1e-3)  # the bounds of alpha-pinene's five rate constants
 
-WIDE, NARROW = (0.0, 1.0), (1e-6, 1e-3)
-"""The bounds of alpha-pinene's five rate constants."""
-
+# The options of the campaign: name and meaning
 OPTIONS = (
     ("parts", "which of alpha-pinene, hiv-proteinase, noisy and noise-free, e.g. alpha-pinene"),
     ("problems", "names in the library, e.g. harmonic,bbg"),
@@ -49,54 +43,28 @@ OPTIONS = (
     ("methods", "which of branch-and-bound, outer-approximation and scip, e.g. scip"),
     ("seconds", "how long a run may take at most, e.g. 60"),
 )
-"""The options of the campaign: name and meaning."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem with bounds, and the settings of each method.
+    """A problem with bounds, and the settings of each method."""
 
-    Attributes
-    ----------
-    part
-        One of :data:`PARTS`.
-    problem
-        In the library.
-    space
-        One of :data:`SPACES`.
-    steps
-        Elements or steps; 0 in continuous time.
-    points
-        Collocation points in each element.
-    bounds
-        Of unknowns, instead of those of the library.
-    factor
-        Bounds are so far from the reference values, within those of the library; 0 for these
-        alone.
-    noise
-        Level of noise added to the data.
-    seconds
-        Time limit by method; a method that is not named does not take part.
-    gap
-        Relative, at which branch and bound and SCIP stop.
-    options
-        Of :class:`odefit.OuterApproximation`.
-    note
-        Added to the name.
-    """
-
-    part: str
-    problem: str
-    space: str
-    steps: int = 0
-    points: int = 0
+    part: str  # one of :data:`PARTS`
+    problem: str  # in the library
+    space: str  # one of :data:`SPACES`
+    steps: int = 0  # elements or steps; 0 in continuous time
+    points: int = 0  # collocation points in each element
+    # Of unknowns, instead of those of the library
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    # Bounds are so far from the reference values, within those of the library; 0 for these alone
     factor: float = 0.0
-    noise: float = 0.0
+    noise: float = 0.0  # level of noise added to the data
+    # Time limit by method; a method that is not named does not take part
     seconds: Mapping[str, float] = field(default_factory=dict)
-    gap: float = 1e-3
+    gap: float = 1e-3  # relative, at which branch and bound and SCIP stop
+    # Of :class:`odefit.OuterApproximation`
     options: Mapping[str, Any] = field(default_factory=dict)
-    note: str = ""
+    note: str = ""  # added to the name
 
     @property
     def where(self) -> str:
@@ -217,12 +185,12 @@ def _noise_free() -> Iterator[Case]:
         )
 
 
+# The cases by name
 CASES: Mapping[str, Case] = {
     case.name: case
     for made in (_alpha_pinene, _hiv_proteinase, _noisy, _noise_free)
     for case in made()
 }
-"""The cases by name."""
 
 PROBLEMS = tuple(dict.fromkeys(case.problem for case in CASES.values()))
 
@@ -249,13 +217,7 @@ class Setting:
             raise InputError(f"seconds: expected a positive number, got {self.seconds:g}")
 
     def with_options(self, chosen: Mapping[str, str]) -> Setting:
-        """Return the setting with some options replaced, given as text.
-
-        Raises
-        ------
-        InputError
-            No such option, or no such value.
-        """
+        """Return the setting with some options replaced, given as text."""
         return replace(self, **read_options(chosen, dict(OPTIONS), _read))
 
     def tasks(self) -> Iterator[Task]:
@@ -282,13 +244,7 @@ def task(case: Case, method: str, seconds: float) -> Task:
 
 
 def _read(name: str, text: str) -> Any:
-    """Return the value of an option, read from text.
-
-    Raises
-    ------
-    ValueError
-        It cannot be read.
-    """
+    """Return the value of an option, read from text."""
     if name == "seconds":
         return float(text)
     return tuple(part.strip() for part in text.split(","))

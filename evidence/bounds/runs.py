@@ -18,25 +18,20 @@ if TYPE_CHECKING:
     from odefit.methods.running.control import Method, Progress
     from odefit.problem.problem import Problem
 
+# Difference of bounds that counts as none, relative to the data's variation about their means: root
+# mean squares of residuals of a thousandth of the data's spread
 ABSOLUTE_GAP = 1e-6
-"""Difference of bounds that counts as none, relative to the data's variation about their means:
-root mean squares of residuals of a thousandth of the data's spread."""
-
-ROUNDING = 1e-6
-"""Relative amount by which a gap may miss what was asked."""
+ROUNDING = 1e-6  # relative amount by which a gap may miss what was asked
 
 
 def bounds(task: Task) -> Mapping[str, Any]:
     """Run a task, and return its bounds.
 
-    Returns
-    -------
-    dict
-        ``lower``, ``upper``; ``gap``, their distance over the upper one; ``closed``: they are as
-        close as was asked; ``seconds``, all of it; ``count`` and ``unit``, of boxes, iterations or
-        nodes; ``status``, ``message``, ``scope``; ``history``, a list of seconds, lower and upper
-        bound; ``unknowns``, values by key at which the upper one is reached, none without one;
-        ``sizes``, by name. Or ``refused``, in words, where the method cannot be run.
+    ``lower``, ``upper``; ``gap``, their distance over the upper one; ``closed``: they are as close
+    as was asked; ``seconds``, all of it; ``count`` and ``unit``, of boxes, iterations or nodes;
+    ``status``, ``message``, ``scope``; ``history``, a list of seconds, lower and upper bound;
+    ``unknowns``, values by key at which the upper one is reached, none without one; ``sizes``, by
+    name. Or ``refused``, in words, where the method cannot be run.
     """
     case = plan.CASES[task["case"]]
     run = {plan.BRANCH: branch_and_bound, plan.OUTER: outer_approximation, plan.SCIP: scip}
@@ -273,15 +268,9 @@ def master_size(method: OuterApproximation, problem: Problem) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Moment:
-    """The bounds at one time.
+    """The bounds at one time."""
 
-    Attributes
-    ----------
-    seconds, lower, upper
-        Time and bounds, as in the history.
-    """
-
-    seconds: float
+    seconds: float  # seconds, lower, upper: Time and bounds, as in the history
     lower: float
     upper: float
 

@@ -15,14 +15,13 @@ from evidence.running.campaign import Record
 if TYPE_CHECKING:
     import pandas as pd
 
-GAPS = (0.05, 0.01, 0.001)
-"""Relative gaps for which the time is shown that it took to reach them."""
+GAPS = (0.05, 0.01, 0.001)  # relative gaps for which the time is shown that it took to reach them
 
+# Columns of Table 1, and the number of coefficients that branch and bound has for a residual
 SIZES = (
     *("NLP variables", "NLP equations", "MILP variables", "MILP binaries", "MILP equations"),
     *("unknowns", "residuals", "coefficients"),
 )
-"""Columns of Table 1, and the number of coefficients that branch and bound has for a residual."""
 
 BEFORE = {
     "alpha-pinene": ("alpha-pinene, legendre 5 x 3, p in [0, 1]", 19.26, 600.0),
@@ -32,25 +31,13 @@ BEFORE = {
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run.
+    """A finished run."""
 
-    Attributes
-    ----------
-    case
-        What.
-    method, seconds
-        By which, and its limit.
-    result
-        Of :func:`evidence.bounds.runs.bounds`; empty without one.
-    reason
-        Why there is none.
-    """
-
-    case: plan.Case
-    method: str
+    case: plan.Case  # what
+    method: str  # method, seconds: By which, and its limit
     seconds: float
-    result: Mapping[str, Any]
-    reason: str
+    result: Mapping[str, Any]  # of :func:`evidence.bounds.runs.bounds`; empty without one
+    reason: str  # why there is none
 
     @property
     def gap(self) -> float | None:

@@ -53,11 +53,8 @@ from odefit.methods.running.workers import Workers
 from odefit.methods.start_pool import run_starts
 from odefit.simulation import ForwardMap
 
-KILLED_AFTER = (0.2, 0.5)
-"""Shares of the starts after which a worker is killed."""
-
-UNEQUAL = ("seconds",)
-"""What of a start depends on the clock."""
+KILLED_AFTER = (0.2, 0.5)  # shares of the starts after which a worker is killed
+UNEQUAL = ("seconds",)  # what of a start depends on the clock
 
 
 @dataclass(frozen=True)

@@ -37,48 +37,29 @@ import odefit
 from evidence.running.processes import machine, markdown, publish
 from odefit.methods.registry import as_method
 
-KINDS = ("ctrl-c", "sigterm", "time limit")
-"""What ends a run."""
+KINDS = ("ctrl-c", "sigterm", "time limit")  # what ends a run
+SIGNALS = {"ctrl-c": signal.SIGINT, "sigterm": signal.SIGTERM}  # signals by the kind of end
 
-SIGNALS = {"ctrl-c": signal.SIGINT, "sigterm": signal.SIGTERM}
-"""Signals by the kind of end."""
-
+# Half of the moments are within the first of these many seconds, all within the second
 FIRST_SECOND, LATEST = 1.0, 5.0
-"""Half of the moments are within the first of these many seconds, all within the second."""
+LONGEST = 120.0  # seconds after its end was asked for, after which a run is killed
 
-LONGEST = 120.0
-"""Seconds after its end was asked for, after which a run is killed."""
-
+# Problems of searches; each run takes the next
 PROBLEMS = ("lotka-volterra-p", "alpha-pinene", "hiv-proteinase")
-"""Problems of searches; each run takes the next."""
+SMALL = ("lotka-volterra-p", "alpha-pinene")  # problems of methods that do not take all
+NOISY = ("alpha-pinene",)  # problems of profiles and samples, which need noise
 
-SMALL = ("lotka-volterra-p", "alpha-pinene")
-"""Problems of methods that do not take all."""
-
-NOISY = ("alpha-pinene",)
-"""Problems of profiles and samples, which need noise."""
-
+# Work on a problem with a time limit; returns the status and what was reached, or infinity
 Work = Callable[[odefit.Problem, float | None], tuple[str, float]]
-"""Work on a problem with a time limit; returns the status and what was reached, or infinity."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Work that is ended.
+    """Work that is ended."""
 
-    Attributes
-    ----------
-    name
-        Its name in the table.
-    work
-        The work.
-    problems
-        The problems on which it is done.
-    """
-
-    name: str
-    work: Work
-    problems: tuple[str, ...] = PROBLEMS
+    name: str  # its name in the table
+    work: Work  # the work
+    problems: tuple[str, ...] = PROBLEMS  # the problems on which it is done
 
 
 def fitted(method: Any, problem: odefit.Problem, limit: float | None) -> tuple[str, float]:
@@ -98,8 +79,8 @@ def assessed(
     return found.status.value, float(size)
 
 
+# Results of fits by the name of the problem, for what comes after a fit
 RESULTS: dict[str, odefit.Result] = {}
-"""Results of fits by the name of the problem, for what comes after a fit."""
 
 
 def cases() -> list[Case]:

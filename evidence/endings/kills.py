@@ -39,11 +39,9 @@ from evidence.running.processes import markdown
 from odefit.assessment.sampling.bootstrap import bootstrap
 from odefit.result_data.result_file import to_mapping
 
+# Kills come at a moment between none and this share of the seconds that the work takes alone
 SHARE = 0.6
-"""Kills come at a moment between none and this share of the seconds that the work takes alone."""
-
-Work = Callable[[Path | None], Any]
-"""Work with a checkpoint or without; it returns JSON values."""
+Work = Callable[[Path | None], Any]  # work with a checkpoint or without; it returns JSON values
 
 
 # The kinds of work ------------------------------------------------------------------------------
@@ -103,8 +101,8 @@ KINDS: dict[str, Work] = {
     "outer approximation": outer,
 }
 
+# What all processes share: problems, and the result of which profiles and samples are made
 FITTED: dict[str, Any] = {}
-"""What all processes share: problems, and the result of which profiles and samples are made."""
 
 
 def prepare() -> None:

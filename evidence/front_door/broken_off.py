@@ -34,27 +34,18 @@ if TYPE_CHECKING:
     from odefit.problem.problem import Problem
     from odefit.result.result import Result
 
-LEVEL = 1e-2
-"""The noise of the dense series among the problems."""
-
-BEGUN = b"begun\n"
-"""What the process of a fit prints when its problem is ready."""
-
-LABELS = ("time limit", "interrupted")
-"""The statuses that say that a fit was broken off."""
+LEVEL = 1e-2  # the noise of the dense series among the problems
+BEGUN = b"begun\n"  # what the process of a fit prints when its problem is ready
+LABELS = ("time limit", "interrupted")  # the statuses that say that a fit was broken off
 
 
 def broken_off(task: Task) -> Mapping[str, Any]:
     """Break a fit off.
 
-    Returns
-    -------
-    dict
-        ``returned``: whether there is an answer; ``status``; ``labelled``: whether the status
-        says that it was broken off, or the answer and the status are those of the whole fit;
-        ``objective``, ``whole``: of this answer, and of the whole fit; ``seconds``: of the
-        whole fit; ``after``: when it was broken off; ``late``: how long it then took to end;
-        ``message``: what was wrong.
+    ``returned``: whether there is an answer; ``status``; ``labelled``: whether the status says that
+    it was broken off, or the answer and the status are those of the whole fit; ``objective``,
+    ``whole``: of this answer, and of the whole fit; ``seconds``: of the whole fit; ``after``: when
+    it was broken off; ``late``: how long it then took to end; ``message``: what was wrong.
     """
     from odefit.fitting.fit import fit
 

@@ -24,6 +24,7 @@ def tasks(options: Mapping[str, str] | None = None) -> Sequence[Task]:
     return list(Setting().with_options(options or {}).tasks())
 
 
+# The campaign that measures the default method; `--set` chooses parts of it
 AUTOMATIC = Campaign(
     "automatic",
     "the default method beside all others, COPASI and SciPy: dense series, library, published",
@@ -33,4 +34,3 @@ AUTOMATIC = Campaign(
     seconds=600.0,
     options=OPTIONS,
 )
-"""The campaign that measures the default method; `--set` chooses parts of it."""

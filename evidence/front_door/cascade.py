@@ -11,11 +11,9 @@ if TYPE_CHECKING:
 
 STAGES = 10
 
+# The rate constants of a stage: binding, unbinding, activation and deactivation
 RATES = ("kon", "koff", "kcat", "kd")
-"""The rate constants of a stage: binding, unbinding, activation and deactivation."""
-
-NOISE = 0.02
-"""Standard deviation of the noise over the value that is measured."""
+NOISE = 0.02  # standard deviation of the noise over the value that is measured
 
 
 def cascade_problem(seed: int) -> tuple[Problem, dict[str, float]]:

@@ -16,46 +16,22 @@ if TYPE_CHECKING:
     from odefit.common.arrays import Array
     from odefit.problem.problem import Problem
 
+# Standard deviations of the noise over the mean absolute value of each observable
 LEVELS = (0.0, 1e-6, 1e-4, 1e-2)
-"""Standard deviations of the noise over the mean absolute value of each observable."""
+DRAWS = 8  # number of draws of each system at each level
+TRUE_VALUES = (0.1, 0.9)  # the range of true values
+BOUNDS = (1e-5, 10.0)  # the bounds of all unknowns
 
-DRAWS = 8
-"""Number of draws of each system at each level."""
-
-TRUE_VALUES = (0.1, 0.9)
-"""The range of true values."""
-
-BOUNDS = (1e-5, 10.0)
-"""The bounds of all unknowns."""
-
+# Least standard deviation of an observable over its mean absolute value: with less, the draw is a
+# system at rest, and the next one takes its place
 LIVELY = 0.05
-"""Least standard deviation of an observable over its mean absolute value: with less, the draw is
-a system at rest, and the next one takes its place."""
-
-LARGEST = 100.0
-"""Largest absolute value of an observable, for the same reason."""
-
-INPUT_EVERY = 20
-"""Inputs are measured at every so manyth time."""
-
-MOST_DRAWS = 100
-"""Number of true values that are tried before a system counts as unusable."""
+LARGEST = 100.0  # largest absolute value of an observable, for the same reason
+INPUT_EVERY = 20  # inputs are measured at every so manyth time
+MOST_DRAWS = 100  # number of true values that are tried before a system counts as unusable
 
 
 def dense_problem(system: str, noise: float, draw: int) -> tuple[Problem, dict[str, float]]:
-    """Return the problem of a system with simulated data, and the true values of its unknowns.
-
-    Parameters
-    ----------
-    system
-        Its name in :data:`~evidence.front_door.dense_systems.SYSTEMS`.
-    noise
-        Standard deviation of the noise over the mean absolute value of each observable. It is
-        given in the problem, unless it is 0: then there is none, and no standard deviation.
-    draw
-        Number of the draw of true values and of noise. The true values and the random numbers
-        of the noise are the same at all levels.
-    """
+    """Return the problem of a system with simulated data, and the true values of its unknowns."""
     known = SYSTEMS[system]
     random = np.random.default_rng([draw, crc32(system.encode())])
     empty = _empty(known)

@@ -29,6 +29,7 @@ from evidence.front_door.dense_systems import SYSTEMS  # noqa: E402
 LIBRARY = ("alpha-pinene", "fitzhugh-nagumo", "gma", "henon-heiles", "hiv-p", "lotka-volterra-f")
 LIMIT = 600.0
 
+# Fits one problem with the odefit in a folder
 FIT = """
 import sys, time
 source, root, name, noise = sys.argv[1:]
@@ -44,7 +45,6 @@ result = odefit.fit(problem, jobs=1)
 ended = time.process_time()
 print(ended - began, ended, result.objective)
 """
-"""Fits one problem with the odefit in a folder."""
 
 
 def fitted(source: Path, name: str, noise: str) -> tuple[float, float, float]:

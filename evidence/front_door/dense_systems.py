@@ -14,39 +14,20 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class DenseSystem:
-    """A system that is measured at many times.
+    """A system that is measured at many times."""
 
-    Attributes
-    ----------
-    name, field_of_use
-        Its name, and the field where it comes from.
-    ode
-        The right-hand side of each state.
-    observed
-        The states that are measured.
-    end
-        The last time; the first is 0.
-    points
-        The number of times.
-    known
-        Initial values that are known, by state.
-    constants
-        Known numbers.
-    events
-        Times, and what is assigned then.
-    inputs
-        The interpolation of each input, and its values as an expression in the time.
-    """
-
-    name: str
+    name: str  # name, field_of_use: Its name, and the field where it comes from
     field_of_use: str
-    ode: Mapping[str, str]
-    observed: tuple[str, ...]
-    end: float
-    points: int = 1001
+    ode: Mapping[str, str]  # the right-hand side of each state
+    observed: tuple[str, ...]  # the states that are measured
+    end: float  # the last time; the first is 0
+    points: int = 1001  # the number of times
+    # Initial values that are known, by state
     known: Mapping[str, float] = field(default_factory=dict)
-    constants: Mapping[str, float] = field(default_factory=dict)
+    constants: Mapping[str, float] = field(default_factory=dict)  # known numbers
+    # Times, and what is assigned then
     events: tuple[tuple[tuple[float, ...], Mapping[str, str]], ...] = ()
+    # The interpolation of each input, and its values as an expression in the time
     inputs: Mapping[str, tuple[Literal["linear", "cubic"], str]] = field(default_factory=dict)
 
 
@@ -56,6 +37,7 @@ def _every(step: float, first: float, end: float) -> tuple[float, ...]:
     return tuple(round(first + k * step, 12) for k in range(count))
 
 
+# Circuits, linear and not, two of them with states a hundred times faster than the time span
 CIRCUITS = (
     DenseSystem(
         "rlc-driven",
@@ -102,8 +84,8 @@ CIRCUITS = (
         points=1501,
     ),
 )
-"""Circuits, linear and not, two of them with states a hundred times faster than the time span."""
 
+# Oscillators, driven and coupled, and a motor with a measured voltage
 MECHANICS = (
     DenseSystem(
         "pendulum",
@@ -154,8 +136,8 @@ MECHANICS = (
         inputs={"u": ("linear", "sin(0.9*t) + 0.5*sin(2.3*t)")},
     ),
 )
-"""Oscillators, driven and coupled, and a motor with a measured voltage."""
 
+# Reactors, among them two stiff ones, and a wall beside air of a measured temperature
 REACTORS = (
     DenseSystem(
         "stirred-tank",
@@ -229,8 +211,8 @@ REACTORS = (
         inputs={"air": ("cubic", "1 + 0.6*sin(0.5*t) + 0.2*sin(1.7*t)")},
     ),
 )
-"""Reactors, among them two stiff ones, and a wall beside air of a measured temperature."""
 
+# Compartments with repeated doses
 PHARMACOKINETICS = (
     DenseSystem(
         "two-compartments",
@@ -277,8 +259,8 @@ PHARMACOKINETICS = (
         events=((_every(12.0, 12.0, 48.0), {"drug": "drug + 2"}),),
     ),
 )
-"""Compartments with repeated doses."""
 
+# Epidemics of which the infectious are counted
 EPIDEMICS = (
     DenseSystem(
         "sir-births",
@@ -299,8 +281,8 @@ EPIDEMICS = (
         end=100.0,
     ),
 )
-"""Epidemics of which the infectious are counted."""
 
+# Circuits of genes that repress each other or themselves
 GENES = (
     DenseSystem(
         "repressilator",
@@ -331,8 +313,8 @@ GENES = (
         end=60.0,
     ),
 )
-"""Circuits of genes that repress each other or themselves."""
 
+# Predators and prey, one pair of them with the prey alone observed
 ECOLOGY = (
     DenseSystem(
         "lotka-volterra-prey",
@@ -365,8 +347,8 @@ ECOLOGY = (
         points=1501,
     ),
 )
-"""Predators and prey, one pair of them with the prey alone observed."""
 
+# All systems by name
 SYSTEMS = {
     system.name: system
     for system in (
@@ -379,4 +361,3 @@ SYSTEMS = {
         *ECOLOGY,
     )
 }
-"""All systems by name."""

@@ -20,26 +20,13 @@ from evidence.running.campaign import Record
 if TYPE_CHECKING:
     import pandas as pd
 
-NOISE_VARIANCES = 3.84
-"""Largest excess of the weighted objective over the best known."""
-
-LOG_UNITS = 0.1
-"""Largest deficit of the log-likelihood of a published problem."""
-
-FITS = ("dense", "library", "published", "cascade")
-"""The parts that are fits to the end."""
+NOISE_VARIANCES = 3.84  # largest excess of the weighted objective over the best known
+LOG_UNITS = 0.1  # largest deficit of the log-likelihood of a published problem
+FITS = ("dense", "library", "published", "cascade")  # the parts that are fits to the end
 
 
 def runs(records: Sequence[Record]) -> pd.DataFrame:
-    """Return a row for each fit to the end, judged.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``part``, ``problem``, ``noise``, ``draw`` (or seed), ``method``, ``right``, ``honest``
-        (whether the status is right), ``status``, ``seconds``, ``processor``, ``objective``,
-        ``best``, ``log likelihood``, ``published``, ``starts``, ``message``.
-    """
+    """Return a row for each fit to the end, judged."""
     import pandas as pd
 
     columns = ["part", "problem", "noise", "draw", "method", "right", "honest", "status"]

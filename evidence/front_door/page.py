@@ -55,24 +55,18 @@ beside what is right, and beside nothing else; a time limit that was reached is 
 
 """
 
+# For each part the least share of right fits, the longest median, and the longest fit in seconds,
+# where a problem has no limit of its own
 TARGETS = {
     "library": (0.99, 1.0, 60.0),
     "dense": (0.98, 1.0, 20.0),
     "published": (1.0, math.nan, math.nan),
     "cascade": (1.0, math.nan, 60.0),
 }
-"""For each part the least share of right fits, the longest median, and the longest fit in seconds,
-where a problem has no limit of its own."""
 
 
 def stored(folder: Path) -> list[Record]:
-    """Return all records in a directory.
-
-    Raises
-    ------
-    InputError
-        There are none.
-    """
+    """Return all records in a directory."""
     file = folder / "results.sqlite"
     if not file.is_file():
         raise InputError(f"{folder}: holds no results")

@@ -16,12 +16,11 @@ from evidence.running.campaign import Task
 from evidence.running.options import check_known, read_options
 from odefit.common.errors import InputError
 
+# The parts of the campaign, in the order of the tables
 PARTS = ("dense", "library", "published", "cascade", "interrupts")
-"""The parts of the campaign, in the order of the tables."""
+DEFAULT = "automatic"  # what a fit does for which no method is named
 
-DEFAULT = "automatic"
-"""What a fit does for which no method is named."""
-
+# The single methods of the package, by their names on the command line
 OWN = (
     "multi-start",
     "multiple-shooting",
@@ -29,14 +28,11 @@ OWN = (
     "algebraic",
     "transcription",
 )
-"""The single methods of the package, by their names on the command line."""
 
-PEERS = ("copasi", "scipy")
-"""Other programs: COPASI by basico, and a script with SciPy."""
+PEERS = ("copasi", "scipy")  # other programs: COPASI by basico, and a script with SciPy
+METHODS = (DEFAULT, *OWN, *PEERS)  # what is compared, in the order of the tables
 
-METHODS = (DEFAULT, *OWN, *PEERS)
-"""What is compared, in the order of the tables."""
-
+# Published problems, and the time limit of each in seconds
 PUBLISHED: Mapping[str, float] = {
     "Boehm_JProteomeRes2014": 60.0,
     "Crauste_CellSystems2017": 60.0,
@@ -48,24 +44,22 @@ PUBLISHED: Mapping[str, float] = {
     "Perelson_Science1996": 60.0,
     "Giordano_Nature2020": 120.0,
 }
-"""Published problems, and the time limit of each in seconds."""
 
+# Problems of the library with a time limit of their own, in seconds
 SLOW_LIBRARY: Mapping[str, float] = {"hiv-proteinase": 120.0}
-"""Problems of the library with a time limit of their own, in seconds."""
 
+# Problems of the library whose fits are not broken off: two hundred of them would take hours
 LONG = (
     *("hiv-proteinase", "henon-heiles", "rikitake"),
     *("rational-biohydrogenation", "rational-crauste", "rational-hiv"),
 )
-"""Problems of the library whose fits are not broken off: two hundred of them would take hours."""
 
-INTERRUPTIONS = ("time limit", "ctrl-c", "kill")
-"""The ways in which a fit is broken off."""
-
+INTERRUPTIONS = ("time limit", "ctrl-c", "kill")  # the ways in which a fit is broken off
 LIBRARY_SEEDS = 5
 PUBLISHED_SEEDS = 3
 INTERRUPTS = 200
 
+# The options of the campaign: name and meaning
 OPTIONS = (
     ("parts", f"which parts, of {','.join(PARTS)}"),
     ("methods", f"which methods, of {','.join(METHODS)}"),
@@ -79,7 +73,6 @@ OPTIONS = (
     ("limit", "time limit of a fit in seconds, where a problem has none of its own"),
     ("interrupts", "how many fits are broken off"),
 )
-"""The options of the campaign: name and meaning."""
 
 
 @dataclass(frozen=True)
@@ -114,13 +107,7 @@ class Setting:
             raise InputError(f"folder: {self.folder} has no {missing[0]}.json")
 
     def with_options(self, chosen: Mapping[str, str]) -> Setting:
-        """Return the setting with some options replaced, given as text.
-
-        Raises
-        ------
-        InputError
-            No such option, or no such value.
-        """
+        """Return the setting with some options replaced, given as text."""
         return replace(self, **read_options(chosen, dict(OPTIONS), _read))
 
     def tasks(self) -> Iterator[Task]:
@@ -211,13 +198,7 @@ class Setting:
 
 
 def _read(name: str, text: str) -> Any:
-    """Return the value of an option, read from text.
-
-    Raises
-    ------
-    ValueError
-        It cannot be read.
-    """
+    """Return the value of an option, read from text."""
     if name == "folder":
         return text
     if name == "limit":

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from odefit.common.arrays import Array
     from odefit.problem.problem import Problem
 
-_warm: list[bool] = []
-"""Not empty when this process has imported and compiled what all fits share."""
+_warm: list[bool] = []  # not empty when this process has imported and compiled what all fits share
 
 
 def warm_up() -> None:

@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 def run(task: Task) -> Mapping[str, Any]:
     """Run a fit, or one that is broken off.
 
-    Returns
-    -------
-    dict
-        What :func:`fitted` returns, or of a fit that is broken off
-        :func:`evidence.front_door.broken_off.broken_off`.
+    What :func:`fitted` returns, or of a fit that is broken off
+    :func:`evidence.front_door.broken_off.broken_off`.
     """
     warm_up()
     if task["part"] == "interrupts":
@@ -43,15 +40,11 @@ def run(task: Task) -> Mapping[str, Any]:
 def fitted(task: Task) -> dict[str, Any]:
     """Return what a fit found, beside what is known.
 
-    Returns
-    -------
-    dict
-        ``objective``, ``log_likelihood`` (None where there is none), ``status``, ``message``,
-        ``seconds`` (wall time), ``processor`` (seconds of the processor), ``starts``,
-        ``routes``; ``possible``, ``found``: solutions, where they were counted; ``known``: the
-        objective of a search from the truth, or that of the library's reference;
-        ``known_log_likelihood`` at the published values; ``size``, ``squares``: number and
-        sum of squares of the measurements.
+    ``objective``, ``log_likelihood`` (None where there is none), ``status``, ``message``,
+    ``seconds`` (wall time), ``processor`` (seconds of the processor), ``starts``, ``routes``;
+    ``possible``, ``found``: solutions, where they were counted; ``known``: the objective of a
+    search from the truth, or that of the library's reference; ``known_log_likelihood`` at the
+    published values; ``size``, ``squares``: number and sum of squares of the measurements.
     """
     problem, truth = subject(task)
     began, processor = time.perf_counter(), time.process_time()

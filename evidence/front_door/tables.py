@@ -13,8 +13,8 @@ from evidence.running.campaign import Record
 if TYPE_CHECKING:
     import pandas as pd
 
+# The columns that are equal for all methods on the same data
 CASE = ["part", "problem", "noise", "draw"]
-"""The columns that are equal for all methods on the same data."""
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:

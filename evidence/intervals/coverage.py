@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 
     from odefit import Result
 
-DATA_SETS = 1000
-"""Number of data sets of each problem."""
-
-BATCH = 10
-"""Number of data sets of a task."""
+DATA_SETS = 1000  # number of data sets of each problem
+BATCH = 10  # number of data sets of a task
 
 OPTIONS = (
     ("sets", f"number of data sets of each problem (default {DATA_SETS})"),
@@ -32,13 +29,7 @@ OPTIONS = (
 
 
 def tasks(options: Mapping[str, str] | None = None) -> list[Task]:
-    """Return batches of data sets, the problems in turn.
-
-    Raises
-    ------
-    InputError
-        An option is unknown or makes no sense.
-    """
+    """Return batches of data sets, the problems in turn."""
     given = dict(options or {})
     count = given.pop("sets", str(DATA_SETS))
     names = given.pop("problems", ",".join(KNOWN)).split(",")
@@ -208,6 +199,7 @@ def _grouped(every: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+# The campaign that measures whether intervals can be believed
 COVERAGE = Campaign(
     "coverage",
     "coverage of profile and linear intervals, false alarms of goodness of fit: known truths",
@@ -217,4 +209,3 @@ COVERAGE = Campaign(
     seconds=600.0,
     options=OPTIONS,
 )
-"""The campaign that measures whether intervals can be believed."""

@@ -13,34 +13,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Known:
-    """A problem whose true values are known.
+    """A problem whose true values are known."""
 
-    Attributes
-    ----------
-    name, description
-        Name and description, for tables.
-    truth
-        The true values of the unknowns by key, noise parameters too.
-    problem
-        A function that makes the problem of the measurements by observable.
-    times
-        The times of the measurements.
-    sds
-        The standard deviations of the noise by observable, of the logarithm where `logarithmic`;
-        of counts the dispersions.
-    logarithmic
-        Whether the noise is log-normal.
-    distribution
-        The distribution of noise that is neither normal nor log-normal.
-    """
-
-    name: str
+    name: str  # name, description: Name and description, for tables
     description: str
-    truth: Mapping[str, float]
+    truth: Mapping[str, float]  # the true values of the unknowns by key, noise parameters too
+    # A function that makes the problem of the measurements by observable
     problem: Callable[[Mapping[str, Any]], Problem]
-    times: tuple[float, ...]
+    times: tuple[float, ...]  # the times of the measurements
+    # The standard deviations of the noise by observable, of the logarithm where `logarithmic`; of
+    # counts the dispersions
     sds: Mapping[str, float]
-    logarithmic: bool = False
+    logarithmic: bool = False  # whether the noise is log-normal
+    # The distribution of noise that is neither normal nor log-normal
     distribution: Literal["laplace", "negative-binomial"] | None = None
 
     def data_set(self, number: int) -> Problem:
@@ -164,6 +149,7 @@ def _spread(first: float, last: float, count: int) -> tuple[float, ...]:
     return tuple(first + (last - first) * i / (count - 1) for i in range(count))
 
 
+# The problems by name
 KNOWN = {
     known.name: known
     for known in (
@@ -228,4 +214,3 @@ KNOWN = {
         ),
     )
 }
-"""The problems by name."""

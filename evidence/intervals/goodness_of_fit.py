@@ -14,6 +14,7 @@ from odefit import Control, ForwardMap, Model, Problem, SingleShooting, Status
 from odefit.assessment.fit_quality.goodness import assess_goodness
 from odefit.simulation import Evaluation
 
+# Kinds of data: how the noise is told of, how many values there are
 KINDS = (
     "plain",
     "given",
@@ -26,7 +27,6 @@ KINDS = (
     "long plain",
     "long given",
 )
-"""Kinds of data: how the noise is told of, how many values there are."""
 
 
 def problem_of(kind: str, generator: np.random.Generator) -> Problem:

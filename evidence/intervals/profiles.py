@@ -67,17 +67,12 @@ from odefit.methods.local.scaling import Scaling
 from odefit.problem.toml.files import problem_from_mapping
 from odefit.simulation import Evaluation, ForwardMap, Simulation
 
-ATTEMPTS = 3
-"""Numbers of random starts of a refit beside that from the estimate."""
+ATTEMPTS = 3  # numbers of random starts of a refit beside that from the estimate
 
+# Deviations of the start of a refit on nodes from the point of the profile, in coordinates
 DEVIATIONS = (0.0, 0.02, 0.1)
-"""Deviations of the start of a refit on nodes from the point of the profile, in coordinates."""
-
-NEIGHBOURS = 3
-"""Number of other profiles from whose closest points refits on nodes begin."""
-
-ASIDE = 0.02
-"""Distance of the two refits beside an end, relative to its distance from the estimate."""
+NEIGHBOURS = 3  # number of other profiles from whose closest points refits on nodes begin
+ASIDE = 0.02  # distance of the two refits beside an end, relative to its distance from the estimate
 
 
 def enzyme() -> odefit.Problem:

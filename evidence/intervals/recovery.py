@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from odefit.problem.problem import Problem
 
+# The problems: the default method solves them quickly, and their truth is known
 PROBLEMS = (
     "lotka-volterra-f",
     "lotka-volterra-p",
@@ -20,18 +21,14 @@ PROBLEMS = (
     "sir",
     "harmonic",
 )
-"""The problems: the default method solves them quickly, and their truth is known."""
 
+# Standard deviation of the noise over that of the observable's noiseless values
 LEVELS = (0.01, 0.05)
-"""Standard deviation of the noise over that of the observable's noiseless values."""
 
+# The ways in which a problem knows the noise: the standard deviations, that there is one for each
+# observable, or nothing (plain least squares, one for all)
 WEIGHTS = ("given", "estimated", "none")
-"""The ways in which a problem knows the noise: the standard deviations, that there is one for each
-observable, or nothing (plain least squares, one for all)."""
-
-SEEDS = 10
-"""Number of seeds: with six problems, two levels and three weights 360 runs."""
-
+SEEDS = 10  # number of seeds: with six problems, two levels and three weights 360 runs
 LEVEL = 0.95
 
 
@@ -176,6 +173,7 @@ def _grouped(scored: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return found.rename(columns=lambda name: str(name).replace("_", " "))
 
 
+# The campaign that measures the coverage of confidence intervals
 RECOVERY = Campaign(
     "recovery",
     "random noise on data with known truth: coverage of the 95 % intervals, and bias",
@@ -184,4 +182,3 @@ RECOVERY = Campaign(
     tables,
     seconds=120.0,
 )
-"""The campaign that measures the coverage of confidence intervals."""

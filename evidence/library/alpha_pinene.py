@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SEEDS = 20
-
-CLOSE = 5e-3
-"""Largest relative distance to the reference of an answer that counts as right."""
+CLOSE = 5e-3  # largest relative distance to the reference of an answer that counts as right
 
 
 def tasks() -> list[Task]:
@@ -68,6 +66,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     return {"seeds": table, "summary": summary}
 
 
+# The campaign whose table says how many of twenty seeds find the reference
 ALPHA_PINENE = Campaign(
     "alpha-pinene",
     "alpha-pinene (data of 1945) from 20 seeds: p in [0, 1], no guess, no scale",
@@ -76,4 +75,3 @@ ALPHA_PINENE = Campaign(
     tables,
     seconds=120.0,
 )
-"""The campaign whose table says how many of twenty seeds find the reference."""

@@ -11,23 +11,18 @@ if TYPE_CHECKING:
     from odefit.problem.problem import Problem
     from odefit.result.result import Result
 
-AS_LOW = 1e-3
-"""Largest relative excess of an objective that counts as the lowest one known."""
+AS_LOW = 1e-3  # largest relative excess of an objective that counts as the lowest one known
 
+# Residuals this small, relative to the data, count as none where the data are noiseless
 EXACT = 1e-6
-"""Residuals this small, relative to the data, count as none where the data are noiseless."""
 
 
 def compared(problem: Problem, reference: Reference, seed: int) -> dict[str, Any]:
     """Fit `problem`, and compare the answer with its reference.
 
-    Returns
-    -------
-    dict
-        ``right``: the objective is as low as the lowest one known; ``objective``,
-        ``known`` (that lowest one); ``worst_error``: the largest relative error of an
-        identifiable unknown against its reference, and ``worst``, its key; ``status``,
-        ``starts``, ``evaluations``, ``seconds``.
+    ``right``: the objective is as low as the lowest one known; ``objective``, ``known`` (that
+    lowest one); ``worst_error``: the largest relative error of an identifiable unknown against its
+    reference, and ``worst``, its key; ``status``, ``starts``, ``evaluations``, ``seconds``.
     """
     from odefit.fitting.fit import fit
 

@@ -94,6 +94,7 @@ def _summary(runs: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+# The campaign that measures the default method
 LIBRARY = Campaign(
     "library",
     "every library problem with the default method, 5 seeds: right? how far off? how fast?",
@@ -102,4 +103,3 @@ LIBRARY = Campaign(
     tables,
     seconds=300.0,
 )
-"""The campaign that measures the default method."""

@@ -20,6 +20,7 @@ def tasks(options: Mapping[str, str] | None = None) -> Sequence[Task]:
     return list(Setting().with_options(options or {}).tasks())
 
 
+# The campaign that measures bias, standard errors and convergence of multiple shooting
 MULTIPLE_SHOOTING = Campaign(
     "multiple-shooting",
     "noisy data of two chaotic systems and a spiking neuron: own settings, after Carbonell et al.",
@@ -30,4 +31,3 @@ MULTIPLE_SHOOTING = Campaign(
     seconds=1800.0,
     options=OPTIONS,
 )
-"""The campaign that measures bias, standard errors and convergence of multiple shooting."""

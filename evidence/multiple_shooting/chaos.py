@@ -47,11 +47,8 @@ from evidence.running.processes import seconds as in_seconds
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.starts import guess, sample
 
-NODES = (None, 40, 80, 333, 999)
-"""Numbers of them with 1,000 data; None for the default."""
-
-SAME = 1.01
-"""Over the lowest objective."""
+NODES = (None, 40, 80, 333, 999)  # numbers of them with 1,000 data; None for the default
+SAME = 1.01  # over the lowest objective
 
 # Lorenz -----------------------------------------------------------------------------------------
 

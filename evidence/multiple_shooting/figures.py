@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BAND = 0.05
-"""Largest relative difference of standard deviation and standard error that is aimed at."""
+BAND = 0.05  # largest relative difference of standard deviation and standard error that is aimed at
 
 
 def multiple_shooting_figures(records: Sequence[Record]) -> Mapping[str, Figure]:

@@ -14,13 +14,8 @@ from scipy.integrate import solve_ivp
 import odefit
 
 Array = NDArray[np.float64]
-
-LYAPUNOV = 0.9056
-"""Largest exponent of Lorenz-63."""
-
-SPACING = 100 / LYAPUNOV / 4999
-"""Between data times."""
-
+LYAPUNOV = 0.9056  # largest exponent of Lorenz-63
+SPACING = 100 / LYAPUNOV / 4999  # between data times
 STATES = ("x", "y", "z")
 PARAMETERS = ("s", "r", "b")
 TRUTH = (10.0, 28.0, 8 / 3)

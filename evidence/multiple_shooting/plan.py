@@ -21,43 +21,32 @@ if TYPE_CHECKING:
     from odefit.common.arrays import Array
     from odefit.problem.problem import Problem
 
+# Largest component of a step, relative to the sizes of unknowns and states, that counts as none:
+# well below the least relative standard error that is compared, 4e-4
 TOLERANCE = 1e-6
-"""Largest component of a step, relative to the sizes of unknowns and states, that counts as none:
-well below the least relative standard error that is compared, 4e-4."""
+ITERATIONS = 50  # largest number of Gauss-Newton steps, as in the paper's third example
 
-ITERATIONS = 50
-"""Largest number of Gauss-Newton steps, as in the paper's third example."""
-
+# The paper's numbers of distributions of times, and of draws of the noise for each
 BATCHES, REALIZATIONS = 20, 50
-"""The paper's numbers of distributions of times, and of draws of the noise for each."""
 
+# Number of blocks of realizations of Rikitake, which has one distribution of times
 RIKITAKE_BLOCKS = 2
-"""Number of blocks of realizations of Rikitake, which has one distribution of times."""
+PART = 5  # divisor of the number of realizations where 1000 fits would say no more
 
-PART = 5
-"""Divisor of the number of realizations where 1000 fits would say no more."""
-
+# Standard deviations and numbers of times of Henon-Heiles, which are combined
 NOISE, SIZES = (0.01, 0.05, 0.1), (100, 200, 400)
-"""Standard deviations and numbers of times of Henon-Heiles, which are combined."""
+USUAL = (0.05, 200)  # noise and number of times at which variants are compared
+LONG = 50.0  # end of the longer interval of Henon-Heiles, that of the library's problem
 
-USUAL = (0.05, 200)
-"""Noise and number of times at which variants are compared."""
-
-LONG = 50.0
-"""End of the longer interval of Henon-Heiles, that of the library's problem."""
-
+# Numbers of nodes of Rikitake; 1 is the initial value approach
 NODES = (100, 50, 40, 30, 20, 10, 5, 2, 1)
-"""Numbers of nodes of Rikitake; 1 is the initial value approach."""
+NODES_LOCAL = (100,)  # numbers of nodes with which Local Linearization is tried
+FACTOR = 5.0  # largest factor between guess and truth of FitzHugh-Nagumo's parameters
 
-NODES_LOCAL = (100,)
-"""Numbers of nodes with which Local Linearization is tried."""
-
-FACTOR = 5.0
-"""Largest factor between guess and truth of FitzHugh-Nagumo's parameters."""
-
+# The name of runs of :class:`SingleShooting`, which has no states at nodes
 SINGLE = "single shooting"
-"""The name of runs of :class:`SingleShooting`, which has no states at nodes."""
 
+# The options of the campaign: name and meaning
 OPTIONS = (
     ("examples", "which of the three, e.g. henon-heiles,rikitake"),
     ("batches", "how many distributions of times, e.g. 2"),
@@ -65,37 +54,23 @@ OPTIONS = (
     ("noise", "standard deviations of Henon-Heiles, e.g. 0.01,0.1"),
     ("sizes", "numbers of times of Henon-Heiles, e.g. 100"),
 )
-"""The options of the campaign: name and meaning."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """The settings that all runs of an example share.
+    """The settings that all runs of an example share."""
 
-    Attributes
-    ----------
-    problem
-        In the library: model, true values and bounds.
-    guess
-        Of the parameters; those of FitzHugh-Nagumo are drawn. Measured states begin at their
-        first measurement, others at zero.
-    bounds
-        Where those of the library would cut off starts or estimates.
-    end, noise, size
-        Interval from 0, standard deviation, number of times.
-    nodes
-        0 for as many as the method chooses.
-    searched
-        Whether the optimum next to the truth is searched, for estimates to be compared with.
-    """
-
-    problem: str
+    problem: str  # in the library: model, true values and bounds
+    # Of the parameters; those of FitzHugh-Nagumo are drawn. Measured states begin at their first
+    # measurement, others at zero
     guess: Mapping[str, float]
-    end: float
+    end: float  # end, noise, size: Interval from 0, standard deviation, number of times
     noise: float
     size: int
-    nodes: int
+    nodes: int  # 0 for as many as the method chooses
+    # Where those of the library would cut off starts or estimates
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    # Whether the optimum next to the truth is searched, for estimates to be compared with
     searched: bool = False
 
 
@@ -140,13 +115,7 @@ class Setting:
             raise InputError(f"sizes: expected numbers of 10 or more, got {list(self.sizes)}")
 
     def with_options(self, chosen: Mapping[str, str]) -> Setting:
-        """Return the setting with some options replaced, given as text.
-
-        Raises
-        ------
-        InputError
-            No such option, or no such value.
-        """
+        """Return the setting with some options replaced, given as text."""
         return replace(self, **read_options(chosen, dict(OPTIONS), _read))
 
     def tasks(self) -> Iterator[Task]:
@@ -213,19 +182,7 @@ def fits_task(
     integrator: str = "auto",
     **changed: Any,
 ) -> Task:
-    """Return a task: some realizations on one distribution of times.
-
-    Parameters
-    ----------
-    states
-        As of :class:`MultipleShooting`, or :data:`SINGLE`.
-    batch
-        Number of the distribution of times.
-    first
-        Number of the first realization.
-    changed
-        Any of `end`, `noise`, `size` and `nodes` that are not the example's.
-    """
+    """Return a task: some realizations on one distribution of times."""
     of = EXAMPLES[example]
     chosen = {name: changed.get(name, getattr(of, name)) for name in _CHANGEABLE}
     nodes = chosen["nodes"] or "chosen"
@@ -250,13 +207,7 @@ _CHANGEABLE = ("end", "noise", "size", "nodes")
 
 
 def _read(name: str, text: str) -> Any:
-    """Return the value of an option, read from text.
-
-    Raises
-    ------
-    ValueError
-        It cannot be read.
-    """
+    """Return the value of an option, read from text."""
     if name in ("batches", "realizations"):
         return int(text)
     parts = [part.strip() for part in text.split(",")]
@@ -270,11 +221,6 @@ class Data:
 
     The same random numbers come at every level of noise, with any method and any nodes: columns of
     a table differ in nothing else.
-
-    Attributes
-    ----------
-    true
-        True values of the unknowns, shape (n,).
     """
 
     def __init__(self, task: Task) -> None:
@@ -287,6 +233,7 @@ class Data:
         known = library.load(self.example.problem)
         reference = library.reference(self.example.problem)
         values = {**reference.parameters, **reference.initial}
+        # True values of the unknowns, shape (n,)
         self.true = np.array([values[key] for key in known.keys])
         bounds = {
             key: {"lower": low, "upper": high} for key, (low, high) in self.example.bounds.items()

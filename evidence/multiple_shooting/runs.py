@@ -17,23 +17,19 @@ if TYPE_CHECKING:
     from odefit.methods.multiple_shooting import History
     from odefit.problem.problem import Problem
 
+# Weighted sums of squares so close to each other are the same: the data cannot tell any two
+# estimates apart that differ by less than 3.84 (95 %)
 SAME = 0.1
-"""Weighted sums of squares so close to each other are the same: the data cannot tell any two
-estimates apart that differ by less than 3.84 (95 %)."""
 
 
 def fits(task: Task) -> Mapping[str, Any]:
     """Fit all realizations of a task.
 
-    Returns
-    -------
-    dict
-        ``unknowns`` and ``true``, their keys and values; ``fits``, for each realization
-        ``converged``; ``right``: converged, and to a sum of squares as low as ``reference``,
-        that of the optimum next to the truth, or of the truth itself where that optimum is not
-        searched; ``steps`` of Gauss-Newton (evaluations of single shooting); ``seconds`` of
-        processor time; ``objective``; ``estimate``, ``errors`` (standard errors, of what has
-        converged); ``message``; ``warnings``.
+    ``unknowns`` and ``true``, their keys and values; ``fits``, for each realization ``converged``;
+    ``right``: converged, and to a sum of squares as low as ``reference``, that of the optimum next
+    to the truth, or of the truth itself where that optimum is not searched; ``steps`` of Gauss-
+    Newton (evaluations of single shooting); ``seconds`` of processor time; ``objective``;
+    ``estimate``, ``errors`` (standard errors, of what has converged); ``message``; ``warnings``.
     """
     data = Data(task)
     problem = data.problem(task["first"])

@@ -11,13 +11,10 @@ from evidence.running.campaign import Record
 if TYPE_CHECKING:
     import pandas as pd
 
+# What is the same in all fits of a row; 0 nodes stand for as many as the method chooses
 SETTING = ("noise", "size", "end", "states", "nodes", "integrator")
-"""What is the same in all fits of a row; 0 nodes stand for as many as the method chooses."""
-
 FIT = (*SETTING, "batch", "realization")
-
 LOCAL = "local-linearization"
-
 _COUNTS = ("converged", "right", "steps", "seconds", "objective", "reference")
 
 

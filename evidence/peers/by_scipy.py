@@ -27,13 +27,10 @@ from scipy.optimize import least_squares
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float]
+RELATIVE, ABSOLUTE = 1e-11, 1e-13  # tolerances of the integration
 
-RELATIVE, ABSOLUTE = 1e-11, 1e-13
-"""Tolerances of the integration."""
-
+# Of its value at the start: below it an estimated standard deviation cannot fall here
 SMALLEST_SD = 1e-4
-"""Of its value at the start: below it an estimated standard deviation cannot fall here."""
-
 STUDENT_DEGREES = 4.0
 
 FUNCTIONS = {
@@ -186,13 +183,7 @@ class ByHand:
         return names
 
     def predicted(self, run: Run, values: Values) -> dict[str, Array]:
-        """Everything that has a name at the times of an experiment, each of shape (times,).
-
-        Raises
-        ------
-        ArithmeticError
-            The trajectory cannot be integrated.
-        """
+        """Everything that has a name at the times of an experiment, each of shape (times,)."""
         names = self._names(run, values)
         x = np.array(
             [names[s] if run.initial[s] is None else value(run.initial[s], names)  # type: ignore[arg-type]

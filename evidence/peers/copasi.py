@@ -26,36 +26,20 @@ if TYPE_CHECKING:
     from odefit.common.arrays import Array
     from odefit.problem.problem import Problem
 
+# What is run, one after the other, each from where the last one ended
 METHODS = ("Scatter Search", "Levenberg - Marquardt")
-"""What is run, one after the other, each from where the last one ended."""
 
+# The most of the time limit for the first: the second is what finds the optimum it is near
 GLOBAL_SHARE = 2 / 3
-"""The most of the time limit for the first: the second is what finds the optimum it is near."""
 
+# Largest relative difference between COPASI's sum of squares and odefit's at the same unknowns
 SAME = 1e-3
-"""Largest relative difference between COPASI's sum of squares and odefit's at the same unknowns."""
-
-ROUNDING = 1e-9
-"""What of the sum of squares of the data no difference counts below."""
-
-NOISE_EVALUATIONS = 200
-"""Largest number of evaluations in the search for the unknowns of the noise."""
+ROUNDING = 1e-9  # what of the sum of squares of the data no difference counts below
+NOISE_EVALUATIONS = 200  # largest number of evaluations in the search for the unknowns of the noise
 
 
 def copasi(problem: Problem, seed: int, limit: float, reference: Array | None = None) -> Found:
-    """Fit by COPASI; what it has found at the time limit is the answer there.
-
-    Parameters
-    ----------
-    reference
-        Published or true values, shape (n,): they say what the weights are where the noise is
-        estimated, and there COPASI's sum of squares is compared with odefit's.
-
-    Raises
-    ------
-    InputError
-        basico is missing, or the problem cannot be stated in this way.
-    """
+    """Fit by COPASI; what it has found at the time limit is the answer there."""
     try:
         import basico  # noqa: F401 - the message comes before anything is done
     except ImportError:
@@ -99,13 +83,7 @@ def copasi(problem: Problem, seed: int, limit: float, reference: Array | None = 
 
 
 def weights_told(problem: Problem, reference: Array | None) -> Deviations:
-    """Return the standard deviation of each measurement, by experiment and observable.
-
-    Raises
-    ------
-    InputError
-        They are estimated, and there are no values that imply them.
-    """
+    """Return the standard deviation of each measurement, by experiment and observable."""
     from evidence.peers.script import Script
     from odefit.expressions.algebras import NUMPY
     from odefit.problem.binding import bound_value
@@ -131,13 +109,7 @@ def weights_told(problem: Problem, reference: Array | None) -> Deviations:
 
 
 def check_same(model: CopasiModel, problem: Problem, sds: Deviations, vector: Array) -> None:
-    """Refuse a problem that COPASI understands as another one.
-
-    Raises
-    ------
-    InputError
-        Its sum of squares is another than odefit's with the same weights.
-    """
+    """Refuse a problem that COPASI understands as another one."""
     from evidence.peers.script import Script
 
     squares = size = 0.0

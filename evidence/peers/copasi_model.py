@@ -33,37 +33,15 @@ if TYPE_CHECKING:
 
     Deviations = Sequence[dict[str, Array]]
 
+# How long after its time an event happens, relative to the time of the last measurement
 AFTER = 1e-9
-"""How long after its time an event happens, relative to the time of the last measurement."""
-
-AFTER_OF_GAP = 1e-6
-"""The most of it, relative to the time until the next measurement or event."""
-
-NEVER = 1e300
-"""The time of an event that an experiment does not have."""
-
-NUMBER = "experiment_number"
-"""The quantity that says which experiment it is: 1, 2, and so on."""
+AFTER_OF_GAP = 1e-6  # the most of it, relative to the time until the next measurement or event
+NEVER = 1e300  # the time of an event that an experiment does not have
+NUMBER = "experiment_number"  # the quantity that says which experiment it is: 1, 2, and so on
 
 
 class CopasiModel:
-    """The problem as COPASI's current model, with its parameter estimation task.
-
-    Parameters
-    ----------
-    problem
-        A problem that :func:`~evidence.peers.stated.check_stated` lets pass.
-    deviations
-        For each experiment the standard deviations of every measurement by observable, on the scale
-        of the transform: COPASI's weights are one over their squares.
-    folder
-        Where COPASI finds the data.
-
-    Raises
-    ------
-    InputError
-        The problem cannot be stated.
-    """
+    """The problem as COPASI's current model, with its parameter estimation task."""
 
     def __init__(self, problem: Problem, deviations: Deviations, folder: str) -> None:
         import basico
@@ -273,12 +251,7 @@ class CopasiModel:
     # What it does ---------------------------------------------------------------------------------
 
     def estimated(self, method: str, seed: int, seconds: float, *, randomise: bool) -> Array | None:
-        """Run a method, from a random start or from the last solution; return the best point.
-
-        Returns
-        -------
-        The values of :attr:`unknowns`, in this order; None where there is no answer.
-        """
+        """Run a method, from a random start or from the last solution; return the best point."""
         import basico
         import COPASI
         from basico.callbacks import set_default_handler
@@ -377,13 +350,7 @@ def _columns(
 
 
 def _events(condition: Condition) -> list[tuple[float, dict[str, Expression]]]:
-    """Return the events before the last measurement, with COPASI's times; none at the same time.
-
-    Raises
-    ------
-    InputError
-        Of two events at the same time the second needs what the first assigns.
-    """
+    """Return the events before the last measurement, with COPASI's times; none at the same time."""
     found: list[tuple[float, dict[str, Expression]]] = []
     span = condition.times[-1] - condition.t0
     for at, assigned in condition.events:

@@ -27,17 +27,10 @@ if TYPE_CHECKING:
     from odefit.common.arrays import Array
     from odefit.problem.problem import Problem
 
-STARTS = 10
-"""The number of starts."""
-
-STEP = 1e-6
-"""Relative step of the finite differences, for integrations with a tolerance of 1e-9."""
-
-LOG_SHIFT = 25.0
-"""What is added to the logarithms of standard deviations, so that they have a root."""
-
-SMALLEST = 1e-12
-"""The lower bound of a standard deviation that has none of its own."""
+STARTS = 10  # the number of starts
+STEP = 1e-6  # relative step of the finite differences, for integrations with a tolerance of 1e-9
+LOG_SHIFT = 25.0  # what is added to the logarithms of standard deviations, so that they have a root
+SMALLEST = 1e-12  # the lower bound of a standard deviation that has none of its own
 
 
 class _Late(Exception):  # noqa: N818 - no error
@@ -45,13 +38,7 @@ class _Late(Exception):  # noqa: N818 - no error
 
 
 def by_hand(problem: Problem, seed: int, limit: float) -> Found:
-    """Fit from ten starts, or from as many as the time limit allows.
-
-    Raises
-    ------
-    InputError
-        The problem cannot be stated in this way.
-    """
+    """Fit from ten starts, or from as many as the time limit allows."""
     from scipy.optimize import least_squares
 
     from odefit.methods.starts import sample

@@ -25,27 +25,16 @@ if TYPE_CHECKING:
     from odefit.problem.condition import Condition
     from odefit.problem.problem import Problem
 
-LARGE = 1e6
-"""The residual where the integration fails."""
+LARGE = 1e6  # the residual where the integration fails
 
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """The measurements of one observable in one experiment, beside the model.
+    """The measurements of one observable in one experiment, beside the model."""
 
-    Attributes
-    ----------
-    differences
-        Prediction less measurement on the scale of the transform, shape (n,).
-    measured
-        Measurements on that scale, shape (n,).
-    sds
-        Standard deviations on that scale, shape (n,).
-    """
-
-    differences: Array
-    measured: Array
-    sds: Array
+    differences: Array  # prediction less measurement on the scale of the transform, shape (n,)
+    measured: Array  # measurements on that scale, shape (n,)
+    sds: Array  # standard deviations on that scale, shape (n,)
 
     @property
     def residuals(self) -> Array:
@@ -56,13 +45,7 @@ class Statement:
 
 
 class Script:
-    """The model as Python functions, and the data with their noise.
-
-    Parameters
-    ----------
-    check
-        Called at each evaluation of the right-hand side; an error that it raises ends everything.
-    """
+    """The model as Python functions, and the data with their noise."""
 
     def __init__(self, problem: Problem, check: Callable[[], None]) -> None:
         self._problem = problem

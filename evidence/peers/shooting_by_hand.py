@@ -37,26 +37,17 @@ from evidence.running.processes import markdown
 from evidence.running.processes import seconds as in_seconds
 from odefit.methods.starts import guess
 
-ACCURACY = 1e-6
-"""Of an interval by RK4, relative to the states."""
+ACCURACY = 1e-6  # of an interval by RK4, relative to the states
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem, and what CasADi needs to know of it.
-
-    Attributes
-    ----------
-    slope
-        Right-hand side of states and parameters.
-    truth
-        Of the parameters.
-    """
+    """A problem, and what CasADi needs to know of it."""
 
     name: str
     problem: odefit.Problem
-    slope: Callable[[Any, Any], Any]
-    truth: Mapping[str, float]
+    slope: Callable[[Any, Any], Any]  # Right-hand side of states and parameters
+    truth: Mapping[str, float]  # of the parameters
 
 
 def cases() -> list[Case]:

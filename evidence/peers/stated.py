@@ -17,41 +17,22 @@ if TYPE_CHECKING:
     from odefit.problem.noise import Noise
     from odefit.problem.problem import Problem
 
+# Tolerances of their integrations: with more, small noise would be out of reach of the optimum
 RELATIVE, ABSOLUTE = 1e-9, 1e-11
-"""Tolerances of their integrations: with more, small noise would be out of reach of the optimum."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """The answer of another program.
+    """The answer of another program."""
 
-    Attributes
-    ----------
-    vector
-        The unknowns, shape (n,); None where there is no answer.
-    starts
-        The number of starts.
-    late
-        Whether the time limit ended it.
-    message
-        How it ended.
-    """
-
-    vector: Array | None
-    starts: int
-    late: bool
-    message: str
+    vector: Array | None  # the unknowns, shape (n,); None where there is no answer
+    starts: int  # the number of starts
+    late: bool  # whether the time limit ended it
+    message: str  # how it ended
 
 
 def check_stated(problem: Problem) -> None:
-    """Refuse problems that would be another problem there.
-
-    Raises
-    ------
-    InputError
-        There are algebraic variables, priors, noise that is not normal, censored values, or
-        events and starts of the less usual kinds.
-    """
+    """Refuse problems that would be another problem there."""
     if problem.model.algebraic:
         raise InputError("the comparison is for problems without algebraic variables")
     if any(u.parameter.prior is not None for u in problem.unknowns):
@@ -118,15 +99,7 @@ def written_out(expression: Expression, problem: Problem, condition: Condition) 
 def deviations(
     problem: Problem, condition: Condition, name: str, known: Mapping[str, Any], vector: Array
 ) -> Array:
-    """Return the standard deviation of each measurement of an observable, shape (n,).
-
-    Parameters
-    ----------
-    known
-        All quantities and observables at the times of the condition, or numbers, by name.
-    vector
-        The unknowns, shape (unknowns,), for standard deviations that are estimated by name.
-    """
+    """Return the standard deviation of each measurement of an observable, shape (n,)."""
     from odefit.problem.noise import Noise
 
     series = condition.series[name]

@@ -21,33 +21,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Written:
-    """A model written by hand.
+    """A model written by hand."""
 
-    Attributes
-    ----------
-    unknowns
-        Keys of the unknowns, rates first: the columns of S.
-    rates
-        How many of them act in the equations.
-    rhs
-        From states and rates to right-hand sides, over any numbers.
-    variational
-        From t, (x, S) and rates to the right-hand sides of (x, S).
-    jacobian
-        Of the right-hand side by the states, from states and rates.
-    initial
-        From unknowns to initial values, over any numbers.
-    stiff
-        Whether implicit methods are asked too, and a reference needs one.
-    """
-
-    unknowns: tuple[str, ...]
-    rates: int
+    unknowns: tuple[str, ...]  # keys of the unknowns, rates first: the columns of S
+    rates: int  # how many of them act in the equations
+    # From states and rates to right-hand sides, over any numbers
     rhs: Callable[[Any, Any], list[Any]]
+    # From t, (x, S) and rates to the right-hand sides of (x, S)
     variational: Callable[[float, Array, Sequence[float]], Array]
+    # Of the right-hand side by the states, from states and rates
     jacobian: Callable[[Array, Sequence[float]], Array]
-    initial: Callable[[Any], list[Any]]
-    stiff: bool = False
+    initial: Callable[[Any], list[Any]]  # from unknowns to initial values, over any numbers
+    stiff: bool = False  # whether implicit methods are asked too, and a reference needs one
 
 
 def _lotka_volterra_rhs(x: Sequence[Any], p: Sequence[Any]) -> list[Any]:
@@ -172,11 +157,8 @@ def _crauste(t: float, y: Array, p: Sequence[float]) -> Array:
     return out
 
 
-K11, K12, K21, K41, K51 = 0.1, 0.001, 100.0, 100.0, 100.0
-"""Known rates of the HIV proteinase model."""
-
-I0 = 0.004
-"""Its inhibitor dose in "exp 4"."""
+K11, K12, K21, K41, K51 = 0.1, 0.001, 100.0, 100.0, 100.0  # known rates of the HIV proteinase model
+I0 = 0.004  # its inhibitor dose in "exp 4"
 
 
 def _proteinase_rhs(x: Sequence[Any], p: Sequence[Any]) -> list[Any]:
@@ -242,8 +224,7 @@ def _proteinase(t: float, y: Array, p: Sequence[float]) -> Array:
     return out
 
 
-LINKS = 50
-"""Length of the chain A1 -> A2 -> ... -> A50 -> out, first order throughout."""
+LINKS = 50  # length of the chain A1 -> A2 -> ... -> A50 -> out, first order throughout
 
 
 def _chain_rhs(x: Sequence[Any], p: Sequence[Any]) -> list[Any]:
@@ -278,6 +259,7 @@ CRAUSTE = (
     "mu_N delta_NE mu_EE delta_EL rho_E delta_LM mu_LL mu_LE mu_M rho_P mu_P mu_PE mu_PL N E S M P"
 )
 
+# By name; all but the chain are library problems, the HIV proteinase one in its "exp 4"
 WRITTEN = {
     "lotka-volterra-f": Written(
         ("k1", "k2", "k3", "r", "w"),
@@ -321,4 +303,3 @@ WRITTEN = {
         lambda u: [1.0] + [0.0] * (LINKS - 1),
     ),
 }
-"""By name; all but the chain are library problems, the HIV proteinase one in its "exp 4"."""

@@ -42,28 +42,21 @@ from odefit.common.errors import InputError
 from odefit.formats.petab import PetabImport, read_petab
 from odefit.simulation import Failure, ForwardMap
 
-BUDGET = 3.0
-"""Seconds that the repetitions of one measurement take."""
+BUDGET = 3.0  # seconds that the repetitions of one measurement take
 
+# Steps of central differences, in units of each unknown
 STEPS = (1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
-"""Steps of central differences, in units of each unknown."""
+ENOUGH = 1e-6  # error at which no further step is tried
 
-ENOUGH = 1e-6
-"""Error at which no further step is tried."""
-
+# Tolerances of the implicit engines there, the first with which the sensitivities are found
 TIGHT = (1e-12, 1e-11, 1e-10, None)
-"""Tolerances of the implicit engines there, the first with which the sensitivities are found."""
 
+# Norm of sensitivities below which the error counts relative to this: differences of what hardly
+# acts have no digits
 WEAK = 1e-3
-"""Norm of sensitivities below which the error counts relative to this: differences of what hardly
-acts have no digits."""
-
 STENCIL = (-2, -1, 1, 2)
-WEIGHTS = (1 / 12, -2 / 3, 2 / 3, -1 / 12)
-"""Central differences of fourth order."""
-
-LIMIT = 3600.0
-"""Seconds that AMICI gets for a problem."""
+WEIGHTS = (1 / 12, -2 / 3, 2 / 3, -1 / 12)  # central differences of fourth order
+LIMIT = 3600.0  # seconds that AMICI gets for a problem
 
 
 def nominal(found: PetabImport) -> Array:
@@ -160,6 +153,7 @@ def measure(folder: Path, *, derivatives: bool) -> dict[str, Any]:
     return row
 
 
+# What runs in the Python that has AMICI
 AMICI = """
 import json, statistics, sys, time, logging
 import amici, petab.v1 as petab
@@ -202,7 +196,6 @@ for key, order, method in (("cost", 0, amici.SensitivityMethod.none),
         found[key] = None
 print(json.dumps(found))
 """
-"""What runs in the Python that has AMICI."""
 
 
 def amici(python: str, folder: Path, compiled: Path) -> dict[str, Any]:

@@ -27,9 +27,9 @@ from evidence.running.processes import machine, markdown, publish, run_process
 from odefit.formats.petab import read_petab
 from odefit.simulation import Failure, ForwardMap
 
-REACHED = 0.1
-"""Difference of -2 log L up to which the published answer counts as reached."""
+REACHED = 0.1  # difference of -2 log L up to which the published answer counts as reached
 
+# What runs in the Python that has the peers
 PEER = """
 import json, logging, sys, time, warnings
 warnings.simplefilter("ignore"); logging.disable(logging.ERROR)
@@ -70,7 +70,6 @@ while time.perf_counter() - began < limit:
 print(json.dumps({"gap": 2 * (best - nominal), "starts": starts, "found_after": first,
                   "seconds": time.perf_counter() - began}))
 """
-"""What runs in the Python that has the peers."""
 
 
 def own(path: Path, seed: int, limit: float) -> dict[str, Any]:

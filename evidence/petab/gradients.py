@@ -30,24 +30,14 @@ from odefit.problem.problem import Problem
 from odefit.problem.toml.files import problem_from_mapping
 from odefit.simulation import Evaluation, ForwardMap
 
-TOLERANCE = 1e-10
-"""Tolerance of both programs."""
+TOLERANCE = 1e-10  # tolerance of both programs
+LEAST = 1e-6  # share of the largest component below which the error counts relative to this
+STEPS = (1e-3, 3e-4, 3e-3)  # relative steps of the differences
+FINE_TOLERANCE = 1e-11  # tolerance where differences are taken
+LEAST_OF_DIFFERENCES = 1e-3  # as :data:`LEAST`, for differences, which have fewer digits
+LIMIT = 1800.0  # seconds that AMICI gets for a problem
 
-LEAST = 1e-6
-"""Share of the largest component below which the error counts relative to this."""
-
-STEPS = (1e-3, 3e-4, 3e-3)
-"""Relative steps of the differences."""
-
-FINE_TOLERANCE = 1e-11
-"""Tolerance where differences are taken."""
-
-LEAST_OF_DIFFERENCES = 1e-3
-"""As :data:`LEAST`, for differences, which have fewer digits."""
-
-LIMIT = 1800.0
-"""Seconds that AMICI gets for a problem."""
-
+# What runs in the Python that has AMICI
 AMICI = """
 import json, sys, numpy as np
 import amici, petab.v1 as petab
@@ -81,7 +71,6 @@ for method in (amici.SensitivityMethod.forward, amici.SensitivityMethod.adjoint)
                           "gradient": {k: float(v) for k, v in gradient.items()}}))
         break
 """
-"""What runs in the Python that has AMICI."""
 
 
 def differences(forward: ForwardMap, vector: Array, own: Array) -> Array:

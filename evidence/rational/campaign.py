@@ -16,9 +16,7 @@ from evidence.rational.runs import measured, prepared
 from evidence.rational.tables import rational_tables
 from evidence.running.campaign import Campaign, Task
 
-EXACT = Setting()
-"""The settings of the paper: 21 points, no noise."""
-
+EXACT = Setting()  # the settings of the paper: 21 points, no noise
 NOISY = Setting(noise=LEVELS, points=(1001,), sets=GIVEN)
 
 
@@ -38,6 +36,7 @@ def run(task: Task) -> Mapping[str, Any]:
     return prepared(task) if task["what"] == "preparation" else measured(task)
 
 
+# The campaign of data without noise, unless options say otherwise
 RATIONAL = Campaign(
     "rational",
     "the algebraic method on 10 rational models, 10 data sets each: Table 1 of Bassik et al.",
@@ -48,8 +47,8 @@ RATIONAL = Campaign(
     seconds=600.0,
     options=OPTIONS,
 )
-"""The campaign of data without noise, unless options say otherwise."""
 
+# The campaign that measures how much noise the derivatives tolerate, and how much the data
 RATIONAL_NOISE = Campaign(
     "rational-noise",
     "the same with 1001 points and noise of 1e-8 to 1e-2, 5 data sets each",
@@ -60,4 +59,3 @@ RATIONAL_NOISE = Campaign(
     seconds=600.0,
     options=OPTIONS,
 )
-"""The campaign that measures how much noise the derivatives tolerate, and how much the data."""

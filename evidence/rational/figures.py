@@ -12,15 +12,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-LEAST = 1e-14
-"""Smallest error in per cent that is drawn; smaller ones are drawn here."""
+LEAST = 1e-14  # smallest error in per cent that is drawn; smaller ones are drawn here
 
+# The columns that are drawn, with labels and markers
 KINDS = (
     ("before", "before polishing", "o"),
     ("after", "after polishing", "s"),
     ("floor", "floor: rounding and noise of the data", "_"),
 )
-"""The columns that are drawn, with labels and markers."""
 
 
 def rational_figures(records: Sequence[Record]) -> Mapping[str, Figure]:

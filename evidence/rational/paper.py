@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from statistics import mean, median
 
+# The columns: software that needs a search range has one for each of its three ranges
 SEARCHES = tuple(
     f"{software} [0, {end}]" for software in ("IQM", "SciML", "AMIGO2") for end in (1, 2, 3)
 )
-"""The columns: software that needs a search range has one for each of its three ranges."""
 
 COLUMNS = (*SEARCHES, "ParameterEstimation.jl")
 
+# Time of one run of all benchmark systems by the authors' software, about 15 minutes
 SECONDS = 900.0
-"""Time of one run of all benchmark systems by the authors' software, about 15 minutes."""
 
+# The errors by problem, a row for each data set, in the order of :data:`COLUMNS`
 ERRORS: dict[str, tuple[tuple[float, ...], ...]] = {
     "rational-harmonic": (
         (58.1, 58.1, 58.1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
@@ -140,7 +141,6 @@ ERRORS: dict[str, tuple[tuple[float, ...], ...]] = {
         (228.4, 281.6, 342.3, 9.8, 130.8, 240.0, 0.0, 0.0, 7.1, 0.0),
     ),
 }
-"""The errors by problem, a row for each data set, in the order of :data:`COLUMNS`."""
 
 
 def medians(problem: str) -> dict[str, float]:

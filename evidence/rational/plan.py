@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from odefit.common.arrays import Array
     from odefit.problem.problem import Problem
 
+# The models in the order of the paper's Table 1; the last three are identifiable locally only
 MODELS = tuple(
     f"rational-{name}"
     for name in (
@@ -29,28 +30,20 @@ MODELS = tuple(
         *("lotka-volterra", "crauste", "biohydrogenation", "mammillary-4", "seir"),
     )
 )
-"""The models in the order of the paper's Table 1; the last three are identifiable locally only."""
 
-SETS = 10
-"""Number of data sets of the paper for each model."""
+SETS = 10  # number of data sets of the paper for each model
+GIVEN = 5  # number of data sets that the library has
 
-GIVEN = 5
-"""Number of data sets that the library has."""
-
+# Draws whose trajectory ends in a singularity: the next draw took their place (section 5.3)
 DISCARDED: Mapping[str, tuple[int, ...]] = {"rational-biohydrogenation": (7,)}
-"""Draws whose trajectory ends in a singularity: the next draw took their place (section 5.3)."""
 
+# Levels of the noise: its standard deviation over the mean of the output
 LEVELS = (1e-8, 1e-6, 1e-4, 1e-2)
-"""Levels of the noise: its standard deviation over the mean of the output."""
-
 POINTS = 21
+INTERVAL = (-0.5, 0.5)  # the interval of the paper's times
+TOLERANCE = 1e-16  # tolerance of the simulation of data
 
-INTERVAL = (-0.5, 0.5)
-"""The interval of the paper's times."""
-
-TOLERANCE = 1e-16
-"""Tolerance of the simulation of data."""
-
+# The options of the campaign: name and meaning
 OPTIONS = (
     ("noise", "standard deviations over the mean of each output, e.g. 0,1e-4"),
     ("points", "numbers of times, e.g. 21,1001"),
@@ -58,30 +51,17 @@ OPTIONS = (
     ("sets", f"how many data sets, at most {SETS}"),
     ("models", "which of the ten, e.g. harmonic,seir"),
 )
-"""The options of the campaign: name and meaning."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The options chosen for a run of the campaign, see :data:`OPTIONS`.
+    """The options chosen for a run of the campaign, see :data:`OPTIONS`."""
 
-    Attributes
-    ----------
-    noise, points
-        Every level with every number of points.
-    interval
-        Start and end.
-    sets
-        The first so many.
-    models
-        Names in the library.
-    """
-
-    noise: tuple[float, ...] = (0.0,)
+    noise: tuple[float, ...] = (0.0,)  # noise, points: Every level with every number of points
     points: tuple[int, ...] = (POINTS,)
-    interval: tuple[float, float] = INTERVAL
-    sets: int = SETS
-    models: tuple[str, ...] = MODELS
+    interval: tuple[float, float] = INTERVAL  # start and end
+    sets: int = SETS  # the first so many
+    models: tuple[str, ...] = MODELS  # names in the library
 
     def __post_init__(self) -> None:
         if not all(0 <= level < np.inf for level in self.noise):
@@ -96,13 +76,7 @@ class Setting:
         check_known("models", self.models, MODELS, shown)
 
     def with_options(self, chosen: Mapping[str, str]) -> Setting:
-        """Return the setting with some options replaced, given as text.
-
-        Raises
-        ------
-        InputError
-            No such option, or no such value.
-        """
+        """Return the setting with some options replaced, given as text."""
         return replace(self, **read_options(chosen, dict(OPTIONS), _read))
 
     def tasks(self) -> Iterator[Task]:
@@ -142,13 +116,7 @@ def _short(model: str) -> str:
 
 
 def _read(name: str, text: str) -> Any:
-    """Return the value of an option, read from text.
-
-    Raises
-    ------
-    ValueError
-        It cannot be read.
-    """
+    """Return the value of an option, read from text."""
     if name == "interval":
         start, end = (float(part) for part in text.split(":"))
         return start, end
@@ -179,13 +147,7 @@ def given(task: Task) -> bool:
 
 
 def data_set(task: Task) -> tuple[Problem, Array]:
-    """Return the problem of a task with its data, and the true values of its unknowns.
-
-    Raises
-    ------
-    InputError
-        The true trajectory does not reach the end of the interval.
-    """
+    """Return the problem of a task with its data, and the true values of its unknowns."""
     from odefit import library
 
     model, number = task["problem"], task["set"]

@@ -28,19 +28,15 @@ if TYPE_CHECKING:
     from odefit.problem.problem import Problem
     from odefit.simulation import ForwardMap
 
-STEPS = 4
-"""Gauss-Newton steps from the truth that make the floor of data without noise."""
+STEPS = 4  # Gauss-Newton steps from the truth that make the floor of data without noise
 
 
 def prepared(task: Task) -> Mapping[str, Any]:
     """Structure and generic solutions of a model with nothing in the cache.
 
-    Returns
-    -------
-    dict
-        ``seconds``; ``paths``, solutions for generic data; ``promised``, how many of them no
-        measurement of the outputs can tell apart; ``doubt``, that there are more; ``lost``,
-        paths that failed.
+    ``seconds``; ``paths``, solutions for generic data; ``promised``, how many of them no
+    measurement of the outputs can tell apart; ``doubt``, that there are more; ``lost``, paths that
+    failed.
     """
     from odefit import library
     from odefit.methods.algebraic.preparation import prepare
@@ -82,16 +78,13 @@ def _empty_cache() -> Iterator[None]:
 def measured(task: Task) -> Mapping[str, Any]:
     """The method on one data set, once the model is prepared and compiled.
 
-    Returns
-    -------
-    dict
-        ``before``, ``after``, ``floor``: RMSRE in per cent without polishing (where there is no
-        noise), with it, and of the least squares optimum next to the truth; ``worst_after``,
-        ``worst_floor``: the largest relative error of an identifiable quantity; ``spread``: the
-        largest relative standard deviation that the noise leaves to any of them (Cramér and
-        Rao); ``objective``, ``objective_floor``, ``measurements`` (their number); ``promised``,
-        ``found``, ``real``, ``lost``, ``complete``: solutions, and whether all were found;
-        ``candidates``; ``seconds``; ``status``, ``message``.
+    ``before``, ``after``, ``floor``: RMSRE in per cent without polishing (where there is no noise),
+    with it, and of the least squares optimum next to the truth; ``worst_after``, ``worst_floor``:
+    the largest relative error of an identifiable quantity; ``spread``: the largest relative
+    standard deviation that the noise leaves to any of them (Cramér and Rao); ``objective``,
+    ``objective_floor``, ``measurements`` (their number); ``promised``, ``found``, ``real``,
+    ``lost``, ``complete``: solutions, and whether all were found; ``candidates``; ``seconds``;
+    ``status``, ``message``.
     """
     from odefit import library
     from odefit.methods.algebraic import Algebraic
@@ -120,15 +113,7 @@ def measured(task: Task) -> Mapping[str, Any]:
 
 
 class _Errors:
-    """Of an estimate.
-
-    Parameters
-    ----------
-    true
-        Values, shape (n,).
-    counted
-        Which of them the data determine.
-    """
+    """Of an estimate."""
 
     def __init__(self, true: Array, counted: npt.NDArray[np.bool_]) -> None:
         self.true = true

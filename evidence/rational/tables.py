@@ -12,34 +12,33 @@ from evidence.running.campaign import Record
 if TYPE_CHECKING:
     import pandas as pd
 
+# Targets of the RMSRE in per cent before and after polishing, for data without noise
 BEFORE, AFTER = 1e-4, 1e-6
-"""Targets of the RMSRE in per cent before and after polishing, for data without noise."""
 
+# Columns of the paper that are shown; what is nearest to ours comes first
 ORDER = (paper.COLUMNS[-1], *paper.SEARCHES)
-"""Columns of the paper that are shown; what is nearest to ours comes first."""
 
+# Times the objective of the floor: an estimate up to this fits the data as well as any can, and
+# what is left of its error is what rounding does to the data
 AT_FLOOR = 2.0
-"""Times the objective of the floor: an estimate up to this fits the data as well as any can, and
-what is left of its error is what rounding does to the data."""
 
+# Difference of sums of squares, in variances of the noise, up to which the data cannot tell two
+# estimates apart (the 95 % point of chi-squared with one degree of freedom)
 INDISTINGUISHABLE = 3.84
-"""Difference of sums of squares, in variances of the noise, up to which the data cannot tell two
-estimates apart (the 95 % point of chi-squared with one degree of freedom)."""
 
+# Largest relative error of any identifiable quantity up to which an estimate is useful
 USEFUL = 0.1
-"""Largest relative error of any identifiable quantity up to which an estimate is useful."""
 
+# Words by which the method says that noise hides the derivatives
 WARNING = "derivatives of the data"
-"""Words by which the method says that noise hides the derivatives."""
-
 SETTING = ("noise", "points", "start", "end")
 
+# The numbers in the result of a run
 MEASURED = (
     *("before", "after", "floor", "worst_after", "worst_floor", "spread"),
     *("objective", "objective_floor", "measurements", "seconds"),
     *("promised", "found", "real", "lost", "candidates"),
 )
-"""The numbers in the result of a run."""
 
 
 def rational_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:

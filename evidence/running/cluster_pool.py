@@ -24,13 +24,7 @@ from odefit.methods.running.workers import Workers
 def run_tasks_over(
     executor: Executor, campaign: Campaign, tasks: Sequence[Task], stop: threading.Event
 ) -> Generator[Record]:
-    """Yield records in the order in which tasks end, until `stop` is set.
-
-    Raises
-    ------
-    InputError
-        The workers cannot import the evidence, or have another version of odefit.
-    """
+    """Yield records in the order in which tasks end, until `stop` is set."""
     control = Control(executor=executor, interrupted=stop)
     work = Work(partial(Host, campaign), _run)
     here: list[Host] = []
@@ -65,26 +59,14 @@ def run_tasks_over(
 
 
 class Host:
-    """Runs tasks in a child process, which it replaces where that is needed.
-
-    Parameters
-    ----------
-    campaign
-        The campaign that the tasks are of.
-    """
+    """Runs tasks in a child process, which it replaces where that is needed."""
 
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
         self._worker: Worker | None = None
 
     def run(self, task: Task) -> Record:
-        """Return the record of a task.
-
-        Raises
-        ------
-        RuntimeError
-            The child process dies before it takes a task.
-        """
+        """Return the record of a task."""
         worker = self._ready()
         worker.send(task)
         while True:

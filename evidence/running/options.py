@@ -11,22 +11,7 @@ from odefit.common.errors import InputError, did_you_mean
 def read_options(
     chosen: Mapping[str, str], meanings: Mapping[str, str], read: Callable[[str, str], Any]
 ) -> dict[str, Any]:
-    """Return the values of the chosen options.
-
-    Parameters
-    ----------
-    chosen
-        Text by name.
-    meanings
-        Of every option there is, in words.
-    read
-        From name and text to the value; a ValueError where the text is none.
-
-    Raises
-    ------
-    InputError
-        No such option, or no such value.
-    """
+    """Return the values of the chosen options."""
     found: dict[str, Any] = {}
     for name, text in chosen.items():
         if name not in meanings:
@@ -43,18 +28,7 @@ def read_options(
 def check_known(
     option: str, given: Iterable[str], known: Collection[str], shown: Iterable[str] | None = None
 ) -> None:
-    """Refuse names that an option does not have.
-
-    Parameters
-    ----------
-    shown
-        The names as the message lists them, by default those that are `known`.
-
-    Raises
-    ------
-    InputError
-        Naming the first.
-    """
+    """Refuse names that an option does not have."""
     for name in given:
         if name not in known:
             hint = did_you_mean(name, known) or ";"

@@ -14,8 +14,7 @@ from odefit.result_data.result_file import write_atomically
 if TYPE_CHECKING:
     import pandas as pd
 
-DIGITS = 5
-"""Significant digits in Markdown; CSV has them all."""
+DIGITS = 5  # significant digits in Markdown; CSV has them all
 
 
 def write_outputs(

@@ -18,11 +18,10 @@ from evidence.running.campaign import Campaign, Outcome, Record, Task
 from evidence.running.store import to_json
 from odefit.methods.running.child import POLLING_INTERVAL, Child
 
-STARTING = 120.0
-"""Time in seconds that a worker has to import what it needs."""
+STARTING = 120.0  # time in seconds that a worker has to import what it needs
 
+# Number of tasks after which a worker is replaced, so that leaks of libraries do not add up
 RENEWED_AFTER = 200
-"""Number of tasks after which a worker is replaced, so that leaks of libraries do not add up."""
 
 
 def run_tasks(
@@ -32,11 +31,6 @@ def run_tasks(
 
     Each task is alone in its process. One that takes longer than the campaign's limit, or whose
     process dies, is a record like others; the next task gets a new process.
-
-    Raises
-    ------
-    RuntimeError
-        The worker processes die before they take a task.
     """
     waiting = list(reversed(tasks))
     memory = campaign.memory if campaign.memory is not None else _memory() // jobs
@@ -68,24 +62,14 @@ def run_tasks(
 
 
 class Worker:
-    """One worker process, seen from the parent.
-
-    Attributes
-    ----------
-    task
-        The task under way, if there is one.
-    ready
-        Whether the process has started up.
-    served
-        Number of tasks done.
-    """
+    """One worker process, seen from the parent."""
 
     def __init__(self, campaign: Campaign, memory: int) -> None:
         self._child = Child(memory)
         self.connection = self._child.connection
-        self.task: Task | None = None
-        self.ready = False
-        self.served = 0
+        self.task: Task | None = None  # the task under way, if there is one
+        self.ready = False  # whether the process has started up
+        self.served = 0  # number of tasks done
         self._began = time.monotonic()
         self._seconds = campaign.seconds
         self._child.call(_begin, campaign)
@@ -153,8 +137,7 @@ class Worker:
 
 # In the worker ----------------------------------------------------------------------------------
 
-_campaigns: list[Campaign] = []
-"""The campaign whose tasks this process runs."""
+_campaigns: list[Campaign] = []  # the campaign whose tasks this process runs
 
 
 def _begin(campaign: Campaign) -> None:

@@ -28,32 +28,7 @@ def run_campaign(
 ) -> list[Record]:
     """Run what is not stored yet in `out`; write tables and figures there, print a summary.
 
-    Parameters
-    ----------
-    campaign
-        What to run.
-    out
-        Directory; ``results.sqlite`` in it holds every result as soon as there is one. Killed
-        at any moment, the same call goes on where it stopped.
-    jobs
-        Processes; None for one a core.
-    limit
-        Run only so many of the tasks, spread evenly over all; what is stored counts.
-    executor
-        Where the tasks run, such as a Dask cluster; None for processes on this machine.
-
-    Returns
-    -------
-    list of Record
-        All that is stored, in the order of the campaign's tasks.
-
-    Raises
-    ------
-    InputError
-        The directory is unusable, or the numbers are not positive.
-    KeyboardInterrupt
-        After Ctrl-C, once the tables of what there is are written. Another Ctrl-C until then does
-        nothing more.
+    All that is stored, in the order of the campaign's tasks.
     """
     for name, number in (("jobs", jobs), ("limit", limit)):
         if number is not None and number < 1:

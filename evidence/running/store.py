@@ -36,19 +36,6 @@ class Store:
 
     Every record is a transaction of its own: a kill loses at most tasks that are under way.
     Other programs may read the file at any time.
-
-    Parameters
-    ----------
-    folder
-        Made if it does not exist.
-    campaign
-        That the results belong to.
-
-    Raises
-    ------
-    InputError
-        The place cannot be written to, holds another campaign's results or no results, or
-        another run is using it.
     """
 
     def __init__(self, folder: Path, campaign: Campaign) -> None:
@@ -151,13 +138,7 @@ class Store:
 
 
 def to_json(value: Any) -> str:
-    """Return JSON text, in which numbers that are not finite are null and NumPy's are plain.
-
-    Raises
-    ------
-    TypeError
-        Something in it is no JSON value.
-    """
+    """Return JSON text, in which numbers that are not finite are null and NumPy's are plain."""
     return json.dumps(_plain(value), allow_nan=False)
 
 

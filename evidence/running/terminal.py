@@ -22,26 +22,13 @@ from odefit.reporting.numbers import duration
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_ROWS = 40
-"""Largest number of rows of a table on the terminal; the files have all."""
-
-LONGEST = 16
-"""Least width of a text, however narrow the terminal."""
-
-WIDTH = 180
-"""Width that is assumed where there is no terminal."""
+MOST_ROWS = 40  # largest number of rows of a table on the terminal; the files have all
+LONGEST = 16  # least width of a text, however narrow the terminal
+WIDTH = 180  # width that is assumed where there is no terminal
 
 
 class TerminalProgress:
-    """A line of progress on standard error if that is a terminal, and nothing elsewhere.
-
-    Parameters
-    ----------
-    total
-        Tasks in this run.
-    stored
-        Those that are stored already.
-    """
+    """A line of progress on standard error if that is a terminal, and nothing elsewhere."""
 
     def __init__(self, total: int, stored: Sequence[Record]) -> None:
         self._total = total

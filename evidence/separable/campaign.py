@@ -23,6 +23,7 @@ def tasks(options: Mapping[str, str] | None = None) -> Sequence[Task]:
     return list(Setting().with_options(options or {}).tasks())
 
 
+# The campaign that compares separable with nonlinear least squares
 SEPARABLE = Campaign(
     "separable",
     "separable against nonlinear least squares on 4 models: Tables 1 to 4 of Dattner et al.",
@@ -33,4 +34,3 @@ SEPARABLE = Campaign(
     seconds=1800.0,
     options=OPTIONS,
 )
-"""The campaign that compares separable with nonlinear least squares."""

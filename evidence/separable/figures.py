@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from evidence.separable.tables import Group
     from odefit.common.arrays import Array
 
+# Colours by quality of the prior
 COLOURS = {"low": "#b91c1c", "medium": "#b45309", "high": "#1d4ed8"}
-"""Colours by quality of the prior."""
-
 WHOSE = {"matched": "our optimiser", "published": "their optimiser"}
 
 

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-MODELS = ("sir", "ltk", "gma", "ftz")
-"""The names of the models in the paper, in its order."""
+MODELS = ("sir", "ltk", "gma", "ftz")  # the names of the models in the paper, in its order
 
+# Qualities of the prior information on linear parameters, in the order of the tables
 PRIORS = ("low", "medium", "high")
-"""Qualities of the prior information on linear parameters, in the order of the tables."""
-
-NOISE = {"low": 0.1, "high": 0.2}
-"""Standard deviations of the noise over those of the states."""
+NOISE = {"low": 0.1, "high": 0.2}  # standard deviations of the noise over those of the states
 
 _LINEAR_SMALL = {
     "low": (8.3, 5.8, 4.0, 2.3, 2.8, 2.2, 2.2, 1.3),
@@ -38,37 +35,27 @@ _NONLINEAR_LARGE = {
     "high": (0.9, 1.2, 0.8, 1.0, 0.7, 0.9, 0.8, 1.0),
 }
 
+# The ratios by kind of parameters and sample size, in the order of the paper's tables: a row a
+# quality of the prior, the models with low noise before those with high noise
 TABLES: Mapping[tuple[str, str], Mapping[str, tuple[float, ...]]] = {
     ("linear", "small"): _LINEAR_SMALL,
     ("linear", "large"): _LINEAR_LARGE,
     ("nonlinear", "small"): _NONLINEAR_SMALL,
     ("nonlinear", "large"): _NONLINEAR_LARGE,
 }
-"""The ratios by kind of parameters and sample size, in the order of the paper's tables: a row a
-quality of the prior, the models with low noise before those with high noise."""
 
 
 def ratio(kind: str, size: str, prior: str, noise: str, model: str) -> float:
-    """Return an entry of a table.
-
-    Parameters
-    ----------
-    kind
-        "linear" (Tables 1 and 2) or "nonlinear" (3 and 4).
-    size
-        "small" (1 and 3) or "large" (2 and 4).
-    prior, noise, model
-        "low", "medium" or "high"; "low" or "high"; one of :data:`MODELS`.
-    """
+    """Return an entry of a table."""
     place = MODELS.index(model) + len(MODELS) * list(NOISE).index(noise)
     return TABLES[kind, size][prior][place]
 
 
+# Times of the authors' R package on one core, measured by us, integral criterion alone, small
+# samples: separable, and the least and most of not separable. Its FitzHugh-Nagumo was another
+# variant
 SECONDS: Mapping[str, tuple[float, float, float]] = {
     "sir": (0.19, 1.15, 1.15),
     "ltk": (0.72, 0.84, 1.71),
     "gma": (1.45, 9.46, 9.46),
 }
-"""Times of the authors' R package on one core, measured by us, integral criterion alone, small
-samples: separable, and the least and most of not separable. Its FitzHugh-Nagumo was another
-variant."""

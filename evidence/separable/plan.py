@@ -18,51 +18,32 @@ if TYPE_CHECKING:
     from odefit.common.arrays import Array
     from odefit.problem.problem import Problem
 
-RUNS = 500
-"""Number of data sets of each setting, as in the paper."""
+RUNS = 500  # number of data sets of each setting, as in the paper
+CHUNK = 50  # number of runs of a task
 
-CHUNK = 50
-"""Number of runs of a task."""
-
+# Runs of each setting that are repeated with other smoothers, that are polished, and that the
+# published program's optimisers repeat
 FEWER = 100
-"""Runs of each setting that are repeated with other smoothers, that are polished, and that the
-published program's optimisers repeat."""
-
 SIZES = ("small", "large")
 
+# The parts of the campaign: what a task measures, see :mod:`evidence.separable.runs`
 PARTS = ("matched", "smoothed", "polished", "published")
-"""The parts of the campaign: what a task measures, see :mod:`evidence.separable.runs`."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """The settings that all runs of a model share.
+    """The settings that all runs of a model share."""
 
-    Attributes
-    ----------
-    problem
-        In the library.
-    samples
-        Numbers of times, small and large.
-    priors
-        Coefficients of variation of the starts of linear parameters by quality; that of the
-        nonlinear ones, always, is "high".
-    linear
-        Names of the linear parameters.
-    optimiser
-        What the authors' program minimises with: "bfgs" or "nelder-mead".
-    published_start
-        Coefficient of variation of the starts of nonlinear parameters in the authors' program.
-    published_bounds
-        In the authors' program, where they are not those of the problem.
-    """
-
-    problem: str
-    samples: Mapping[str, int]
+    problem: str  # in the library
+    samples: Mapping[str, int]  # numbers of times, small and large
+    # Coefficients of variation of the starts of linear parameters by quality; that of the nonlinear
+    # ones, always, is "high"
     priors: Mapping[str, float]
-    linear: tuple[str, ...]
-    optimiser: str
+    linear: tuple[str, ...]  # names of the linear parameters
+    optimiser: str  # what the authors' program minimises with: "bfgs" or "nelder-mead"
+    # Coefficient of variation of the starts of nonlinear parameters in the authors' program
     published_start: float
+    # In the authors' program, where they are not those of the problem
     published_bounds: Mapping[str, tuple[float, float]]
 
 
@@ -88,6 +69,7 @@ def _model(
 
 _RATES = "gamma11 gamma12 gamma13 gamma22 gamma32"
 
+# The models by the paper's names
 MODELS: Mapping[str, Model] = {
     "sir": _model("sir", (18, 36), (0.1, 0.2, 0.3), "beta"),
     "ltk": _model(
@@ -113,8 +95,8 @@ MODELS: Mapping[str, Model] = {
         published_bounds={"a": (0.0, 2.0), "b": (0.0, 2.0)},
     ),
 }
-"""The models by the paper's names."""
 
+# The options of the campaign: name and meaning
 OPTIONS = (
     ("models", "which of the four, e.g. sir,ltk"),
     ("sizes", "small,large or one of them"),
@@ -124,7 +106,6 @@ OPTIONS = (
     ("polished", "how many of them are polished on the true trajectories, e.g. 0"),
     ("published", "how many are repeated with the published program's optimisers, e.g. 0"),
 )
-"""The options of the campaign: name and meaning."""
 
 
 @dataclass(frozen=True)
@@ -154,13 +135,7 @@ class Setting:
                 raise InputError(f"{option}: expected 0 or more, got {getattr(self, option)}")
 
     def with_options(self, chosen: Mapping[str, str]) -> Setting:
-        """Return the setting with some options replaced, given as text.
-
-        Raises
-        ------
-        InputError
-            No such option, or no such value.
-        """
+        """Return the setting with some options replaced, given as text."""
         return replace(self, **read_options(chosen, dict(OPTIONS), _read))
 
     def tasks(self) -> Iterator[Task]:
@@ -191,13 +166,7 @@ def task(part: str, model: str, size: str, noise: float, first: int, last: int) 
 
 
 def _read(name: str, text: str) -> Any:
-    """Return the value of an option, read from text.
-
-    Raises
-    ------
-    ValueError
-        It cannot be read.
-    """
+    """Return the value of an option, read from text."""
     if name in ("runs", *PARTS):
         return int(text)
     parts = tuple(part.strip() for part in text.split(","))
@@ -243,12 +212,6 @@ def starts(task: Task, problem: Problem, run: int, *, published: bool = False) -
     """Return start values by quality of the prior; nonlinear parameters are the same in all.
 
     Gaussian around the truth, drawn again until within the bounds.
-
-    Parameters
-    ----------
-    published
-        As the authors' program draws them: GMA's nonlinear parameters nearly at the truth, and
-        bounds that keep nothing back but negative values of FitzHugh-Nagumo.
     """
     model, true = MODELS[task["model"]], truth(task, problem)
     lower, upper = problem.lower, problem.upper

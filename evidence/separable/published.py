@@ -23,14 +23,11 @@ if TYPE_CHECKING:
     from odefit.methods.integral_matching.criterion import IntegralCriterion
     from odefit.problem.problem import Problem
 
-RELATIVE = float(np.sqrt(np.finfo(float).eps))
-"""Relative decrease below which a search ends."""
+RELATIVE = float(np.sqrt(np.finfo(float).eps))  # relative decrease below which a search ends
 
+# Limits of the searches: iterations of the variable metric method, evaluations of the simplex
 ITERATIONS, EVALUATIONS = 100, 500
-"""Limits of the searches: iterations of the variable metric method, evaluations of the simplex."""
-
-Function = Callable[["Array"], tuple[float, "Array"]]
-"""A function that returns value and gradient."""
+Function = Callable[["Array"], tuple[float, "Array"]]  # a function that returns value and gradient
 
 
 def variable_metric(function: Function, start: Array) -> Array:
@@ -96,11 +93,11 @@ def simplex(function: Function, start: Array) -> Array:
     return np.asarray(found.x)
 
 
+# The optimisers by name in :data:`separable_plan.MODELS`
 OPTIMISERS: Mapping[str, Callable[[Function, Array], Array]] = {
     "bfgs": variable_metric,
     "nelder-mead": simplex,
 }
-"""The optimisers by name in :data:`separable_plan.MODELS`."""
 
 
 def published_estimates(
@@ -142,17 +139,7 @@ def published_estimates(
 
 
 class _Loss:
-    """The integral criterion as a sum of squares of states in their own units, over n times.
-
-    Parameters
-    ----------
-    linear
-        Numbers of the unknowns to solve for, without bounds, in :meth:`separated`.
-    lower, upper
-        Of all unknowns; what is outside counts as the nearest value within.
-    n
-        Number of times.
-    """
+    """The integral criterion as a sum of squares of states in their own units, over n times."""
 
     def __init__(
         self, criterion: IntegralCriterion, linear: list[int], lower: Array, upper: Array, n: int

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from odefit.methods.smoothing import Smoother
     from odefit.problem.problem import Problem
 
-SAME = 1e-6
-"""Relative difference of objectives below which they belong to the same optimum."""
+SAME = 1e-6  # relative difference of objectives below which they belong to the same optimum
 
 
 def rivals() -> Mapping[str, Smoother]:
@@ -49,11 +48,8 @@ def measured(task: Task) -> Mapping[str, Any]:
 def matched(task: Task) -> Mapping[str, Any]:
     """Run both methods on the integral criterion.
 
-    Returns
-    -------
-    dict
-        ``keys``; ``true``; by method, see :func:`_estimate`, a list with an entry a run:
-        ``sls``, ``nls, low`` and so on.
+    ``keys``; ``true``; by method, see :func:`_estimate`, a list with an entry a run: ``sls``,
+    ``nls, low`` and so on.
     """
     from odefit.methods.integral_matching import IntegralMatching
 
@@ -66,10 +62,7 @@ def matched(task: Task) -> Mapping[str, Any]:
 def smoothed(task: Task) -> Mapping[str, Any]:
     """Run separable least squares with other smoothers than the default.
 
-    Returns
-    -------
-    dict
-        As of :func:`matched`, by name of the smoother.
+    As of :func:`matched`, by name of the smoother.
     """
     from odefit.methods.integral_matching import IntegralMatching
 
@@ -114,13 +107,10 @@ def _estimate(method: IntegralMatching, problem: Problem, start: Array) -> dict[
 def polished(task: Task) -> Mapping[str, Any]:
     """Run the separable estimate from one start, and improve it on the true trajectories.
 
-    Returns
-    -------
-    dict
-        ``keys``; ``true``; ``runs``, a list with an entry a run: ``vector``, ``objective``,
-        ``status``, ``seconds`` (processor time); ``floor``, the objective of a search that
-        started from the true values; ``reached``: as low as that; ``default``, the objective
-        of the method with as many starts as it takes by itself, where one does not reach it.
+    ``keys``; ``true``; ``runs``, a list with an entry a run: ``vector``, ``objective``, ``status``,
+    ``seconds`` (processor time); ``floor``, the objective of a search that started from the true
+    values; ``reached``: as low as that; ``default``, the objective of the method with as many
+    starts as it takes by itself, where one does not reach it.
     """
     from odefit.methods.integral_matching import IntegralMatching
     from odefit.methods.running.control import Control
@@ -165,10 +155,7 @@ def as_low(objective: float | None, floor: float | None) -> bool:
 def published(task: Task) -> Mapping[str, Any]:
     """Run both methods with the optimisers, starts and bounds of the authors' program.
 
-    Returns
-    -------
-    dict
-        As of :func:`matched`: ``sls``, ``nls, low`` and so on.
+    As of :func:`matched`: ``sls``, ``nls, low`` and so on.
     """
     exact = plan.exact(task)
     found: dict[str, Any] = {}

@@ -20,43 +20,30 @@ if TYPE_CHECKING:
 
 KINDS = ("linear", "nonlinear")
 
+# Where the paper's ratio is above the first, ours should be above the second: above one, and not by
+# rounding
 LOW, ABOVE = 1.5, 1.01
-"""Where the paper's ratio is above the first, ours should be above the second: above one, and not
-by rounding."""
+SAME_ERROR = 1.02  # ratio of mean squared errors below which smoothers count as equal
 
-SAME_ERROR = 1.02
-"""Ratio of mean squared errors below which smoothers count as equal."""
-
+# Times the loss of separable least squares: a search that ends above this is not at the same
+# minimum
 WORSE = 1.01
-"""Times the loss of separable least squares: a search that ends above this is not at the same
-minimum."""
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The runs of a method in a setting.
+    """The runs of a method in a setting."""
 
-    Attributes
-    ----------
-    part, model, size, noise
-        The setting.
-    method
-        "sls", "nls, low" and so on; the name of a smoother.
-    vectors, losses, search, smoothing
-        By run; seconds for the last two.
-    errors
-        Squared errors of linear and of nonlinear parameters, summed, by run.
-    """
-
-    part: str
+    part: str  # part, model, size, noise: The setting
     model: str
     size: str
     noise: float
-    method: str
-    vectors: Array
+    method: str  # "sls", "nls, low" and so on; the name of a smoother
+    vectors: Array  # vectors, losses, search, smoothing: By run; seconds for the last two
     losses: Array
     search: Array
     smoothing: Array
+    # Squared errors of linear and of nonlinear parameters, summed, by run
     errors: Mapping[str, Array]
 
     @property

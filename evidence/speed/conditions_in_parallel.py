@@ -30,8 +30,7 @@ from odefit.simulation import Evaluation
 
 MODELS = ("Isensee_JCB2018", "Smith_BMCSystBiol2013")
 WARM_UP = 2
-SPREAD = 0.02
-"""Standard deviation of the logarithm of each unknown from one evaluation to the next."""
+SPREAD = 0.02  # standard deviation of the logarithm of each unknown from one evaluation to the next
 
 
 def evaluated(forward: ForwardMap, vector: Array) -> tuple[float, Evaluation]:

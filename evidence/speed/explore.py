@@ -23,9 +23,10 @@ import odefit
 from odefit.explorer import explore
 from odefit.problem.problem import Problem
 
+# Problems of the library that are moved by default
 SMALL = ("lotka-volterra-f", "alpha-pinene", "bbg", "sir", "fitzhugh-nagumo", "hiv-proteinase")
-"""Problems of the library that are moved by default."""
 
+# Moves sliders a little, one after the other, and returns both times of each move
 MOVE = """async (count) => {
   const sliders = [...document.querySelectorAll("#unknowns input[type=range]")];
   const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
@@ -47,7 +48,6 @@ MOVE = """async (count) => {
   }
   return times;
 }"""
-"""Moves sliders a little, one after the other, and returns both times of each move."""
 
 
 def measured(page: Page, moves: int) -> tuple[np.ndarray, int]:

@@ -54,52 +54,29 @@ from evidence.running.processes import machine, markdown, publish
 from odefit.methods.multi_start import SEARCH_TOLERANCE
 
 Array = NDArray[np.float64]
-
-solve_ivp: Any = integrate.solve_ivp
-"""Its many overloads are too much for a type checker here."""
-
+solve_ivp: Any = integrate.solve_ivp  # its many overloads are too much for a type checker here
 RTOL = 1e-8
-TIGHT = 1e-9
-"""odefit's relative tolerance with CVODES."""
-
-PATIENCE = 10.0
-"""Seconds of processor time for one trajectory after which an engine is left out."""
-
+TIGHT = 1e-9  # odefit's relative tolerance with CVODES
+PATIENCE = 10.0  # seconds of processor time for one trajectory after which an engine is left out
 Rhs = Callable[[float, Array, Sequence[float]], Array]
-
-MATCHED = ", 1e-8"
-"""Of odefit's engines, that which has the rivals' tolerance."""
-
-GOOD = 1e-5
-"""Error below which an engine's time counts."""
-
-BATCH = 0.03
-"""Seconds of calls of one engine in one repetition, at least."""
+MATCHED = ", 1e-8"  # of odefit's engines, that which has the rivals' tolerance
+GOOD = 1e-5  # error below which an engine's time counts
+BATCH = 0.03  # seconds of calls of one engine in one repetition, at least
 
 
 @dataclass
 class Case:
-    """One problem, in scaled units: states over their magnitude, unknowns over their reference.
-
-    Attributes
-    ----------
-    point
-        Reference values of the unknowns, shape (m,).
-    times
-        Data times, shape (k,).
-    sizes
-        Largest magnitude of each state on the trajectory, shape (n,).
-    exact
-        States and sensitivities at `point`, shape (k, n * (1 + m)), in scaled units.
-    """
+    """One problem, in scaled units: states over their magnitude, unknowns over their reference."""
 
     name: str
     problem: odefit.Problem
     experiment: str
     written: Written
-    point: Array
-    times: Array
+    point: Array  # reference values of the unknowns, shape (m,)
+    times: Array  # data times, shape (k,)
+    # Largest magnitude of each state on the trajectory, shape (n,)
     sizes: Array = field(default_factory=lambda: np.ones(0))
+    # States and sensitivities at `point`, shape (k, n * (1 + m)), in scaled units
     exact: Array = field(default_factory=lambda: np.ones(0))
 
     @property

@@ -24,6 +24,7 @@ from evidence.running.processes import machine, markdown, publish
 PROBLEMS = ("seasonal-lotka-volterra", "sir", "gma", "fitzhugh-nagumo-separable")
 WARM_UP = 3
 
+# A process that matches the problem that it is asked for, and answers with the time it took
 SERVER = """
 import sys, time, odefit
 problems = {name: odefit.library.load(name) for name in sys.argv[1:]}
@@ -42,7 +43,6 @@ for line in sys.stdin:
     match = method.match(problems[name])
     print(time.perf_counter() - began, match.evaluations, match.cost, flush=True)
 """
-"""A process that matches the problem that it is asked for, and answers with the time it took."""
 
 
 class Copy:

@@ -57,20 +57,16 @@ from odefit.simulation.engines.linearized.local_linearization import (
 from odefit.simulation.engines.segments import Segment
 
 Array = NDArray[np.float64]
-
-MOST = 50_000_000
-"""Steps."""
-
+MOST = 50_000_000  # steps
 TIMES = 50
 PROBLEMS = 1_000
-SHORT = 200
-"""InitialValueProblems in a trajectory."""
+SHORT = 200  # InitialValueProblems in a trajectory
 
+# Seconds of a run after which no smaller tolerance is tried, and nothing is repeated
 PATIENCE = 4.0
-"""Seconds of a run after which no smaller tolerance is tried, and nothing is repeated."""
 
+# States, shape (t, n), sensitivities, shape (t, n, m), and steps
 Run = Callable[[], tuple[Array, Array, int]]
-"""States, shape (t, n), sensitivities, shape (t, n, m), and steps."""
 
 
 class UnfinishedError(Exception):

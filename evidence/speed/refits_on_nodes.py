@@ -17,21 +17,12 @@ from odefit.assessment.profiles.continuity import Joint, JointProblem, Straighte
 from odefit.simulation import ForwardMap, Trajectory
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
-CONTINUOUS = 1e-6
-"""Largest gap, relative to the values of nodes, of a refit that counts."""
-
-MAX_ROUNDS = 12
-"""Largest number of times that intervals are halved."""
+CONTINUOUS = 1e-6  # largest gap, relative to the values of nodes, of a refit that counts
+MAX_ROUNDS = 12  # largest number of times that intervals are halved
 
 
 class RefitsOnNodes:
-    """Refits of a problem.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    """
+    """Refits of a problem."""
 
     def __init__(self, problem: odefit.Problem) -> None:
         self.problem = problem

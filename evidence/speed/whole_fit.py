@@ -56,40 +56,29 @@ from evidence.running.processes import (
 )
 
 TAG = "local-and-global-solvers"
+# Tools as processes; "odefit in process" runs beside them to show where odefit's time goes
 SINGLE = ("odefit", "odefit again", "by hand", "COPASI SS", "COPASI LM")
-"""Tools as processes; "odefit in process" runs beside them to show where odefit's time goes."""
-
 OWN = ("odefit", "odefit again")
 INSIDE = "odefit in process"
-SLOW = 10.0
-"""The script by hand is not repeated on problems where it takes longer."""
+SLOW = 10.0  # the script by hand is not repeated on problems where it takes longer
 
 
 @dataclass(frozen=True)
 class Run:
-    """One fit.
-
-    Attributes
-    ----------
-    seconds
-        Of the whole process.
-    importing, work, again
-        Seconds inside it: imports, everything after, the same fit again in the same process;
-        NaN where a tool does not tell.
-    verdict
-        "right", "fits", "wrong", "time limit" or "failed".
-    """
+    """One fit."""
 
     problem: str
     tool: str
     seed: int
-    seconds: float
+    seconds: float  # of the whole process
+    # importing, work, again: Seconds inside it: imports, everything after, the same fit again in
+    # the same process; NaN where a tool does not tell
     importing: float
     work: float
     again: float
     objective: float
     error: float
-    verdict: str
+    verdict: str  # "right", "fits", "wrong", "time limit" or "failed"
 
 
 def problems() -> list[str]:

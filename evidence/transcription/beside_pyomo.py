@@ -51,11 +51,9 @@ from odefit.methods.solvers.solver import Answer, Limits
 
 FINAL = 36900.0
 STEPS = (1230, 3690, 12300, 36900, 100_000)
-BESIDE = 3690
-"""Steps of the comparison with Pyomo."""
+BESIDE = 3690  # steps of the comparison with Pyomo
 RATE = 1e-4
 LIMIT = 300.0
-
 DATA = odefit.library.load("alpha-pinene")
 MEASURED = DATA.conditions[0].series
 DATA_TIMES = DATA.conditions[0].times

@@ -15,13 +15,11 @@ from evidence.transcription.figures import study_figures
 from evidence.transcription.plan import Configuration, configurations, solve, solvers
 from evidence.transcription.tables import study_tables
 
-SECONDS = 600.0
-"""The paper's time limit of a solver in seconds."""
-
+SECONDS = 600.0  # the paper's time limit of a solver in seconds
 QUICK_SECONDS = 60.0
 
+# Time in seconds beyond the solver's limit that a task has to build the model and to end
 MORE = 180.0
-"""Time in seconds beyond the solver's limit that a task has to build the model and to end."""
 
 
 def tasks() -> Sequence[Task]:
@@ -48,6 +46,7 @@ def quick_run(task: Task) -> Mapping[str, Any]:
     return solve(Configuration.of(task["key"]), QUICK_SECONDS)
 
 
+# The campaign of the whole study with the paper's settings
 TRANSCRIPTION_STUDY = Campaign(
     "transcription-study",
     "direct transcription: 12 problems, 5 schemes, 5 formulations, 2 meshes, all solvers, 600 s",
@@ -57,8 +56,8 @@ TRANSCRIPTION_STUDY = Campaign(
     study_figures,
     seconds=SECONDS + MORE,
 )
-"""The campaign of the whole study with the paper's settings."""
 
+# The same campaign in hours instead of days
 TRANSCRIPTION_STUDY_QUICK = Campaign(
     "transcription-study-quick",
     "the same with 60 s a solve, global solvers on coarse meshes alone",
@@ -68,4 +67,3 @@ TRANSCRIPTION_STUDY_QUICK = Campaign(
     study_figures,
     seconds=QUICK_SECONDS + MORE / 2,
 )
-"""The same campaign in hours instead of days."""

@@ -14,15 +14,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Colours by scheme, from Okabe and Ito's palette, which colour-blind readers can tell apart
 COLOURS = dict(zip(SCHEMES, ("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9"), strict=True))
-"""Colours by scheme, from Okabe and Ito's palette, which colour-blind readers can tell apart."""
+MARKERS = "os^Dvp*X"  # markers by solver, in their order
 
-MARKERS = "os^Dvp*X"
-"""Markers by solver, in their order."""
-
+# Smallest value that is drawn; smaller ones are drawn here
 LEAST_ERROR, LEAST_DISTANCE, LEAST_TIME = 1e-12, 1e-9, 1e-3
-"""Smallest value that is drawn; smaller ones are drawn here."""
 
+# The panels: letter, scope, quantity on the vertical axis, and end of the title
 PANELS = (
     ("a", "global", "seconds", "time"),
     ("b", "global", "nrmse", "error"),
@@ -30,7 +29,6 @@ PANELS = (
     ("d", "local", "nrmse", "error"),
     ("e", "global", "nrmse", 'error when "solved"'),
 )
-"""The panels: letter, scope, quantity on the vertical axis, and end of the title."""
 
 
 def study_figures(records: Sequence[Record]) -> Mapping[str, Figure]:

@@ -16,22 +16,18 @@ if TYPE_CHECKING:
     from odefit.library import Reference
     from odefit.problem.problem import Problem
 
-FOUND = 0.1
-"""Largest MaxRE of a solution that counts as the reference."""
+FOUND = 0.1  # largest MaxRE of a solution that counts as the reference
+NEAR = 0.5  # largest MaxRE of a solution that counts as near
 
-NEAR = 0.5
-"""Largest MaxRE of a solution that counts as near."""
-
+# NRMSE below which a solution that is farther away fits as well as the reference
 ALTERNATIVE = 1e-4
-"""NRMSE below which a solution that is farther away fits as well as the reference."""
 
+# Gap between bound and objective, relative to the objective, that proves global optimality
 RELATIVE_GAP = 1e-3
-"""Gap between bound and objective, relative to the objective, that proves global optimality."""
 
+# The same gap relative to the data's sum of squares about their means: an optimum of zero, as
+# noiseless data have it, has no relative gap
 ABSOLUTE_GAP = 1e-6
-"""The same gap relative to the data's sum of squares about their means: an optimum of zero, as
-noiseless data have it, has no relative gap."""
-
 Place = Literal["found", "near", "alternative", "elsewhere"]
 
 
@@ -50,16 +46,7 @@ def max_relative_error(problem: Problem, reference: Reference, unknowns: Array) 
 
 
 def normalised_error(problem: Problem, predictions: Sequence[Mapping[str, Array]]) -> float:
-    """Return NRMSE, the root mean square of the residuals over the range of all data.
-
-    Parameters
-    ----------
-    problem
-        With its data.
-    predictions
-        By condition, every observable at the data times: those of the discretised states, not
-        of a trajectory.
-    """
+    """Return NRMSE, the root mean square of the residuals over the range of all data."""
     residuals, data = [], []
     for condition, predicted in zip(problem.conditions, predictions, strict=True):
         for name, series in condition.series.items():

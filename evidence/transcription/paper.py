@@ -7,15 +7,11 @@ those of odefit's library. The tables of appendix B hold the ten best rows by FO
 from __future__ import annotations
 
 Figures = tuple[float, float, float, float, float, float]
-
 COLUMNS = ("SOLVED", "FOUND", "NEAR", "ALTERN", "TIME", "SUCCESS")
+GLOBAL_SOLVERS = ("Couenne", "BARON", "Octeract")  # global solvers; all others are local
+EXECUTIONS = 5280  # number of runs in all: 660 for each of eight solvers
 
-GLOBAL_SOLVERS = ("Couenne", "BARON", "Octeract")
-"""Global solvers; all others are local."""
-
-EXECUTIONS = 5280
-"""Number of runs in all: 660 for each of eight solvers."""
-
+# Table 3
 PROBLEMS: dict[str, Figures] = {
     "mammillary-3-f": (0.735, 0.885, 0.022, 0.002, 0.029, 0.965),
     "lotka-volterra-f": (0.743, 0.835, 0.022, 0.000, 0.026, 0.960),
@@ -30,8 +26,8 @@ PROBLEMS: dict[str, Figures] = {
     "fitzhugh-nagumo": (0.415, 0.117, 0.007, 0.030, 0.514, 0.802),
     "lotka-volterra-p": (0.694, 0.024, 0.376, 0.393, 0.033, 0.867),
 }
-"""Table 3."""
 
+# Table 4
 SOLVERS: dict[str, Figures] = {
     "BARON": (0.667, 0.518, 0.135, 0.168, 0.076, 0.992),
     "Couenne": (0.691, 0.482, 0.130, 0.089, 0.138, 0.841),
@@ -42,8 +38,8 @@ SOLVERS: dict[str, Figures] = {
     "CONOPT": (0.000, 0.306, 0.098, 0.215, 0.044, 0.921),
     "SNOPT": (0.752, 0.221, 0.045, 0.212, 0.040, 0.764),
 }
-"""Table 4."""
 
+# Table 5
 SCHEMES: dict[str, Figures] = {
     "Trapezoid": (0.723, 0.462, 0.104, 0.177, 0.026, 0.951),
     "Adams-Moulton": (0.693, 0.399, 0.104, 0.160, 0.029, 0.891),
@@ -51,15 +47,15 @@ SCHEMES: dict[str, Figures] = {
     "Runge-Kutta": (0.604, 0.365, 0.097, 0.166, 0.093, 0.813),
     "Euler": (0.650, 0.356, 0.125, 0.192, 0.029, 0.937),
 }
-"""Table 5."""
 
+# Table 6
 FORMULATIONS: dict[str, Figures] = {
     "Baseline": (0.643, 0.441, 0.081, 0.146, 0.032, 0.872),
     "ExtraTol": (0.716, 0.410, 0.141, 0.203, 0.028, 0.911),
     "SoftCons": (0.637, 0.356, 0.092, 0.142, 0.026, 0.904),
 }
-"""Table 6."""
 
+# Table B.7
 PROBLEM_SOLVER: dict[tuple[str, str], Figures] = {
     ("mammillary-3-f", "BARON"): (0.880, 1.000, 0.000, 0.000, 0.076, 1.000),
     ("mammillary-3-f", "Couenne"): (1.000, 1.000, 0.000, 0.000, 0.220, 1.000),
@@ -72,8 +68,8 @@ PROBLEM_SOLVER: dict[tuple[str, str], Figures] = {
     ("lotka-volterra-f", "Ipopt"): (0.980, 0.880, 0.000, 0.000, 0.038, 0.980),
     ("lotka-volterra-f", "BARON"): (0.580, 0.860, 0.000, 0.000, 0.097, 1.000),
 }
-"""Table B.7."""
 
+# Table B.8
 PROBLEM_SCHEME: dict[tuple[str, str], Figures] = {
     ("lotka-volterra-f", "Simpson"): (0.775, 0.988, 0.013, 0.000, 0.028, 1.000),
     ("lotka-volterra-f", "Trapezoid"): (0.775, 0.975, 0.025, 0.000, 0.026, 1.000),
@@ -86,8 +82,8 @@ PROBLEM_SCHEME: dict[tuple[str, str], Figures] = {
     ("mammillary-3-f", "Adams-Moulton"): (0.750, 0.812, 0.025, 0.000, 0.055, 0.950),
     ("harmonic", "Trapezoid"): (0.787, 0.800, 0.000, 0.000, 0.039, 0.950),
 }
-"""Table B.8."""
 
+# Table B.9
 PROBLEM_FORMULATION: dict[tuple[str, str], Figures] = {
     ("mammillary-3-f", "Baseline"): (0.725, 0.938, 0.000, 0.000, 0.032, 0.975),
     ("hiv-f", "Baseline"): (0.838, 0.925, 0.000, 0.000, 0.056, 0.938),
@@ -100,8 +96,8 @@ PROBLEM_FORMULATION: dict[tuple[str, str], Figures] = {
     ("harmonic", "SoftCons"): (0.619, 0.650, 0.000, 0.000, 0.120, 0.894),
     ("hiv-f", "ExtraTol"): (0.856, 0.644, 0.150, 0.206, 0.033, 1.000),
 }
-"""Table B.9."""
 
+# Table B.10
 SOLVER_SCHEME: dict[tuple[str, str], Figures] = {
     ("Couenne", "Trapezoid"): (0.795, 0.591, 0.144, 0.098, 0.138, 0.917),
     ("BARON", "Trapezoid"): (0.758, 0.576, 0.114, 0.182, 0.078, 1.000),
@@ -114,8 +110,8 @@ SOLVER_SCHEME: dict[tuple[str, str], Figures] = {
     ("Couenne", "Adams-Moulton"): (0.720, 0.477, 0.121, 0.106, 0.236, 0.924),
     ("BARON", "Euler"): (0.462, 0.462, 0.152, 0.212, 0.076, 1.000),
 }
-"""Table B.10."""
 
+# Table B.11
 SOLVER_FORMULATION: dict[tuple[str, str], Figures] = {
     ("Knitro", "Baseline"): (0.888, 0.576, 0.096, 0.128, 0.032, 0.984),
     ("BARON", "ExtraTol"): (0.786, 0.572, 0.182, 0.133, 0.076, 0.996),
@@ -128,8 +124,8 @@ SOLVER_FORMULATION: dict[tuple[str, str], Figures] = {
     ("Knitro", "ExtraTol"): (0.975, 0.449, 0.168, 0.186, 0.028, 0.993),
     ("Ipopt", "ExtraTol"): (0.902, 0.449, 0.154, 0.175, 0.056, 0.937),
 }
-"""Table B.11."""
 
+# Table B.12
 SCHEME_FORMULATION: dict[tuple[str, str], Figures] = {
     ("Trapezoid", "Baseline"): (0.715, 0.530, 0.065, 0.145, 0.032, 0.950),
     ("Trapezoid", "ExtraTol"): (0.750, 0.474, 0.125, 0.206, 0.028, 0.950),
@@ -142,7 +138,6 @@ SCHEME_FORMULATION: dict[tuple[str, str], Figures] = {
     ("Euler", "Baseline"): (0.620, 0.395, 0.105, 0.170, 0.032, 0.910),
     ("Runge-Kutta", "ExtraTol"): (0.664, 0.371, 0.138, 0.189, 0.093, 0.840),
 }
-"""Table B.12."""
 
 
 def scopes() -> dict[str, Figures]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from odefit.discretisation.instance import Instance
     from odefit.methods.solvers.solver import Solver
 
+# Mesh sizes M by problem: Table 2 and footnote 9. The smallest is the coarse mesh
 STEPS: dict[str, tuple[int, ...]] = {
     "alpha-pinene": (1230, 3690),
     "bbg": (120, 1200),
@@ -29,58 +30,43 @@ STEPS: dict[str, tuple[int, ...]] = {
     "crauste-f": (100, 1000),
     "crauste-p": (100, 1000),
 }
-"""Mesh sizes M by problem: Table 2 and footnote 9. The smallest is the coarse mesh."""
 
-FINAL = {"alpha-pinene": 36900.0}
-"""Ends of meshes that go on after the last measurement."""
-
+FINAL = {"alpha-pinene": 36900.0}  # ends of meshes that go on after the last measurement
 SCHEMES = ("Euler", "Trapezoid", "Adams-Moulton", "Simpson", "Runge-Kutta")
+TOLERANCES: tuple[float, ...] = (1e-4, 1e-6)  # the values of eps in ExtraTol
 
-TOLERANCES: tuple[float, ...] = (1e-4, 1e-6)
-"""The values of eps in ExtraTol."""
-
+# The values of eps by problem in footnote 8, in place of those
 OTHER_TOLERANCES: dict[str, tuple[float, ...]] = {
     "lotka-volterra-p": (1e-5, 1e-6, 1e-8),
     "crauste-f": (1e-5, 1e-7, 1e-9),
     "crauste-p": (1e-5, 1e-7, 1e-9),
 }
-"""The values of eps by problem in footnote 8, in place of those."""
 
-PENALTIES: tuple[float, ...] = (1e3, 1e5)
-"""The values of P in SoftCons."""
+PENALTIES: tuple[float, ...] = (1e3, 1e5)  # the values of P in SoftCons
 
+# Solvers that come with odefit; others have tasks where they are installed
 LOCAL_SOLVERS = ("Ipopt", "Bonmin")
-"""Solvers that come with odefit; others have tasks where they are installed."""
 
+# Solvers that have no tasks, with thousands of points too slow to say anything
 LEFT_OUT = ("uno", "maingo")
-"""Solvers that have no tasks, with thousands of points too slow to say anything."""
-
 StartKind = Literal["zero", "data"]
 
+# Where every solver starts: all variables zero, moved within their bounds, which is AMPL's default
+# and so the paper's; or observed states at their data
 START: StartKind = "data"
-"""Where every solver starts: all variables zero, moved within their bounds, which is AMPL's
-default and so the paper's; or observed states at their data."""
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """The configuration of one run.
+    """The configuration of one run."""
 
-    Attributes
-    ----------
-    problem, scheme, solver
-        By name.
-    formulation, value
-        ``"Baseline"``, ``"ExtraTol"`` with eps or ``"SoftCons"`` with P; 0 for none.
-    steps
-        M.
-    """
-
-    problem: str
+    problem: str  # problem, scheme, solver: By name
     scheme: str
+    # formulation, value: ``"Baseline"``, ``"ExtraTol"`` with eps or ``"SoftCons"`` with P; 0 for
+    # none
     formulation: str
     value: float
-    steps: int
+    steps: int  # M
     solver: str
 
     @property
@@ -218,15 +204,7 @@ def _formulation(c: Configuration) -> Formulation:
 
 
 def solve(configuration: Configuration, seconds: float) -> dict[str, Any]:
-    """Make a run; return the solver's answer, and what the study measures of it.
-
-    Parameters
-    ----------
-    configuration
-        What.
-    seconds
-        The solver's time limit.
-    """
+    """Make a run; return the solver's answer, and what the study measures of it."""
     import time
 
     from evidence.transcription import metrics as metrics

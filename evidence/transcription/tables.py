@@ -12,6 +12,7 @@ from evidence.transcription.plan import Configuration
 if TYPE_CHECKING:
     import pandas as pd
 
+# The paper's solvers that stand beside ours, by their names in small letters
 BESIDE: dict[str, tuple[str, ...]] = {
     "ipopt": ("Ipopt",),
     "bonmin": ("BONMIN",),
@@ -24,19 +25,15 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "conopt": ("CONOPT",),
     "snopt": ("SNOPT",),
 }
-"""The paper's solvers that stand beside ours, by their names in small letters."""
 
+# Global solvers; all others are local
 GLOBAL_SOLVERS = (
     *("scip", "maingo", "couenne", "baron", "octeract-engine"),
     *("gurobi", "gurobi_ampl"),
 )
-"""Global solvers; all others are local."""
 
-DIGITS = 3
-"""Digits of proportions, as in the paper."""
-
+DIGITS = 3  # digits of proportions, as in the paper
 OURS = ("runs", *paper.COLUMNS, "CERTIFIED")
-
 Group = tuple[str, ...]
 
 
