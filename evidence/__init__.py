@@ -1,4 +1,4 @@
-"""Campaigns: many runs that belong together, and the tables that they make.
+"""Evidence: campaigns of many runs and the tables that they make, see :mod:`evidence.registry`.
 
 >>> from evidence import campaign
 >>> campaign("alpha-pinene").tasks()[0]
@@ -7,36 +7,12 @@
 
 from __future__ import annotations
 
-from evidence.bounds.campaign import GLOBAL
-from evidence.front_door.campaign import AUTOMATIC
-from evidence.intervals.coverage import COVERAGE
-from evidence.intervals.recovery import RECOVERY
-from evidence.library.alpha_pinene import ALPHA_PINENE
-from evidence.library.library_fits import LIBRARY
-from evidence.multiple_shooting.campaign import MULTIPLE_SHOOTING
-from evidence.rational.campaign import RATIONAL, RATIONAL_NOISE
-from evidence.running.campaign import Campaign, Record
-from evidence.separable.campaign import SEPARABLE
-from evidence.transcription.campaign import TRANSCRIPTION_STUDY, TRANSCRIPTION_STUDY_QUICK
-from odefit.common.errors import InputError, did_you_mean
+from evidence.registry import ROWS, row
+from evidence.running.campaign import Campaign, Option, Record
 
-__all__ = ["CAMPAIGNS", "Campaign", "Record", "campaign"]
-
-# All campaigns by name
-CAMPAIGNS: dict[str, Campaign] = {
-    c.name: c
-    for c in (
-        *(ALPHA_PINENE, AUTOMATIC, COVERAGE, GLOBAL, LIBRARY, MULTIPLE_SHOOTING),
-        *(RATIONAL, RATIONAL_NOISE),
-        *(RECOVERY, SEPARABLE, TRANSCRIPTION_STUDY, TRANSCRIPTION_STUDY_QUICK),
-    )
-}
+__all__ = ["ROWS", "Campaign", "Option", "Record", "campaign", "row"]
 
 
 def campaign(name: str) -> Campaign:
-    """Return the campaign of that name."""
-    if name not in CAMPAIGNS:
-        have = ", ".join(sorted(CAMPAIGNS))
-        hint = did_you_mean(name, CAMPAIGNS) or ";"
-        raise InputError(f"there is no campaign {name!r}{hint} campaigns are: {have}")
-    return CAMPAIGNS[name]
+    """Return the campaign of that name; an InputError proposes a similar one."""
+    return row(name).campaign()

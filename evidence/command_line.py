@@ -7,12 +7,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from evidence import CAMPAIGNS, campaign
+from evidence import page
+from evidence.registry import ROWS, row
 from evidence.running.runner import run_campaign
 from odefit.common.errors import InputError
 from odefit.methods.running.cluster import dask_cluster
+from odefit.reporting.numbers import duration
 
-DONE, UNUSABLE, INTERRUPTED = 0, 2, 130  # exit statuses, as those of odefit
+DONE, STALE, UNUSABLE, INTERRUPTED = 0, 1, 2, 130  # exit statuses, as those of odefit
+PAGES = "pages"  # the name of all evidence that fills tables of pages
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.action == "list":
             return _list()
-        return _run(options)
+        return _page(options) if options.action == "page" else _run(options)
     except InputError as error:
         for message in error.messages:
             print(f"error: {message}", file=sys.stderr)
@@ -37,9 +40,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Reproduce a table of a paper, or compare odefit with other programs.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    actions.add_parser("list", help="name all campaigns")
-    run = actions.add_parser("run", help="run a campaign, or go on with one that was stopped")
-    run.add_argument("name", metavar="NAME")
+    actions.add_parser("list", help="name all evidence")
+    run = actions.add_parser("run", help="run some of it, or go on with what was stopped")
+    run.add_argument("names", metavar="NAME", nargs="+", help=f"'{PAGES}': all that fills a page")
     run.add_argument("--out", metavar="DIR", type=Path, help="default: study-NAME")
     run.add_argument("--jobs", metavar="N", type=int, help="processes (default: one a core)")
     run.add_argument("--dask", metavar="ADDRESS", help="run on the Dask cluster at this address")
@@ -52,12 +55,16 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="options of the campaign, e.g. noise=1e-4",
     )
+    pages = actions.add_parser("page", help="write tables of results into docs/benchmarks/")
+    pages.add_argument("folders", metavar="DIR", nargs="*", type=Path, help="whose tables to take")
+    pages.add_argument("--check", action="store_true", help="only say where pages are stale")
     return parser
 
 
 def _list() -> int:
-    for name, one in sorted(CAMPAIGNS.items()):
-        print(f"{name:24s} {one.description}")
+    for name, one in sorted(ROWS.items()):
+        needs = f"; needs {', '.join(one.needs)}" if one.needs else ""
+        print(f"{name:26s} {one.shows} ({duration(60 * one.minutes)}{needs})")
     return DONE
 
 
@@ -66,10 +73,29 @@ def _run(options: argparse.Namespace) -> int:
         value = getattr(options, option)
         if value is not None and not value > 0:
             raise InputError(f"--{option}: expected a positive number, got {value}")
-    chosen = campaign(options.name).with_options(_choices(options.set))
-    out = options.out or Path(f"study-{options.name}")
-    with dask_cluster(options.dask) as executor:
-        run_campaign(chosen, out, options.jobs, options.limit, executor)
+    names = options.names
+    if names == [PAGES]:
+        names = [name for name, one in ROWS.items() if one.fills]
+    given = _choices(options.set)
+    chosen = [row(name).campaign().with_options(given) for name in names]
+    for name, campaign in zip(names, chosen, strict=True):
+        out = options.out or Path(f"study-{name}")
+        folder = out / name if options.out and len(names) > 1 else out
+        with dask_cluster(options.dask) as executor:
+            run_campaign(campaign, folder, options.jobs, options.limit, executor)
+        page.stamp(folder, name, given)
+    return DONE
+
+
+def _page(options: argparse.Namespace) -> int:
+    if options.check:
+        wrong = page.stale()
+        print("\n".join(wrong) or "pages and results files agree")
+        return STALE if wrong else DONE
+    for folder in options.folders:
+        for name in page.record(folder):
+            print(f"{name} is that of {folder}")
+    page.write()
     return DONE
 
 

@@ -1,32 +1,34 @@
-"""The tables of docs/benchmarks/ come from results files: write them, or check that they agree.
-
-    python -m evidence.page write
-    python -m evidence.page check
-    python -m evidence.page record TABLE.md speed/start-up --command COMMAND --made DATE \
-        --machine WORDS --version WORDS [--remark WORDS]
+"""The tables of docs/benchmarks/ come from results files: make these, write the pages, check them.
 
 A results file is ``evidence/results/pages/PAGE/TABLE.csv``: lines ``# key: value`` that say which
-command made it, when, on what machine and with which version, then a table as CSV. ``record``
-makes one of the first table in a Markdown file, as benchmarks and campaigns write them (``-`` reads
-it from standard input). In the page the table stands between ``<!-- results: PAGE/TABLE -->``
-and ``<!-- /results -->``, and is never edited there.
+command made it, when, on what machine and with which version, then a table as CSV. `record` makes
+those of a campaign's folder, for the tables that its row in the registry names. In the page a table
+stands between ``<!-- results: PAGE/TABLE -->`` and ``<!-- /results -->``; it is never edited.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
+import json
 import re
-import sys
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
+
+from evidence.registry import row
+from evidence.running.measuring import machine
+from odefit.common.errors import InputError
+from odefit.result_data.result_file import write_atomically
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "benchmarks"
 RESULTS = ROOT / "evidence" / "results" / "pages"
 FACTS = ("command", "made", "machine", "version")  # what every results file says of its table
+MADE = "made.json"  # in a folder of results: how they were made
 UNKNOWN = "not recorded"  # what stands where nobody wrote down a fact
 
 # A generated table in a page
@@ -36,10 +38,6 @@ PLACE = re.compile(
 )
 
 _RULE = re.compile(r"^\|[-: |]+\|$")
-
-
-class ResultsError(ValueError):
-    """A results file or a page that cannot be used, with its place."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ def read_results(path: Path) -> Results:
         facts[key] = value.strip()
     missing = [key for key in (*FACTS, "align") if not facts.get(key)]
     if missing:
-        raise ResultsError(
+        raise InputError(
             f"{path}: write lines '# KEY: VALUE' for {', '.join(missing)} at the top; "
             f"'{UNKNOWN}' where nobody knows"
         )
@@ -90,7 +88,7 @@ def read_results(path: Path) -> Results:
     head, *rows = csv.reader(body)
     wrong = [i for i, row in enumerate(rows, 1) if len(row) != len(head)]
     if wrong or len(align) != len(head):
-        raise ResultsError(
+        raise InputError(
             f"{path}: every row has as many fields as there are columns and letters of 'align', "
             f"{len(head)}" + (f"; rows {wrong} have not" if wrong else "")
         )
@@ -110,7 +108,7 @@ def first_table(text: str, where: str = "the text") -> tuple[str, list[str], lis
                 rows.append(_cells(row))
             align = "".join("r" if rule.endswith(":") else "l" for rule in rules)
             return align, _cells(lines[i - 1]), rows
-    raise ResultsError(f"{where} has no table in Markdown")
+    raise InputError(f"{where} has no table in Markdown")
 
 
 def _cells(line: str) -> list[str]:
@@ -125,7 +123,7 @@ def renewed(page: Path, results: Path = RESULTS) -> str:
         name = place["name"]
         path = results / f"{name}.csv"
         if not path.is_file():
-            raise ResultsError(f"{page}: there is no results file {path}")
+            raise InputError(f"{page}: there is no results file {path}")
         made = read_results(path).markdown(name)
         return f"<!-- results: {name} -->\n{made}<!-- /results -->"
 
@@ -139,52 +137,54 @@ def stale(pages: Path = PAGES, results: Path = RESULTS) -> list[str]:
         text = page.read_text(encoding="utf-8")
         used |= {place["name"] for place in PLACE.finditer(text)}
         if renewed(page, results) != text:
-            found.append(f"{page.name} is not what its results files say; run 'write'")
+            found.append(f"{page.name} is not what its results files say; run 'page'")
         bare = [line for line in PLACE.sub("", text).splitlines() if _RULE.match(line)]
         if bare:
-            found.append(f"{page.name} has {len(bare)} tables without a results file; see 'record'")
+            found.append(f"{page.name} has {len(bare)} tables without a results file")
     there = {p.relative_to(results).with_suffix("").as_posix() for p in results.rglob("*.csv")}
     found += [f"no page shows {name}.csv" for name in sorted(there - used)]
     return found
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program, and return its exit status."""
-    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    commands = parser.add_subparsers(dest="command_name", required=True)
-    commands.add_parser("write", help="write the tables into the pages")
-    commands.add_parser("check", help="say where pages and results files differ")
-    record = commands.add_parser("record", help="make a results file of a table in Markdown")
-    record.add_argument("table", help="the Markdown file, or - for standard input")
-    record.add_argument("name", help="PAGE/TABLE")
-    for fact in FACTS:
-        record.add_argument(f"--{fact}", required=True, help=f"or '{UNKNOWN}'")
-    record.add_argument("--remark", default="")
-    options = parser.parse_args(arguments)
+def stamp(folder: Path, name: str, given: Mapping[str, str]) -> None:
+    """Write down in a folder of results how, when, where and by which version they were made."""
+    chosen = " --set " + " ".join(f"{k}={v}" for k, v in given.items()) if given else ""
+    today = datetime.now().astimezone()
+    facts = {
+        "campaign": name,
+        "command": f"python -m evidence run {name}{chosen}",
+        "made": f"on {today.day} {today:%B %Y}",
+        "machine": machine(),
+        "version": f"odefit {version('odefit')}, commit {_commit()}",
+    }
+    write_atomically(folder / MADE, json.dumps(facts, indent=1) + "\n")
+
+
+def _commit() -> str:
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ended.stdout.strip() or UNKNOWN
+
+
+def record(folder: Path, results: Path = RESULTS) -> list[str]:
+    """Make results files of the tables in a folder that pages show; return their names."""
     try:
-        if options.command_name == "record":
-            text = (
-                sys.stdin.read()
-                if options.table == "-"
-                else Path(options.table).read_text(encoding="utf-8")
-            )
-            facts = {fact: getattr(options, fact) for fact in FACTS}
-            facts |= {"remark": options.remark} if options.remark else {}
-            path = RESULTS / f"{options.name}.csv"
+        facts = json.loads((folder / MADE).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{folder}: no run has ended there") from error
+    names = []
+    for name, table in row(facts.pop("campaign")).fills.items():
+        source = folder / f"{table}.md"
+        if source.is_file():
+            found = Results(facts, *first_table(source.read_text(encoding="utf-8"), str(source)))
+            path = results / f"{name}.csv"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(Results(facts, *first_table(text, options.table)).csv(), "utf-8")
-            return 0
-        if options.command_name == "write":
-            for page in sorted(PAGES.glob("*.md")):
-                page.write_text(renewed(page), encoding="utf-8")
-            return 0
-        found = stale()
-    except (ResultsError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    print("\n".join(found) or "pages and results files agree")
-    return 1 if found else 0
+            path.write_text(found.csv(), encoding="utf-8")
+            names.append(name)
+    return names
 
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+def write() -> None:
+    """Write the tables of the results files into the pages."""
+    for page in sorted(PAGES.glob("*.md")):
+        page.write_text(renewed(page), encoding="utf-8")

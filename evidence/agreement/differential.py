@@ -1,7 +1,5 @@
 """Random small problems fitted by four routes that share nothing but the problem.
 
-    python -m evidence.agreement.differential [--count 500] [--first 0] [--state FILE] [--out FILE]
-
 Each problem (`random_problems.py`) is fitted from values near the true ones by `SingleShooting`,
 `Transcription` without its own shooting, `MultipleShooting`, and SciPy by hand (`fit_by_scipy.py`).
 
@@ -12,27 +10,27 @@ Each problem (`random_problems.py`) is fitted from values near the true ones by 
 
 A route that is worse is explained: SciPy's search goes on from its answer. Where that stays there,
 the answer is a local optimum of its own; where it goes on to the best answer, the route has stopped
-too early. Finished problems are kept in `--state`, a line of JSON each; a run goes on from them.
+too early.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import odefit
 from evidence.agreement.random_problems import RandomProblem, near, random_problem
-from evidence.running.processes import machine, markdown, publish
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.output import listed
 from odefit.problem import problem_from_mapping
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 ALIKE = 1e-4  # difference of -2 log L within which optima agree
 SAME_VALUE = 1e-6  # difference of -2 log L at the same unknowns, relative to one and its size
@@ -146,76 +144,59 @@ def outcome(drawn: RandomProblem) -> dict[str, Any]:
     return found
 
 
-def report(outcomes: list[Mapping[str, Any]]) -> str:
-    """The tables."""
+OPTIONS = (
+    Option("count", 500, "number of problems", least=1),
+    Option("first", 0, "the first seed", least=0),
+)
+
+
+def tasks(count: int, first: int) -> list[Task]:
+    """Return a task for each problem."""
+    return tasks_of("seed", range(first, first + count))
+
+
+def run(task: Task) -> dict[str, Any]:
+    """Return what all routes make of a problem."""
+    return outcome(random_problem(task["seed"]))
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return verdicts by route with what was drawn, and all differences."""
+    outcomes = [r.result for r in records if r.result is not None]
     names = (*METHODS, SCIPY)
     verdicts = Counter((n, o["routes"][n]["verdict"]) for o in outcomes for n in names)
     rows = [
         [v, *(str(verdicts[n, v]) for n in names)]
         for v in sorted({v for _, v in verdicts}, key=lambda v: (v != "agrees", v))
     ]
-    values = [o["routes"][n]["value"] for o in outcomes for n in METHODS
-              if "value" in o["routes"][n]]  # fmt: skip
+    values = [
+        o["routes"][n]["value"] for o in outcomes for n in METHODS if "value" in o["routes"][n]
+    ]
     together = sum(all(o["routes"][n]["verdict"] == "agrees" for n in names) for o in outcomes)
     features = Counter(f for o in outcomes for f in o["features"])
     exact = sum(v <= SAME_VALUE for v in values)
-    told = (
-        f"Values at the same unknowns agree within {SAME_VALUE:g} in {exact} of {len(values)} "
-        f"answers; the largest difference is {max(values, default=0.0):.2g}."
-    )
-    lines = [
+    notes = (
         f"{len(outcomes)} random problems; all four routes agree on {together}.",
-        "",
-        markdown(["verdict", *names], rows),
-        "",
-        told,
-        "",
+        f"Values agree within {SAME_VALUE:g} in {exact} of {len(values)} answers.",
+        f"Their largest difference is {max(values, default=0.0):.2g}.",
         "Drawn: " + ", ".join(f"{k} {n}" for k, n in sorted(features.items())) + ".",
-        "",
-        "Differences:",
-        "",
+    )
+    different = [
+        [
+            str(o["seed"]),
+            name,
+            route["verdict"],
+            f"{route['excess']:.3g}" if "excess" in route else "",
+            route["status"],
+            f"{route.get('value', 0.0):.2g}",
+            route.get("message", ""),
+        ]
+        for o in outcomes
+        for name, route in o["routes"].items()
+        if route["verdict"] != "agrees" or route.get("value", 0.0) > SAME_VALUE
     ]
-    for o in outcomes:
-        for n in names:
-            route = o["routes"][n]
-            wrong = route.get("value", 0.0) > SAME_VALUE
-            if route["verdict"] != "agrees" or wrong:
-                note = f", values differ by {route['value']:.2g}" if wrong else ""
-                by = f" by {route['excess']:.3g}" if "excess" in route else ""
-                said = f": {route['message']}" if "message" in route else ""
-                verdict = f"{route['verdict']}{by} (status {route['status']}){note}{said}"
-                lines.append(f"- seed {o['seed']}, {n}: {verdict}")
-    return "\n".join(lines)
-
-
-def main() -> int:
-    """Fit them all, and say what came of it."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--state", type=Path, help="where finished problems are kept")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    done: dict[int, Mapping[str, Any]] = {}
-    if options.state is not None and options.state.exists():
-        for line in options.state.read_text(encoding="utf-8").splitlines():
-            kept = json.loads(line)
-            done[kept["seed"]] = kept
-    seeds = range(options.first, options.first + options.count)
-    for seed in seeds:
-        if seed in done:
-            continue
-        began = time.perf_counter()
-        done[seed] = outcome(random_problem(seed))
-        verdicts = {n: r["verdict"] for n, r in done[seed]["routes"].items()}
-        odd = {n: v for n, v in verdicts.items() if v != "agrees"}
-        print(f"{seed}: {time.perf_counter() - began:.1f} s {odd or ''}", file=sys.stderr)
-        if options.state is not None:
-            with options.state.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(done[seed]) + "\n")
-    publish(report([done[s] for s in seeds]) + f"\n\n{machine()}", options.out)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    head = ("seed", "route", "verdict", "worse by", "status", "values differ by", "message")
+    return {
+        "verdicts": listed(["verdict", *names], rows, *notes),
+        "differences": listed(head, different),
+    }

@@ -1,8 +1,5 @@
 """Random smooth models with steps, pulses and extreme sizes: does any integration mislead?
 
-    python -m evidence.agreement.second_opinions [--count 2000] [--from 0] [--jobs 1]
-    python -m evidence.agreement.second_opinions --library
-
 Each number gives a model: flows between one to three states, saturation, decay, oscillation, and
 smooth steps and pulses of time or of a state (tanh, logistic, Gaussian, double exponential, Hill
 functions of high power), from narrow to wide, in units between 1e-12 and 1e12. It is integrated by
@@ -13,11 +10,9 @@ should be none. Nothing of odefit takes part in the reference, which has its own
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -27,6 +22,8 @@ import pandas as pd
 from scipy.integrate import solve_ivp
 
 import odefit
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.output import listed
 from odefit.common.arrays import Array
 from odefit.reporting.notices import opinion_sentence
 from odefit.simulation import Failure, ForwardMap
@@ -191,7 +188,8 @@ def judged(number: int) -> dict[str, Any]:
     used = better_map(forward, opinion) or forward
     trajectory = used.trajectory(vector, sensitivities=False)
     if isinstance(trajectory, Failure):
-        return {"number": number, "error": math.nan, "told": str(trajectory), "seconds": seconds}
+        said = f"odefit fails: {trajectory}"
+        return {"number": number, "error": None, "told": said, "seconds": seconds}
     known = reference(model)
     if known is None:
         return {"number": number, "error": None, "told": sentence, "seconds": seconds}
@@ -207,8 +205,34 @@ def judged(number: int) -> dict[str, Any]:
     }
 
 
-def library_shares() -> None:
-    """Print the second opinion's share of the processor time of each fit of the library."""
+BATCH = 50  # models of a task
+OPTIONS = (
+    Option("count", 2000, "number of models", least=1),
+    Option("first", 0, "number of the first", least=0),
+    Option("library", False, "its cost in fits of the library instead, yes or no"),
+)
+
+
+def tasks(count: int, first: int, library: bool) -> list[Task]:
+    """Return batches of models, or a task for each problem of the library."""
+    if library:
+        return tasks_of("problem", odefit.library.names())
+    end = first + count
+    return [
+        {"key": f"{low} to {min(low + BATCH, end) - 1}", "first": low, "end": min(low + BATCH, end)}
+        for low in range(first, end, BATCH)
+    ]
+
+
+def run(task: Task) -> dict[str, Any]:
+    """Judge a batch of models, or time the second opinion of a fit."""
+    if "problem" in task:
+        return {"rows": [share(task["problem"])]}
+    return {"models": [judged(number) for number in range(task["first"], task["end"])]}
+
+
+def share(name: str) -> list[str]:
+    """Return the second opinion's share of the processor time of a fit of the library."""
     stages: Any = import_module("odefit.fitting.fit_result")
     asked = stages.second_opinion
     spent = 0.0
@@ -221,52 +245,34 @@ def library_shares() -> None:
         return found
 
     stages.second_opinion = timed
-    shares = []
-    for name in odefit.library.names():
-        problem = odefit.library.load(name)
-        best = math.inf, 0.0
-        for _ in range(3):
-            spent, began = 0.0, time.process_time()
-            odefit.fit(problem, seed=1, jobs=1)
-            best = min(best, (time.process_time() - began, spent))
-        shares.append(best[1] / best[0])
-        print(
-            f"{name}: {best[1] * 1e3:.1f} of {best[0] * 1e3:.0f} ms, {shares[-1]:.1%}", flush=True
-        )
-    print(f"median {float(np.median(shares)):.1%} of the processor time of a fit")
+    problem = odefit.library.load(name)
+    best = math.inf, 0.0
+    for _ in range(3):
+        spent, began = 0.0, time.process_time()
+        odefit.fit(problem, seed=1, jobs=1)
+        best = min(best, (time.process_time() - began, spent))
+    stages.second_opinion = asked
+    return [name, f"{1e3 * best[1]:.1f}", f"{1e3 * best[0]:.0f}", f"{best[1] / best[0]:.1%}"]
 
 
-def main() -> None:
-    """Judge models, and print those that were wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--from", type=int, default=0, dest="first")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--library", action="store_true", help="its cost in fits of the library")
-    options = parser.parse_args()
-    if options.library:
-        library_shares()
-        return
-    numbers = range(options.first, options.first + options.count)
-    wrong = spoken = unjudged = 0
-    seconds = []
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for found in pool.map(judged, numbers, chunksize=10):
-            seconds.append(found["seconds"])
-            spoken += bool(found["told"])
-            error, sentence = found["error"], found["told"]
-            unjudged += error is None
-            silent = error is not None and not error <= RIGHT and not sentence
-            wrong += silent
-            if silent or sentence or error is None:
-                shown = "no reference" if error is None else f"error {error:.2g}"
-                print(f"{found['number']}: {shown}; {sentence}", flush=True)
-    print(
-        f"{len(seconds)} models: {wrong} wrong without a word, {spoken} with one, "
-        f"{unjudged} without a reference"
-    )
-    print(f"median {1e3 * float(np.median(seconds)):.1f} ms of the processor")
-
-
-if __name__ == "__main__":
-    main()
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return the models that are wrong, spoken of or not judged, and the shares of fits."""
+    found = [m for r in records for m in (r.result or {}).get("models", [])]
+    rows, wrong = [], 0
+    for model in found:
+        error, sentence = model["error"], model["told"]
+        failed = error is None and sentence and sentence.startswith("odefit fails")
+        silent = error is not None and not error <= RIGHT and not sentence
+        wrong += silent
+        if silent or sentence or error is None:
+            shown = "" if failed else "no reference" if error is None else f"{error:.2g}"
+            verdict = "wrong without a word" if silent else ""
+            rows.append([str(model["number"]), shown, verdict, sentence or ""])
+    spoken = sum(bool(m["told"]) for m in found)
+    times = [m["seconds"] for m in found]
+    notes = [f"{len(found)} models: {wrong} wrong without a word, {spoken} with one."]
+    if times:
+        notes.append(f"Median {1e3 * float(np.median(times)):.1f} ms of the processor.")
+    shares = listed(("problem", "second opinion, ms", "fit, ms", "share"), records)
+    named = {"models": listed(("number", "error", "verdict", "told"), rows, *notes)}
+    return named | ({"library": shares} if len(shares) else {})

@@ -1,7 +1,5 @@
 """Soak: thousands of fits in one process, its memory, files, threads and children watched.
 
-    python -m evidence.agreement.soak [--fits 2000] [--log FILE] [--out FILE] [--trace]
-
 Every fit has another problem: random ones (`random_problems.py`), those of the library, read from
 their files. The default and other methods take turns, and so do what people do beside fitting:
 results saved and loaded, reports written, time limits that are met, problems that cannot be
@@ -18,30 +16,34 @@ memory has grown between fit 200 and the last, by tracemalloc; the resident set 
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import gc
 import json
-import sys
 import tempfile
 import time
 import traceback
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 import odefit
 from evidence.agreement.differential import guessed
 from evidence.agreement.random_problems import random_problem
-from evidence.running.processes import machine, markdown, publish
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.output import listed
 from odefit.methods.running import workers
 from odefit.methods.solvers import guarded_solve
 from odefit.problem import problem_from_mapping
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 FLAT = 0.05
 WARM = 100  # number of fits after which memory must no longer grow
@@ -157,73 +159,74 @@ def fit_number(k: int, folder: Path) -> tuple[str, str]:
     except odefit.InputError:
         return name, "refused"
     except Exception:  # noqa: BLE001 (whatever it is, that is a fault, and the others go on)
-        print(f"fit {k}, {name}:\n{traceback.format_exc()}", file=sys.stderr)
-        return name, FAULT
+        return name, f"{FAULT}: {traceback.format_exc(limit=-3)}"
 
 
-def told(states: list[State], endings: Counter[tuple[str, str]]) -> str:
-    """The report."""
-    rows = [
-        [str(s.fits), f"{s.memory:.0f}", str(s.files), str(s.threads), str(s.children)]
-        for s in states
-    ]
-    warm = next((s for s in states if s.fits >= WARM), states[0])
-    growth = states[-1].memory / warm.memory - 1
-    verdict = f"{'flat' if growth <= FLAT else 'NOT flat'} within {100 * FLAT:.0f} %"
-    kinds = sorted({kind for kind, _ in endings})
-    names = sorted({ending for _, ending in endings})
-    table = [[kind, *(str(endings[kind, n]) for n in names)] for kind in kinds]
-    return "\n".join(
-        [
-            markdown(["fits", "resident MB", "open files", "threads", "children"], rows),
-            "",
-            f"Memory from fit {warm.fits} to the last: {100 * growth:+.1f} %, {verdict}.",
-            "",
-            markdown(["fits", *names], table),
-        ]
-    )
+OPTIONS = (
+    Option("fits", 2000, "number of fits", least=1),
+    Option("trace", False, "where memory grows, by tracemalloc, yes or no"),
+    Option("only", "", "one kind of fit alone", ["", *JOBS]),
+)
 
 
-def main() -> int:
-    """Fit, watch, and say what was seen."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--fits", type=int, default=2000)
-    parser.add_argument("--log", type=Path, help="a file for one line a milestone")
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--trace", action="store_true", help="where memory grows, by tracemalloc")
-    parser.add_argument("--only", choices=list(JOBS), help="one kind of fit alone")
-    options = parser.parse_args()
+def tasks(fits: int, **options: Any) -> list[Task]:
+    """Return the one task, a process that fits on and on."""
+    return tasks_of("fits", [fits], **options)
+
+
+def run(task: Task) -> dict[str, Any]:
+    """Fit, and watch what the process holds."""
     began = time.perf_counter()
     workers.POOL_AFTER_SECONDS = 0.0  # small fits would end before they start processes
     states = [state(0, began)]
     endings: Counter[tuple[str, str]] = Counter()
     first: tracemalloc.Snapshot | None = None
+    grown: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for k in range(options.fits):
-            number = k if options.only is None else 10 * k + list(JOBS).index(options.only)
+        for k in range(task["fits"]):
+            number = 10 * k + list(JOBS).index(task["only"]) if task["only"] else k
             endings[fit_number(number, folder)] += 1
             done = k + 1
-            if options.trace and done == WARM:
+            if task["trace"] and done == WARM:
                 tracemalloc.start(12)
-            if options.trace and done == 2 * WARM:
+            if task["trace"] and done == 2 * WARM:
                 gc.collect()
                 first = tracemalloc.take_snapshot()
-            if done in MILESTONES or done % 50 == 0 or done == options.fits:
+            if done in MILESTONES or done % 50 == 0 or done == task["fits"]:
                 states.append(state(done, began))
-                line = json.dumps(states[-1].__dict__)
-                print(line, file=sys.stderr, flush=True)
-                if options.log is not None:
-                    with options.log.open("a", encoding="utf-8") as file:
-                        file.write(line + "\n")
         if first is not None:
             gc.collect()
-            for grown in tracemalloc.take_snapshot().compare_to(first, "traceback")[:15]:
-                print(grown, *grown.traceback.format()[-8:], sep="\n", file=sys.stderr)
-    shown = [s for s in states if s.fits in (0, *MILESTONES, options.fits)]
-    publish(told(shown, endings) + f"\n\n{machine()}", options.out)
-    return 1 if any(ending == FAULT for _, ending in endings) else 0
+            most = tracemalloc.take_snapshot().compare_to(first, "traceback")[:15]
+            grown = [" ".join([str(g), *g.traceback.format()[-8:]]) for g in most]
+    return {
+        "states": [s.__dict__ for s in states],
+        "endings": [[*kind, count] for kind, count in endings.items()],
+        "grown": grown,
+    }
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return what the process held at milestones, and how the fits ended."""
+    found = next((r.result for r in records if r.result is not None), None)
+    states = [State(**s) for s in found["states"]] if found else []
+    shown = [s for s in states if s.fits in (0, *MILESTONES, states[-1].fits)]
+    rows = [
+        [str(s.fits), f"{s.memory:.0f}", str(s.files), str(s.threads), str(s.children)]
+        for s in shown
+    ]
+    notes = list(found["grown"]) if found else []
+    if states:
+        warm = next((s for s in states if s.fits >= WARM), states[0])
+        growth = states[-1].memory / warm.memory - 1
+        verdict = f"{'flat' if growth <= FLAT else 'NOT flat'} within {100 * FLAT:.0f} %"
+        said = f"Memory from fit {warm.fits} to the last: {100 * growth:+.1f} %, {verdict}."
+        notes.insert(0, said)
+    endings = {(kind, end): count for kind, end, count in (found["endings"] if found else [])}
+    names = sorted({end for _, end in endings})
+    ended = [
+        [kind, *(str(endings.get((kind, n), 0)) for n in names)]
+        for kind in sorted({kind for kind, _ in endings})
+    ]
+    head = ("fits", "resident MB", "open files", "threads", "children")
+    return {"states": listed(head, rows, *notes), "endings": listed(["fits", *names], ended)}

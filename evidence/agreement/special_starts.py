@@ -1,8 +1,5 @@
 """Structural identifiability from special initial values against ranks at late times.
 
-    python -m evidence.agreement.special_starts
-        [--count 150] [--first 0] [--seconds 20] [--ranks] [--out F]
-
 The random models of `special_models.py` start from rest, from equilibria and from symmetric states.
 What `odefit.identifiability` says of them is judged by code that shares nothing with it:
 
@@ -18,17 +15,13 @@ A finding is false if it contradicts this. What is said not to be decided is cou
 
 from __future__ import annotations
 
-import argparse
 import cmath
-import json
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations, product
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mpmath
 import numpy as np
@@ -38,6 +31,12 @@ from scipy.integrate import solve_ivp
 
 import odefit
 from evidence.agreement.special_models import SpecialModel, special_model
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.output import listed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 TIMES = np.linspace(0.0, 4.0, 25)  # the times of the outputs; the first half is not looked at
 LATE = slice(8, None)  # the late times among them
@@ -444,35 +443,46 @@ def verdict(seed: int, seconds: float = 20.0, search: bool = True) -> dict[str, 
     }
 
 
-def main() -> None:
-    """Judge the findings for many models, and print what was found."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--count", type=int, default=150)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--ranks", action="store_true", help="ranks alone, no search for others")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    totals: Counter[str] = Counter()
-    lines = []
-    for seed in range(options.first, options.first + options.count):
-        found = verdict(seed, options.seconds, not options.ranks)
-        lines.append(json.dumps(found))
-        totals["models"] += 1
-        totals["false"] += bool(found["false"])
-        totals["with unknowns that are not decided"] += bool(found["undecided"])
-        totals["counted"] += found["solutions"] is not None
-        totals["with more solutions counted than found"] += found["unconfirmed"]
-        said = "; ".join(found["false"]) or "right"
-        print(
-            f"seed {seed} ({found['family']}): {said}; {found['solutions']} solutions counted, "
-            f"{found['found']} found; {found['digits']} digits; {found['seconds']} s",
-            flush=True,
-        )
-    print(", ".join(f"{name}: {n}" for name, n in totals.items()))
-    if options.out is not None:
-        options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+OPTIONS = (
+    Option("count", 150, "number of models", least=1),
+    Option("first", 0, "the first seed", least=0),
+    Option("seconds", 20.0, "time limit of the analysis of a model", above=0),
+    Option("search", True, "whether other values are searched for, or ranks alone: yes or no"),
+)
 
 
-if __name__ == "__main__":
-    main()
+def tasks(count: int, first: int, **options: Any) -> list[Task]:
+    """Return a task for each model."""
+    return tasks_of("seed", range(first, first + count), **options)
+
+
+def run(task: Task) -> dict[str, Any]:
+    """Return what is said of a model, and whether it is right."""
+    return verdict(task["seed"], task["seconds"], task["search"])
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return a row for each model, and how many findings are false."""
+    found = [r.result for r in records if r.result is not None]
+    rows = [
+        [
+            str(one["seed"]),
+            one["family"],
+            "; ".join(one["false"]) or "right",
+            str(one["solutions"]),
+            str(one["found"]),
+            str(one["digits"]),
+            str(one["seconds"]),
+        ]
+        for one in found
+    ]
+    counts = {
+        "models": len(found),
+        "false": sum(bool(one["false"]) for one in found),
+        "with unknowns that are not decided": sum(bool(one["undecided"]) for one in found),
+        "counted": sum(one["solutions"] is not None for one in found),
+        "with more solutions counted than found": sum(one["unconfirmed"] for one in found),
+    }
+    note = ", ".join(f"{name}: {n}" for name, n in counts.items())
+    head = ("seed", "family", "findings", "solutions counted", "found", "digits", "seconds")
+    return {"models": listed(head, rows, note)}

@@ -1,34 +1,33 @@
 """The same problems in other units: their answers must be the same.
 
-    python -m evidence.agreement.units [--models NAME ...] [--library] [--guises 4] [--engine auto]
-                               [--first 0] [--out FILE]
-
-A dozen models (`guises.py`), and with `--library` the problems of the library, are written in other
+A dozen models (`guises.py`), or problems of the library, are written in other
 units: states and observables times 1e-12 to 1e12, the time times 1e-9 to 1e9, states of 1e-6 beside
-others of 1e6. Each is fitted by odefit's default with `--engine auto`, by single shooting with one
-engine otherwise, and compared with the same problem in plain units: status, objective, estimates,
-standard errors and what is said of each unknown.
+others of 1e6. Each is fitted by odefit's default with the engine `auto`, otherwise by single
+shooting with one engine, and compared with the same problem in plain units: status, objective,
+estimates, standard errors and what is said of each unknown.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import odefit
 from evidence.agreement.guises import OWN, Guise, other_guise, own_guise
-from evidence.running.processes import machine, markdown
-from odefit import library
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.output import listed
+from odefit import library as problems
 from odefit.problem import problem_from_mapping
 from odefit.problem.toml.writing import problem_to_mapping
 from odefit.simulation.engines.registry import EngineName
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 SAME_OBJECTIVE = 1e-5  # relative difference of objectives that counts as none
 SAME_ESTIMATE = 0.05  # difference of an estimate, in standard errors, that counts as none
@@ -137,7 +136,7 @@ def own_cases(models: list[str], first: int, count: int) -> Iterator[tuple[str, 
 def library_cases(names: list[str], first: int, count: int) -> Iterator[tuple[str, Guise, Guise]]:
     """Yield the same of problems of the library, with units for states and parameters."""
     for name in names:
-        plain = problem_to_mapping(library.load(name))
+        plain = problem_to_mapping(problems.load(name))
         for number in range(count):
             rng = np.random.default_rng([first + number, *name.encode()])
             units = random_units(rng, [*plain["ode"], *plain.get("parameters", {})])
@@ -146,8 +145,7 @@ def library_cases(names: list[str], first: int, count: int) -> Iterator[tuple[st
             span = float(10.0 ** rng.integers(-9, 10))
             try:
                 guise = other_guise(plain, units, span)
-            except ValueError as error:
-                print(f"{name}: left out, {error}", file=sys.stderr)
+            except ValueError:  # this has what is not rewritten
                 break
             yield f"{name} guise {first + number}", Guise(plain, {}), guise
 
@@ -156,37 +154,41 @@ def _shown(units: Mapping[str, float]) -> str:
     return " ".join(f"{k}={v:.0e}" for k, v in units.items() if v != 1.0)
 
 
-def main() -> int:
-    """Compare the problems that are asked for; return 1 if any answer differs."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", nargs="*", default=list(OWN), choices=list(OWN))
-    parser.add_argument("--library", nargs="*", default=None, metavar="NAME")
-    parser.add_argument("--guises", type=int, default=4)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--engine", default="auto")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    cases = list(own_cases(options.models, options.first, options.guises))
-    if options.library is not None:
-        names = options.library or list(library.names())
-        cases = list(library_cases(names, options.first, options.guises))
-    rows, wrong = [], 0
-    known: dict[str, Answer] = {}
-    for name, plain, other in cases:
-        model = name.split()[0]
-        if model not in known:
-            known[model] = answer(plain, options.engine)
-        found = differences(known[model], here := answer(other, options.engine))
-        wrong += bool(found)
-        print(f"{name}: {'; '.join(found) or 'the same'} ({here.seconds:.1f} s)", flush=True)
+OPTIONS = (
+    Option("models", tuple(OWN), "own models, e.g. sir,hill", OWN),
+    Option("library", (), "problems of the library instead, or all"),
+    Option("guises", 4, "random units of each", least=0),
+    Option("first", 0, "number of the first of these"),
+    Option("engine", "auto", "name of the engine"),
+)
+
+
+def tasks(
+    models: Sequence[str], library: Sequence[str], guises: int, first: int, engine: str
+) -> list[Task]:
+    """Return a task for each model, or for each problem of the library."""
+    options: dict[str, Any] = {"guises": guises, "first": first, "engine": engine}
+    if not library:
+        return tasks_of("model", models, **options, own=True)
+    names = tuple(problems.names()) if library == ("all",) else library
+    return tasks_of("model", names, **options, own=False)
+
+
+def run(task: Task) -> dict[str, Any]:
+    """Compare the answers in other units with that in the plain ones."""
+    cases = own_cases if task["own"] else library_cases
+    rows = []
+    known: Answer | None = None
+    for name, plain, other in cases([task["model"]], task["first"], task["guises"]):
+        known = known or answer(plain, task["engine"])
+        found = differences(known, here := answer(other, task["engine"]))
         rows.append([name, "; ".join(found) or "the same", f"{here.seconds:.1f}"])
-    said = f"{len(rows) - wrong} of {len(rows)} answers are the same in other units."
-    print(said)
-    if options.out:
-        table = markdown(["problem", "answer", "seconds"], rows)
-        options.out.write_text(f"{machine()}\n\n{said}\n\n{table}\n", encoding="utf-8")
-    return int(wrong > 0)
+    return {"rows": rows}
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return a row for each problem in each of its units."""
+    table = listed(("problem", "answer", "seconds"), records)
+    same = int((table["answer"] == "the same").sum())
+    table.attrs["notes"] = [f"{same} of {len(table)} answers are the same in other units."]
+    return {"answers": table}

@@ -25,7 +25,7 @@ FIRST = 0.1  # time in seconds at which the axes begin
 FEW = 3  # largest number of steps that are drawn as dots; they may all be at the end
 
 
-def global_figures(records: Sequence[Record]) -> Mapping[str, Figure]:
+def figures(records: Sequence[Record]) -> Mapping[str, Figure]:
     """Return a figure for each part, with a panel for each problem and two lines for each method.
 
     An optimum of zero that was found at once has nothing to be seen.

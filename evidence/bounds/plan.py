@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evidence.running.campaign import Task
-from evidence.running.options import check_known, read_options
+from evidence.running.campaign import Option, Task
 from evidence.transcription.plan import FINAL, STEPS
-from odefit.common.errors import InputError
 
 if TYPE_CHECKING:
     from odefit.discretisation.mesh import Mesh
@@ -34,15 +32,6 @@ NOISE_FREE = tuple(name for name in STEPS if name != "alpha-pinene")
 # Elements and points of their Legendre collocation, which all three methods take
 ELEMENTS, POINTS = 10, 3
 WIDE, NARROW = (0.0, 1.0), (1e-6, 1e-3)  # the bounds of alpha-pinene's five rate constants
-
-# The options of the campaign: name and meaning
-OPTIONS = (
-    ("parts", "which of alpha-pinene, hiv-proteinase, noisy and noise-free, e.g. alpha-pinene"),
-    ("problems", "names in the library, e.g. harmonic,bbg"),
-    ("spaces", "which of continuous, legendre and trapezoid, e.g. continuous"),
-    ("methods", "which of branch-and-bound, outer-approximation and scip, e.g. scip"),
-    ("seconds", "how long a run may take at most, e.g. 60"),
-)
 
 
 @dataclass(frozen=True)
@@ -195,39 +184,30 @@ CASES: Mapping[str, Case] = {
 PROBLEMS = tuple(dict.fromkeys(case.problem for case in CASES.values()))
 
 
-@dataclass(frozen=True)
-class Setting:
-    """The options chosen for a run of the campaign, see :data:`OPTIONS`."""
+OPTIONS = (
+    Option("parts", PARTS, "parts of the campaign, e.g. alpha-pinene", PARTS),
+    Option("problems", PROBLEMS, "names in the library, e.g. harmonic,bbg", PROBLEMS),
+    Option("spaces", SPACES, "kinds of problems, e.g. continuous", SPACES),
+    Option("methods", METHODS, "methods, e.g. scip", METHODS),
+    Option("seconds", 1e9, "how long a run may take at most, e.g. 60", above=0),
+)
 
-    parts: tuple[str, ...] = PARTS
-    problems: tuple[str, ...] = PROBLEMS
-    spaces: tuple[str, ...] = SPACES
-    methods: tuple[str, ...] = METHODS
-    seconds: float = float("inf")
 
-    def __post_init__(self) -> None:
-        for option, given, known in (
-            ("parts", self.parts, PARTS),
-            ("problems", self.problems, PROBLEMS),
-            ("spaces", self.spaces, SPACES),
-            ("methods", self.methods, METHODS),
-        ):
-            check_known(option, given, known)
-        if not self.seconds > 0:
-            raise InputError(f"seconds: expected a positive number, got {self.seconds:g}")
-
-    def with_options(self, chosen: Mapping[str, str]) -> Setting:
-        """Return the setting with some options replaced, given as text."""
-        return replace(self, **read_options(chosen, dict(OPTIONS), _read))
-
-    def tasks(self) -> Iterator[Task]:
-        """Return a task for each case and method, in the order of the cases."""
-        for case in CASES.values():
-            chosen = case.part in self.parts and case.problem in self.problems
-            if chosen and case.space in self.spaces:
-                for method, seconds in case.seconds.items():
-                    if method in self.methods:
-                        yield task(case, method, min(seconds, self.seconds))
+def tasks(
+    parts: Sequence[str],
+    problems: Sequence[str],
+    spaces: Sequence[str],
+    methods: Sequence[str],
+    seconds: float,
+) -> list[Task]:
+    """Return a task for each case and method, in the order of the cases."""
+    return [
+        task(case, method, min(limit, seconds))
+        for case in CASES.values()
+        if case.part in parts and case.problem in problems and case.space in spaces
+        for method, limit in case.seconds.items()
+        if method in methods
+    ]
 
 
 def task(case: Case, method: str, seconds: float) -> Task:
@@ -241,10 +221,3 @@ def task(case: Case, method: str, seconds: float) -> Task:
         "method": method,
         "seconds": seconds,
     }
-
-
-def _read(name: str, text: str) -> Any:
-    """Return the value of an option, read from text."""
-    if name == "seconds":
-        return float(text)
-    return tuple(part.strip() for part in text.split(","))

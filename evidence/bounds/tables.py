@@ -36,7 +36,7 @@ class Run:
     case: plan.Case  # what
     method: str  # method, seconds: By which, and its limit
     seconds: float
-    result: Mapping[str, Any]  # of :func:`evidence.bounds.runs.bounds`; empty without one
+    result: Mapping[str, Any]  # of :func:`evidence.bounds.runs.run`; empty without one
     reason: str  # why there is none
 
     @property
@@ -76,10 +76,10 @@ def runs(records: Sequence[Record]) -> list[Run]:
     return found
 
 
-def global_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     """Return all tables, in the paper's order."""
     found = runs(records)
-    tables = {
+    named = {
         "table-1": sizes(found),
         "table-2": bounds([r for r in found if r.case.part == "alpha-pinene"], "alpha-pinene"),
         "table-3": parameters(found),
@@ -88,7 +88,7 @@ def global_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
         "noise-free": noise_free([r for r in found if r.case.part == "noise-free"]),
         "targets": targets(found),
     }
-    return {name: table for name, table in tables.items() if len(table)}
+    return {name: table for name, table in named.items() if len(table)}
 
 
 def sizes(found: Sequence[Run]) -> pd.DataFrame:

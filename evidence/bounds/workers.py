@@ -1,9 +1,5 @@
 """Branch and bound over boxes with one worker and with more: the same bounds, in what time.
 
-    OPENBLAS_NUM_THREADS=1 python -m evidence.bounds.workers
-        [--parts alpha-pinene lotka-volterra] [--workers 1 2] [--repeats 5] [--gap 1e-3]
-        [--chunk 256] [--limit 600] [--out FILE.md]
-
 alpha-pinene
     Real data, discretised by 1,230 equal trapezoidal steps to t = 36,900; five rates within
     [1e-6, 1e-3].
@@ -16,7 +12,7 @@ after the other and in both orders: with one, all is done in this process; with 
 ``ProcessPoolExecutor`` of so many, whose start counts. All seconds are wall time, so nothing else
 should run.
 Boxes are evaluated in batches, a batch is cut into chunks, and only a batch of more than one chunk
-is shared: the report says how many are, and ``--chunk`` makes chunks smaller than the method's.
+is shared: a note says how many are, and the option `chunk` makes chunks smaller.
 
 "Whole fit" is :func:`odefit.fit`, with the local search that comes first and the assessment of the
 answer at the end; "boxes" is the time from the end of the local search to the last box, all that
@@ -27,19 +23,17 @@ every batch: the script ends with an error where they are not.
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import odefit
-from evidence.running.processes import machine, markdown, publish, seconds
+from evidence.running.campaign import Option, Task, tasks_of
+from evidence.running.measuring import seconds
 from odefit.discretisation.mesh import UniformMesh
 from odefit.methods.branch_and_bound import node_evaluator
 
@@ -116,7 +110,7 @@ def fitted(problem: odefit.Problem, method: odefit.BranchAndBound, workers: int)
     spent = time.perf_counter() - began
     bounds, end = result.assessment.bounds, result.starts[0]
     if bounds is None:
-        raise SystemExit(f"no bounds: {result.message}")
+        raise RuntimeError(f"no bounds: {result.message}")
     unknowns = tuple(end.vector.tolist())
     found = Found(bounds.lower, bounds.upper, end.evaluations, bounds.closed, unknowns, tuple(log))
     return Run(found, spent, bounds.history[-1].seconds - bounds.history[0].seconds)
@@ -131,8 +125,6 @@ def taken(
         turn = list(enumerate(workers))
         for k, count in turn if repeat % 2 == 0 else turn[::-1]:
             run = fitted(problem, method, count)
-            said = f"{seconds(run.whole)} s, boxes {seconds(run.boxes)} s"
-            print(f"{count} workers: {said}, {run.found}", file=sys.stderr)
             runs[k].append(run)
     return runs
 
@@ -149,57 +141,52 @@ def spread(values: Sequence[float]) -> str:
     return f"{seconds(middle)} ({seconds(ends[0])} to {seconds(ends[1])})"
 
 
-def table(workers: Sequence[int], runs: Sequence[Sequence[Run]]) -> str:
-    """Return a table of seconds and ratios by number of workers."""
+def rows_of(name: str, workers: Sequence[int], runs: Sequence[Sequence[Run]]) -> list[list[str]]:
+    """Return seconds and ratios by number of workers."""
     rows = []
     first = runs[0]
     for count, own in zip(workers, runs, strict=True):
-        row = [str(count)]
+        row = [name, str(count)]
         for name in ("whole", "boxes"):
             base, mine = ([getattr(run, name) for run in found] for found in (first, own))
             row += [spread(mine), f"{statistics.median(base) / statistics.median(mine):.2f}"]
         rows.append(row)
-    return markdown(["workers", "whole fit, s", "ratio", "boxes, s", "ratio"], rows)
+    return rows
 
 
-def measured(name: str, options: argparse.Namespace) -> str:
-    """Return a sentence on the result, and the table."""
-    part = PARTS[name]()
-    method = odefit.BranchAndBound(**part.options, gap=options.gap, starts=1, seconds=options.limit)
-    runs = taken(part.problem, method, options.workers, options.repeats)
-    different = {run.found for own in runs for run in own}
+HEAD = ("problem", "workers", "whole fit, s", "ratio", "boxes, s", "ratio")
+OPTIONS = (
+    Option("parts", tuple(PARTS), "problems, e.g. alpha-pinene", PARTS),
+    Option("workers", (1, 2), "numbers of workers, e.g. 1,2,4", least=1),
+    Option("repeats", 5, "runs with each number of workers", least=1),
+    Option("gap", 1e-3, "relative gap at which to stop", above=0),
+    Option("chunk", node_evaluator.CHUNK_SIZE, "boxes in a chunk", least=1),
+    Option("limit", 600.0, "seconds for a fit", above=0),
+)
+
+
+def tasks(parts: Sequence[str], **options: Any) -> list[Task]:
+    """Return a task for each problem."""
+    return tasks_of("part", parts, **options)
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Return a row for each number of workers, and a sentence on the result."""
+    node_evaluator.CHUNK_SIZE = task["chunk"]
+    name, part = task["part"], PARTS[task["part"]]()
+    method = odefit.BranchAndBound(**part.options, gap=task["gap"], starts=1, seconds=task["limit"])
+    runs = taken(part.problem, method, task["workers"], task["repeats"])
+    different = {one.found for own in runs for one in own}
     if len(different) > 1:
-        raise SystemExit(f"{name}: the answers are not the same: {different}")
+        raise RuntimeError(f"{name}: the answers are not the same: {different}")
     found = different.pop()
     sizes = batches(found.log)
-    shared = sum(size > options.chunk for size in sizes)
-    return (
-        f"{name}, gap {options.gap:g}: {found.boxes} boxes, "
+    shared = sum(size > task["chunk"] for size in sizes)
+    note = (
+        f"{name}, gap {task['gap']:g}: {found.boxes} boxes, "
         f"{found.lower:.6g} <= optimum <= {found.upper:.6g}, "
         f"{'closed' if found.closed else 'not closed'}; {shared} of {len(sizes)} batches have more "
-        f"than a chunk of {options.chunk} and are shared (the largest has {max(sizes)}); "
-        f"{options.repeats} runs each, the same answer to the last bit.\n\n"
-        f"{table(options.workers, runs)}"
+        f"than a chunk of {task['chunk']} and are shared (the largest has {max(sizes)}); "
+        f"{task['repeats']} runs each, the same answer to the last bit."
     )
-
-
-def main() -> None:
-    """Read the command line, run the fits, and report."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--workers", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--gap", type=float, default=1e-3, help="relative, at which to stop")
-    parser.add_argument(
-        "--chunk", type=int, default=node_evaluator.CHUNK_SIZE, help="boxes in a chunk"
-    )
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds for a fit")
-    parser.add_argument("--out", type=Path, help="write the tables to this file")
-    options = parser.parse_args()
-    node_evaluator.CHUNK_SIZE = options.chunk
-    found = [measured(name, options) for name in options.parts]
-    publish("\n\n".join([*found, machine()]), options.out)
-
-
-if __name__ == "__main__":
-    main()
+    return {"rows": rows_of(name, task["workers"], runs), "notes": [note]}

@@ -1,24 +1,20 @@
 """A campaign of starts over a Dask cluster of worker processes, two of which are killed on the way.
 
-    OPENBLAS_NUM_THREADS=1 python -m evidence.endings.dask_campaign
-        [--parts kills overhead speed-up]
-        [--starts 5000] [--own 0.01] [--repeats 3] [--nannies] [--out FILE.md]
-
 kills
     Multi-start of ``harmonic`` of the library with 5 % noise: all starts over four workers
     (``dask worker`` with one thread each); one of them gets SIGKILL after a fifth of the starts,
-    another after half of them. With ``--nannies`` Dask replaces them, without it two remain. The
+    another after half of them. With `nannies` Dask replaces them, without it two remain. The
     same starts are then made in this process alone. Every start has to be there once, and every
     number of every start has to be the same to the last bit: the script ends with an error where
     it is not.
 overhead
-    Starts that keep the processor busy for ``--own`` seconds each and do nothing else, over two
+    Starts that keep the processor busy for `own` seconds each and do nothing else, over two
     workers. By the clock the overhead is what the workers' time was longer than the starts' own,
     which needs a core for each worker and a quiet machine. By the processor's accounting it is
     what this process, the scheduler and the workers have used beyond the starts' own time; that
     holds on a busy machine, too.
 speed-up
-    The same starts over one worker and over two, in turns, ``--repeats`` times; ratio of the
+    The same starts over one worker and over two, in turns, `repeats` times; ratio of the
     medians of wall time. It needs two cores that nothing else uses.
 
 Each part begins with a run that is not counted, so that workers have imported and compiled what
@@ -27,7 +23,6 @@ they need. A worker's start of a campaign, which takes about a second, is no par
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import signal
@@ -36,22 +31,26 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import psutil
 
 import odefit
-from evidence.running.processes import machine, markdown, publish, seconds
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.measuring import seconds
+from evidence.running.output import listed
 from odefit.methods.estimate import Start, Status
 from odefit.methods.running.control import Control, Progress
 from odefit.methods.running.workers import Workers
 from odefit.methods.start_pool import run_starts
 from odefit.simulation import ForwardMap
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KILLED_AFTER = (0.2, 0.5)  # shares of the starts after which a worker is killed
 UNEQUAL = ("seconds",)  # what of a start depends on the clock
@@ -134,7 +133,7 @@ def same(one: Start, other: Start) -> bool:
     return True
 
 
-def kills(starts: int, nannies: bool) -> str:
+def kills(starts: int, nannies: bool) -> dict[str, Any]:
     """Return what became of a campaign over four workers, two of them killed."""
     problem = odefit.library.load("harmonic", noise=0.05, seed=1)
     method = odefit.MultiStart(starts=starts, screening=2)
@@ -156,7 +155,6 @@ def kills(starts: int, nannies: bool) -> str:
             due = sum(progress.done >= share * starts for share in KILLED_AFTER)
             if len(killed) < due:
                 killed.append(four.kill_one())
-                print(f"killed {killed[-1]} after {progress.done} starts", file=sys.stderr)
 
         control = Control(seed=1, executor=four.client.get_executor(), report=kill)
         began = time.perf_counter()
@@ -168,21 +166,21 @@ def kills(starts: int, nannies: bool) -> str:
     alone = time.perf_counter() - began
     numbers = [start.index for start in there.starts]
     if numbers != list(range(starts)):
-        raise SystemExit(f"starts are missing or there twice: {len(numbers)} of {starts}")
+        raise RuntimeError(f"starts are missing or there twice: {len(numbers)} of {starts}")
     pairs = zip(there.starts, here.starts, strict=True)
     different = [one.index for one, other in pairs if not same(one, other)]
     if different or there.message != here.message:
-        raise SystemExit(f"starts differ: {different[:10]}; {there.message}; {here.message}")
+        raise RuntimeError(f"starts differ: {different[:10]}; {there.message}; {here.message}")
     done = sum(share[1] for share in shares)
     rows = [[str(s[0]).partition("/")[2], str(s[1]), seconds(s[2]), seconds(s[3])] for s in shares]
-    return (
+    note = (
         f"{starts} starts over four workers, {len(killed)} of them killed"
         f"{' and replaced' if nannies else ''}: every start once, all numbers the same to the last "
         f"bit as in one process; {there.message}. {len(shares)} worker processes answered for "
         f"{done} starts. {seconds(spent)} s; {seconds(alone)} s in one process. "
-        f"{'; '.join(control.remarks)}\n\n"
-        + markdown(["worker process", "starts", "seconds", "processor seconds"], rows)
+        f"{'; '.join(control.remarks)}"
     )
+    return {"rows": rows, "notes": [note]}
 
 
 @dataclass(frozen=True)
@@ -210,11 +208,11 @@ def busy(one: Cluster, forward: ForwardMap, starts: int, own: float) -> tuple[fl
         found = [position for position, _ in run_starts(tasks, forward, workers, control, starts)]
     spent = time.perf_counter() - began
     if sorted(found) != list(range(starts)):
-        raise SystemExit("starts are missing")
+        raise RuntimeError("starts are missing")
     return spent, one.processor() - before
 
 
-def overhead(starts: int, own: float, repeats: int) -> str:
+def overhead(starts: int, own: float, repeats: int) -> dict[str, Any]:
     """Return the overhead of a start over two workers."""
     forward = ForwardMap(odefit.library.load("harmonic", noise=0.05, seed=1))
     rows = []
@@ -225,14 +223,14 @@ def overhead(starts: int, own: float, repeats: int) -> str:
             clock, processor = 2 * spent / starts - own, used / starts - own
             rows.append([f"{1e3 * clock:.2f}", f"{1e3 * processor:.2f}", seconds(spent)])
     middle = statistics.median(float(row[1]) for row in rows)
-    return (
+    note = (
         f"{starts} starts of {1e3 * own:g} ms over two workers: overhead per start, in ms; "
-        f"{middle:.2f} ms of the processor in the median.\n\n"
-        + markdown(["by the clock", "by the processor", "seconds of the campaign"], rows)
+        f"{middle:.2f} ms of the processor in the median."
     )
+    return {"rows": rows, "notes": [note]}
 
 
-def speed_up(starts: int, own: float, repeats: int) -> str:
+def speed_up(starts: int, own: float, repeats: int) -> dict[str, Any]:
     """Return how much faster two workers are than one."""
     forward = ForwardMap(odefit.library.load("harmonic", noise=0.05, seed=1))
     taken: dict[int, list[float]] = {1: [], 2: []}
@@ -242,7 +240,6 @@ def speed_up(starts: int, own: float, repeats: int) -> str:
                 busy(used, forward, 50, own)
                 spent, _ = busy(used, forward, starts, own)
             taken[count].append(spent)
-            print(f"{count} workers: {spent:.2f} s", file=sys.stderr)
     rows = [
         [
             str(count),
@@ -252,33 +249,40 @@ def speed_up(starts: int, own: float, repeats: int) -> str:
         for count, own_ in taken.items()
     ]
     ratio = statistics.median(taken[1]) / statistics.median(taken[2])
-    return (
+    note = (
         f"{starts} starts of {1e3 * own:g} ms, {repeats} runs each in turns: two workers are "
-        f"{ratio:.2f} times as fast as one.\n\n"
-        + markdown(["workers", "seconds", "least to most"], rows)
+        f"{ratio:.2f} times as fast as one."
     )
+    return {"rows": rows, "notes": [note]}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Read the command line, run the parts, and report."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parts = ("kills", "overhead", "speed-up")
-    parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
-    parser.add_argument("--starts", type=int, default=5000)
-    parser.add_argument("--own", type=float, default=0.01, help="seconds of a busy start")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--nannies", action="store_true", help="Dask replaces killed workers")
-    parser.add_argument("--out", type=Path, help="write the tables to this file")
-    options = parser.parse_args(arguments)
-    found = []
-    if "kills" in options.parts:
-        found.append(kills(options.starts, options.nannies))
-    if "overhead" in options.parts:
-        found.append(overhead(options.starts, options.own, options.repeats))
-    if "speed-up" in options.parts:
-        found.append(speed_up(options.starts, options.own, options.repeats))
-    publish("\n\n".join([machine(), *found]) + "\n", options.out)
+HEADS = {
+    "kills": ("worker process", "starts", "seconds", "processor seconds"),
+    "overhead": ("by the clock", "by the processor", "seconds of the campaign"),
+    "speed-up": ("workers", "seconds", "least to most"),
+}
+OPTIONS = (
+    Option("parts", tuple(HEADS), "parts, e.g. overhead", HEADS),
+    Option("starts", 5000, "starts of a campaign", least=1),
+    Option("own", 0.01, "seconds of a busy start", above=0),
+    Option("repeats", 3, "runs of what is timed", least=1),
+    Option("nannies", False, "whether Dask replaces killed workers, yes or no"),
+)
 
 
-if __name__ == "__main__":
-    main()
+def tasks(parts: Sequence[str], **options: Any) -> list[Task]:
+    """Return a task for each part."""
+    return tasks_of("part", parts, **options)
+
+
+def run(task: Task) -> dict[str, Any]:
+    """Run a part."""
+    if task["part"] == "kills":
+        return kills(task["starts"], task["nannies"])
+    timed = overhead if task["part"] == "overhead" else speed_up
+    return timed(task["starts"], task["own"], task["repeats"])
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return a table for each part."""
+    return {r.task["part"]: listed(HEADS[r.task["part"]], [r]) for r in records}

@@ -1,7 +1,5 @@
 """Long work that is ended at random moments: does it leave the best so far, and how soon?
 
-    python -m evidence.endings.interrupts [--runs 6] [--seed 1] [--only NAME,...] [--out FILE.md]
-
 Each method, and each of profiles, bootstrap and posterior, is begun on problems of the library and
 ended after a random time by a signal (SIGINT, SIGTERM), or by a time limit. Half of the moments are
 within the first second, so that preparation and the first start are met. Every run is a process of
@@ -15,27 +13,29 @@ process, with its result written.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
 import signal
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import odefit
-from evidence.running.processes import machine, markdown, publish
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.output import listed
 from odefit.methods.registry import as_method
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KINDS = ("ctrl-c", "sigterm", "time limit")  # what ends a run
 SIGNALS = {"ctrl-c": signal.SIGINT, "sigterm": signal.SIGTERM}  # signals by the kind of end
@@ -83,7 +83,7 @@ def assessed(
 RESULTS: dict[str, odefit.Result] = {}
 
 
-def cases() -> list[Case]:
+def _cases() -> list[Case]:
     """Return everything that is ended."""
     endless = 10**6
     found = [
@@ -204,49 +204,56 @@ def warm_up() -> None:
         next(iter(RESULTS.values())).sample(draws=5, tune=5, chains=1, jobs=1)
 
 
-def main() -> None:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=6, help="runs of each kind of each case")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", help="names of cases, by comma")
-    parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    warm_up()
-    chosen = [c for c in cases() if options.only is None or c.name in options.only.split(",")]
-    rng = np.random.default_rng(options.seed)
-    rows, everything = [], []
-    for case in chosen:
-        for kind in options.kinds.split(","):
-            runs = []
-            for number in range(options.runs):
-                moment = rng.uniform(0.0, LATEST if number % 2 else FIRST_SECOND)
-                name = case.problems[number % len(case.problems)]
-                run = ended(case, name, kind, moment)
-                runs.append(run)
-                if not (run.answer and run.said) or run.late > 2.0:
-                    said = f"{case.name}, {kind}, {name}, after {moment:.2f} s: {run}"
-                    print(said, file=sys.stderr, flush=True)
-            rows.append(_row(case.name, kind, runs))
-            everything += runs
-    rows.append(_row("all", "", everything))
-    header = ["work", "ended by", "runs", "answer", "said", "late, median [s]", "late, worst [s]"]
-    publish(f"{machine()}\n\n{markdown(header, rows)}", options.out)
+OPTIONS = (
+    Option("runs", 6, "runs of each kind of each case", least=1),
+    Option("seed", 1, "seed of the moments"),
+    Option("cases", (), "names of cases, all if none is named", lambda: [c.name for c in _cases()]),
+    Option("kinds", KINDS, "what ends a run, e.g. sigterm", KINDS),
+)
 
 
-def _row(name: str, kind: str, runs: list[Run]) -> list[str]:
-    late = [r.late for r in runs]
+def tasks(runs: int, seed: int, cases: Sequence[str], kinds: Sequence[str]) -> list[Task]:
+    """Return a task for each case and what ends it."""
+    names = cases or tuple(c.name for c in _cases())
     return [
-        name,
-        kind,
-        str(len(runs)),
-        f"{sum(r.answer for r in runs)}",
-        f"{sum(r.said for r in runs)}",
-        f"{statistics.median(late):.2f}",
-        f"{max(late):.2f}",
+        task for name in names for task in tasks_of("kind", kinds, case=name, runs=runs, seed=seed)
     ]
 
 
-if __name__ == "__main__":
-    main()
+def run(task: Task) -> Mapping[str, Any]:
+    """End one kind of work at random moments."""
+    if not RESULTS:
+        warm_up()
+    case = next(c for c in _cases() if c.name == task["case"])
+    place = [c.name for c in _cases()].index(case.name), KINDS.index(task["kind"])
+    rng = np.random.default_rng([task["seed"], *place])
+    found = []
+    for number in range(task["runs"]):
+        moment = rng.uniform(0.0, LATEST if number % 2 else FIRST_SECOND)
+        name = case.problems[number % len(case.problems)]
+        one = ended(case, name, task["kind"], moment)
+        found.append(vars(one) | {"problem": name, "moment": moment})
+    return {"runs": found}
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return a row for each case and what ended it, and runs that went wrong."""
+    rows, notes, everything = [], [], []
+    for record in records:
+        runs = (record.result or {}).get("runs", [])
+        everything += runs
+        rows.append(_row(record.task["case"], record.task["kind"], runs))
+        notes += [
+            f"{record.task['case']}, {record.task['kind']}: {r}"
+            for r in runs
+            if not (r["answer"] and r["said"]) or r["late"] > 2.0
+        ]
+    rows.append(_row("all", "", everything))
+    head = ("work", "ended by", "runs", "answer", "said", "late, median [s]", "late, worst [s]")
+    return {"interrupts": listed(head, rows, *notes)}
+
+
+def _row(name: str, kind: str, runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    late = [r["late"] for r in runs] or [math.nan]
+    counts = [len(runs), *(sum(r[key] for r in runs) for key in ("answer", "said"))]
+    return [name, kind, *map(str, counts), f"{statistics.median(late):.2f}", f"{max(late):.2f}"]

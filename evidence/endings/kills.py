@@ -7,37 +7,36 @@ and bound). Then the next campaign begins, from nothing. The table says how ofte
 killed, how often there was something kept by then, how many of its results were the same, and how
 much longer the work took with its kills than without.
 
-    python -m evidence.endings.kills [--kills 200] [--seed 1] [--only KIND] [--out FILE.md]
-
 Processes are forked (POSIX only), so that a kill costs no new start of Python, and all work is done
 on one core: set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
 import re
-import shutil
 import signal
 import sqlite3
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import odefit
-from evidence.running.processes import markdown
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.output import listed
 from odefit.assessment.sampling.bootstrap import bootstrap
 from odefit.result_data.result_file import to_mapping
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Kills come at a moment between none and this share of the seconds that the work takes alone
 SHARE = 0.6
@@ -178,7 +177,7 @@ class Count:
     failures: list[str] = field(default_factory=list)
 
 
-def run(work: Work, path: Path | None, answer: Path, after: float | None) -> tuple[int, float]:
+def done(work: Work, path: Path | None, answer: Path, after: float | None) -> tuple[int, float]:
     """Run work in a process of its own; return its exit status (-9: killed) and its seconds."""
     began = time.monotonic()
     child = os.fork()
@@ -219,7 +218,7 @@ def campaign(name: str, work: Work, kills: int, moments: random.Random, folder: 
     """Kill one kind of work so often."""
     count = Count()
     answer, path = folder / "answer.json", folder / "checkpoint"
-    status, count.alone = run(work, None, answer, None)
+    status, count.alone = done(work, None, answer, None)
     assert status == 0, f"{name}: the work fails without any kill"
     plain_answer = answer.read_bytes()
     answer.unlink()
@@ -230,7 +229,7 @@ def campaign(name: str, work: Work, kills: int, moments: random.Random, folder: 
         before = 0
         while True:
             after = moments.uniform(0.0, SHARE * count.alone) if count.kills < kills else None
-            status, seconds = run(work, path, answer, after)
+            status, seconds = done(work, path, answer, after)
             count.spent += seconds
             if status != -signal.SIGKILL:
                 break
@@ -265,46 +264,42 @@ def difference(one: Any, other: Any, place: str = "") -> str:
     return next((found for part in parts if (found := difference(*part))), "")
 
 
-def main() -> None:
-    """Run all campaigns and print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--kills", type=int, default=200, help="of all kinds together")
-    parser.add_argument("--seed", type=int, default=1, help="of the moments")
-    parser.add_argument("--only", choices=KINDS, help="this kind alone")
-    parser.add_argument("--out", type=Path, help="write the table to this file too")
-    options = parser.parse_args()
-    prepare()
-    kinds = {options.only: KINDS[options.only]} if options.only else KINDS
-    shares = [
-        options.kills // len(kinds) + (i < options.kills % len(kinds)) for i in range(len(kinds))
+HEAD = ("work", "seconds alone", "kills", "with something kept", "ends", "the same", "time")
+OPTIONS = (
+    Option("kills", 200, "kills of all kinds together", least=1),
+    Option("seed", 1, "seed of the moments"),
+    Option("kinds", tuple(KINDS), "kinds of work, e.g. profiles", KINDS),
+)
+
+
+def tasks(kills: int, seed: int, kinds: Sequence[str]) -> list[Task]:
+    """Return a task for each kind of work, with its share of the kills."""
+    shares = [kills // len(kinds) + (i < kills % len(kinds)) for i in range(len(kinds))]
+    return [
+        task
+        for kind, share in zip(kinds, shares, strict=True)
+        for task in tasks_of("kind", [kind], kills=share, seed=seed)
     ]
-    rows, failures = [], []
-    total = Count()
-    for (name, work), share in zip(kinds.items(), shares, strict=True):
-        folder = Path(tempfile.mkdtemp(prefix="kills-"))
-        try:
-            moments = random.Random(f"{options.seed} {name}")
-            count = campaign(name, work, share, moments, folder)
-        finally:
-            shutil.rmtree(folder)
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Kill one kind of work so often, and return what has happened to it."""
+    prepare()
+    with tempfile.TemporaryDirectory(prefix="kills-") as folder:
+        moments = random.Random(f"{task['seed']} {task['kind']}")
+        work = KINDS[task["kind"]]
+        return vars(campaign(task["kind"], work, task["kills"], moments, Path(folder)))
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return a row for each kind of work, and all failures."""
+    counts = {r.task["kind"]: Count(**r.result) for r in records if r.result is not None}
+    rows = []
+    for name, count in counts.items():
         ratio = count.spent / (count.ends * count.alone)
         numbers = (count.kills, count.with_records, count.ends, count.same)
         rows.append([name, f"{count.alone:.1f}", *map(str, numbers), f"{ratio:.2f}"])
-        print(rows[-1], file=sys.stderr, flush=True)
-        failures += [f"{name}: {failure}" for failure in count.failures]
-        for key in ("kills", "with_records", "ends", "same"):
-            setattr(total, key, getattr(total, key) + getattr(count, key))
-    sums = [str(n) for n in (total.kills, total.with_records, total.ends, total.same)]
-    rows.append(["all", "", *sums, ""])
-    header = ["work", "seconds alone", "kills", "with something kept", "ends", "the same", "time"]
-    table = markdown(header, rows)
-    print(table)
-    if options.out is not None:
-        options.out.write_text(table + "\n", encoding="utf-8")
-    for failure in failures:
-        print(failure, file=sys.stderr)
-    sys.exit(1 if failures else 0)
-
-
-if __name__ == "__main__":
-    main()
+    keys = ("kills", "with_records", "ends", "same")
+    rows.append(["all", "", *(str(sum(getattr(c, k) for c in counts.values())) for k in keys), ""])
+    failures = [f"{name}: {failure}" for name, c in counts.items() for failure in c.failures]
+    return {"kills": listed(HEAD, rows, *failures)}

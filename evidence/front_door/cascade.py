@@ -1,10 +1,14 @@
-"""A signalling cascade of ten enzymatic activations: thirty states, forty unknowns."""
+"""A signalling cascade of ten enzymatic activations, and one fit of it: 30 states, 40 unknowns."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from evidence.running.campaign import Option, Task, tasks_of
 
 if TYPE_CHECKING:
     from odefit.problem.problem import Problem
@@ -16,11 +20,12 @@ RATES = ("kon", "koff", "kcat", "kd")
 NOISE = 0.02  # standard deviation of the noise over the value that is measured
 
 
-def cascade_problem(seed: int) -> tuple[Problem, dict[str, float]]:
+def cascade_problem(seed: int, *, plain: bool = False) -> tuple[Problem, dict[str, float]]:
     """Return the problem, and the rates behind its data.
 
     Each stage has an inactive form a, an active form b, and a complex c with the active form of
-    the stage before. Both forms are measured, 20 observables at 21 times.
+    the stage before. Both forms are measured, 20 observables at 21 times; in the `plain` problem
+    active forms alone, at 20 times, and nothing is said of the noise, relative to each value.
     """
     from odefit.problem import Model, Problem
     from odefit.simulation import Failure, simulate
@@ -41,9 +46,9 @@ def cascade_problem(seed: int) -> tuple[Problem, dict[str, float]]:
     parameters = {name: {"lower": 1e-3, "upper": 1e3} for name in names}
     random = np.random.default_rng(seed)
     rates = {name: float(10 ** random.uniform(-0.5, 1)) for name in names}
-    measured = [f"{form}{i}" for i in range(1, STAGES + 1) for form in "ab"]
+    measured = [f"{form}{i}" for i in range(1, STAGES + 1) for form in ("b" if plain else "ab")]
     model = Model(ode=ode, observables={name: name for name in measured})
-    times = np.linspace(0.0, 10.0, 21)
+    times = np.linspace(0.0, 10.0, 21)[int(plain) :]
     empty = {"t": times, **{name: np.zeros(len(times)) for name in measured}}
     bare = Problem(model, empty, parameters, initial, t0=0.0)
     exact = simulate(bare, bare.vector(rates))
@@ -52,8 +57,39 @@ def cascade_problem(seed: int) -> tuple[Problem, dict[str, float]]:
     noise = {}
     for name in measured:
         values = exact.observables[name]
+        if plain:
+            data[name] = values * (1 + NOISE * random.normal(size=len(values)))
+            continue
         sd = NOISE * float(np.mean(values))
         data[name] = values + sd * random.standard_normal(len(values))
         noise[name] = {"sd": sd}
     problem = Problem(model, data, parameters, initial, noise=noise, t0=0.0, name="cascade")
     return problem, rates
+
+
+HEAD = ("seed", "starts", "seconds", "status", "objective", "at the rates behind the data")
+OPTIONS = (
+    Option("seeds", (1,), "seeds of the fit, e.g. 1,2"),
+    Option("starts", 1, "starts of a fit", least=1),
+)
+
+
+def tasks(seeds: Sequence[int], starts: int) -> list[Task]:
+    """Return a task for each fit."""
+    return tasks_of("seed", seeds, starts=starts)
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Fit the plain problem once."""
+    import odefit
+    from odefit.simulation import Evaluation
+
+    problem, rates = cascade_problem(0, plain=True)
+    known = odefit.ForwardMap(problem).evaluate(problem.vector(rates))
+    assert isinstance(known, Evaluation), known
+    method = odefit.MultiStart(starts=task["starts"])
+    began = time.perf_counter()
+    result = odefit.fit(problem, method, seed=task["seed"], jobs=1)
+    cells = [f"{time.perf_counter() - began:.1f}", result.status.value]
+    cells += [f"{result.objective:.6g}", f"{known.objective:.6g}"]
+    return {"rows": [[str(task["seed"]), str(task["starts"]), *cells]]}

@@ -1,30 +1,30 @@
 """CPU time of default fits of dense series, each in a process of its own, from start to answer.
 
-    python -m evidence.front_door.dense_fits [--repeats 5] [--noise 0.01] [--systems NAME ...]
-        [--library NAME ...] [--against OTHER/src] [--out FILE.md]
-
 `odefit.fit(problem, jobs=1)` of the systems in `dense_systems.py`, draw 0, and of problems
 of the library. "Fit" is the call alone, with the modules that it imports; "process" includes the
-start of Python, the import of odefit and the simulation of the data. With `--against`, the same is
-done with another copy of odefit, taking turns; "alike" says whether both objectives agree to nine
-digits. Medians in seconds of CPU time; a first round, which fills the caches of compiled models
-and kernels, is not counted.
+start of Python, the import of odefit and the simulation of the data. With `against`, another copy
+of odefit does the same, taking turns; "alike" says whether both objectives agree to nine digits.
+Medians in seconds of CPU time; a first round, which fills caches of compiled models and kernels,
+is not counted.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from evidence.running.processes import machine, markdown, publish, run_process
+from evidence.front_door.dense_systems import SYSTEMS
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.measuring import ROOT, run_process
+from evidence.running.output import listed
 
-ROOT = Path(__file__).resolve().parents[2]
+if TYPE_CHECKING:
+    import pandas as pd
 
-from evidence.front_door.dense_systems import SYSTEMS  # noqa: E402
 
 LIBRARY = ("alpha-pinene", "fitzhugh-nagumo", "gma", "henon-heiles", "hiv-p", "lotka-volterra-f")
 LIMIT = 600.0
@@ -52,7 +52,7 @@ def fitted(source: Path, name: str, noise: str) -> tuple[float, float, float]:
     command = [sys.executable, "-c", FIT, str(source), str(ROOT), name, noise]
     finished = run_process(command, LIMIT)
     if finished.status != 0:
-        raise SystemExit(f"{name}: exit status {finished.status}\n{finished.errors}")
+        raise RuntimeError(f"{name}: exit status {finished.status}\n{finished.errors}")
     fit, process, objective = map(float, finished.output.split()[-3:])
     return fit, process, objective
 
@@ -73,36 +73,45 @@ def row(name: str, noise: str, sources: Sequence[Path], repeats: int) -> list[fl
     return [*medians, *ratios, float(abs(mine - other) <= 1e-9 * max(abs(mine), abs(other)))]
 
 
-def main() -> None:
-    """Read the command line, run, report."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--noise", default="0.01", help="noise of the dense series")
-    parser.add_argument("--systems", nargs="*", default=list(SYSTEMS), help="dense systems")
-    parser.add_argument("--library", nargs="*", default=LIBRARY, help="problems of the library")
-    parser.add_argument("--against", type=Path, help="src folder of another copy of odefit")
-    parser.add_argument("--out", type=Path, help="write the table to this file")
-    arguments = parser.parse_args()
+HEAD = ("problem", "fit, s", "process, s")
+OTHER = ("other: fit, s", "other: process, s", "fit, ratio", "process, ratio", "alike")
+OPTIONS = (
+    Option("repeats", 5, "rounds that count", least=1),
+    Option("noise", 0.01, "noise of the dense series", least=0),
+    Option("systems", tuple(SYSTEMS), "dense systems, e.g. pendulum", SYSTEMS),
+    Option("library", LIBRARY, "problems of the library, e.g. gma"),
+    Option("against", "", "src folder of another copy of odefit"),
+)
+
+
+def tasks(
+    repeats: int, noise: float, systems: Sequence[str], library: Sequence[str], against: str
+) -> list[Task]:
+    """Return a task for each problem."""
+    common: dict[str, Any] = {"repeats": repeats, "against": against}
+    return [
+        *tasks_of("problem", systems, noise=str(noise), **common),
+        *tasks_of("problem", library, noise="library", **common),
+    ]
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Return the medians of a problem."""
     os.environ.pop("PYTHONPATH", None)
-    sources = [ROOT / "src", *([arguments.against.resolve()] if arguments.against else [])]
-    problems = [(name, arguments.noise) for name in arguments.systems]
-    problems += [(name, "library") for name in arguments.library]
-    header = ["problem", "fit, s", "process, s"]
-    if len(sources) == 2:
-        header += ["other: fit, s", "process, s", "fit, ratio", "process, ratio", "alike"]
-    rows, found = [], []
-    for name, noise in problems:
-        values = row(name, noise, sources, arguments.repeats)
-        found.append(values)
+    sources = [ROOT / "src", *([Path(task["against"]).resolve()] if task["against"] else [])]
+    return {"values": row(task["problem"], task["noise"], sources, task["repeats"])}
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return a row for each problem, and the medians of all."""
+    found = {r.task["problem"]: r.result["values"] for r in records if r.result is not None}
+    rows = []
+    for name, values in found.items():
         cells = [f"{v:.2f}" for v in values]
-        if len(sources) == 2:
+        if len(values) > 2:
             cells[-1] = "yes" if values[-1] else "no"
         rows.append([name, *cells])
-        print(*rows[-1], file=sys.stderr, flush=True)
-    middle = [statistics.median(column) for column in zip(*found, strict=True)]
-    rows.append(["median", *(f"{v:.2f}" for v in middle[:6]), *[""] * (len(sources) - 1)])
-    publish(f"{markdown(header, rows)}\n\n{machine()}", arguments.out)
-
-
-if __name__ == "__main__":
-    main()
+    middle = [statistics.median(column) for column in zip(*found.values(), strict=True)]
+    rows.append(["median", *(f"{v:.2f}" for v in middle[:6])])
+    both = any(r.task["against"] for r in records)
+    return {"fits": listed((*HEAD, *OTHER) if both else HEAD, rows)}

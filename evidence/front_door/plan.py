@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -12,8 +12,7 @@ import numpy as np
 
 from evidence.front_door.dense_data import DRAWS, LEVELS
 from evidence.front_door.dense_systems import SYSTEMS
-from evidence.running.campaign import Task
-from evidence.running.options import check_known, read_options
+from evidence.running.campaign import Option, Task
 from odefit.common.errors import InputError
 
 # The parts of the campaign, in the order of the tables
@@ -59,59 +58,60 @@ LIBRARY_SEEDS = 5
 PUBLISHED_SEEDS = 3
 INTERRUPTS = 200
 
-# The options of the campaign: name and meaning
+
+def _draws(text: str) -> tuple[int, ...]:
+    first, dash, last = text.partition("-")
+    return tuple(range(int(first), int(last) + 1) if dash else range(int(first)))
+
+
+def _problems() -> Collection[str]:
+    from odefit import library
+
+    return (*library.names(), *PUBLISHED)
+
+
 OPTIONS = (
-    ("parts", f"which parts, of {','.join(PARTS)}"),
-    ("methods", f"which methods, of {','.join(METHODS)}"),
-    ("compared", "how many draws and seeds have all methods, the others the default alone"),
-    ("systems", "which dense systems, e.g. pendulum,goodwin"),
-    ("noise", "levels of the noise of dense series, e.g. 0,1e-2"),
-    ("draws", "how many draws of the dense series, or which, e.g. 2 or 3-5"),
-    ("seeds", "how many seeds of the library, the published problems and the cascade, at most"),
-    ("problems", "which library and published problems, e.g. sir,Boehm_JProteomeRes2014"),
-    ("folder", "folder of the published problems, NAME.json each; without it there are none"),
-    ("limit", "time limit of a fit in seconds, where a problem has none of its own"),
-    ("interrupts", "how many fits are broken off"),
+    Option("parts", PARTS, f"which parts, of {','.join(PARTS)}", PARTS),
+    Option("methods", METHODS, f"which methods, of {','.join(METHODS)}", METHODS),
+    Option("compared", 1, "how many draws and seeds have all methods; others the default alone"),
+    Option("systems", tuple(SYSTEMS), "which dense systems, e.g. pendulum,goodwin", SYSTEMS),
+    Option("noise", LEVELS, "levels of the noise of dense series, e.g. 0,1e-2", least=0),
+    Option("draws", tuple(range(DRAWS)), "how many draws, or which, e.g. 2 or 3-5", whole=_draws),
+    Option("seeds", LIBRARY_SEEDS, "how many seeds of parts other than dense series, at most"),
+    Option("problems", (), "library and published problems, e.g. sir", _problems),
+    Option("folder", "", "folder of the published problems, NAME.json each; without it none"),
+    Option("limit", 60.0, "time limit of a fit in seconds, where a problem has none", above=0),
+    Option("interrupts", INTERRUPTS, "how many fits are broken off"),
 )
 
 
+def tasks(**options: Any) -> list[Task]:
+    """Return all tasks: the default method of every part first, then the comparisons."""
+    return list(_Setting(**options).tasks())
+
+
 @dataclass(frozen=True)
-class Setting:
+class _Setting:
     """The options chosen for a run of the campaign, see :data:`OPTIONS`."""
 
-    parts: tuple[str, ...] = PARTS
-    methods: tuple[str, ...] = METHODS
-    compared: int = 1
-    systems: tuple[str, ...] = tuple(SYSTEMS)
-    noise: tuple[float, ...] = LEVELS
-    draws: tuple[int, ...] = tuple(range(DRAWS))
-    seeds: int = LIBRARY_SEEDS
-    problems: tuple[str, ...] = ()
-    folder: str = ""
-    limit: float = 60.0
-    interrupts: int = INTERRUPTS
+    parts: Sequence[str]
+    methods: Sequence[str]
+    compared: int
+    systems: Sequence[str]
+    noise: Sequence[float]
+    draws: Sequence[int]
+    seeds: int
+    problems: Sequence[str]
+    folder: str
+    limit: float
+    interrupts: int
 
     def __post_init__(self) -> None:
-        from odefit import library
-
-        check_known("parts", self.parts, PARTS)
-        check_known("methods", self.methods, METHODS)
-        check_known("systems", self.systems, SYSTEMS)
-        check_known("problems", self.problems, (*library.names(), *PUBLISHED))
-        if not all(0 <= level < np.inf for level in self.noise):
-            raise InputError(f"noise: expected numbers of 0 or more, got {list(self.noise)}")
-        if not 0 < self.limit < np.inf:
-            raise InputError(f"limit: expected a positive number of seconds, got {self.limit}")
         missing = [n for n in self._published() if not (Path(self.folder) / f"{n}.json").is_file()]
         if self.folder and missing:
             raise InputError(f"folder: {self.folder} has no {missing[0]}.json")
 
-    def with_options(self, chosen: Mapping[str, str]) -> Setting:
-        """Return the setting with some options replaced, given as text."""
-        return replace(self, **read_options(chosen, dict(OPTIONS), _read))
-
     def tasks(self) -> Iterator[Task]:
-        """Return all tasks: the default method of every part first, then the comparisons."""
         makers = {
             "dense": self._dense,
             "library": self._library,
@@ -195,21 +195,3 @@ class Setting:
             "seed": seed,
             "limit": limit,
         }
-
-
-def _read(name: str, text: str) -> Any:
-    """Return the value of an option, read from text."""
-    if name == "folder":
-        return text
-    if name == "limit":
-        return float(text)
-    if name == "draws":
-        first, dash, last = text.partition("-")
-        return tuple(range(int(first), int(last) + 1) if dash else range(int(first)))
-    parts = [part.strip() for part in text.split(",")]
-    if name == "noise":
-        return tuple(float(p) for p in parts)
-    kinds = {f.name: f.type for f in fields(Setting)}
-    if kinds[name] == "int":
-        return int(text)
-    return tuple(parts)

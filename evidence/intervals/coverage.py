@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evidence.intervals.coverage_problems import KNOWN
-from evidence.running.campaign import Campaign, Record, Task
-from odefit.common.errors import InputError
+from evidence.running.campaign import Option, Record, Task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,32 +22,22 @@ DATA_SETS = 1000  # number of data sets of each problem
 BATCH = 10  # number of data sets of a task
 
 OPTIONS = (
-    ("sets", f"number of data sets of each problem (default {DATA_SETS})"),
-    ("problems", f"problems, of {', '.join(KNOWN)} (default all)"),
+    Option("sets", DATA_SETS, "number of data sets of each problem", least=1),
+    Option("problems", tuple(KNOWN), "problems, e.g. decay,enzyme", tuple(KNOWN)),
 )
 
 
-def tasks(options: Mapping[str, str] | None = None) -> list[Task]:
+def tasks(sets: int, problems: Sequence[str]) -> list[Task]:
     """Return batches of data sets, the problems in turn."""
-    given = dict(options or {})
-    count = given.pop("sets", str(DATA_SETS))
-    names = given.pop("problems", ",".join(KNOWN)).split(",")
-    if given:
-        raise InputError(f"the campaign has the options sets and problems, got {', '.join(given)}")
-    if not count.isdigit() or not int(count):
-        raise InputError(f"sets: expected a positive whole number, got {count!r}")
-    for name in names:
-        if name not in KNOWN:
-            raise InputError(f"problems: {name!r} is none of {', '.join(KNOWN)}")
     return [
         {
-            "key": f"{name}, data sets {first} to {min(first + BATCH, int(count)) - 1}",
+            "key": f"{name}, data sets {first} to {min(first + BATCH, sets) - 1}",
             "problem": name,
             "first": first,
-            "last": min(first + BATCH, int(count)) - 1,
+            "last": min(first + BATCH, sets) - 1,
         }
-        for first in range(0, int(count), BATCH)
-        for name in names
+        for first in range(0, sets, BATCH)
+        for name in problems
     ]
 
 
@@ -197,15 +186,3 @@ def _grouped(every: pd.DataFrame, by: list[str]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-# The campaign that measures whether intervals can be believed
-COVERAGE = Campaign(
-    "coverage",
-    "coverage of profile and linear intervals, false alarms of goodness of fit: known truths",
-    tasks,
-    run,
-    tables,
-    seconds=600.0,
-    options=OPTIONS,
-)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -104,7 +104,21 @@ def _enzyme(data: Mapping[str, Any]) -> Problem:
         {"k1": rate, "km1": rate, "k2": rate},
         {"E": 0.1, "S": 10.0, "ES": 0.0, "P": 0.0},
         noise={"product": {"sd": 0.1}},
+        name="enzyme",
     )
+
+
+def enzyme(times: Sequence[float], k2: float) -> Problem:
+    """Return the enzyme with noise of seed 0, at other times or of another rate."""
+    import numpy as np
+
+    from odefit.simulation import Failure, simulate
+
+    empty = _enzyme({"t": times, "product": np.ones(len(times))})
+    found = simulate(empty, empty.vector({"k1": 100.0, "km1": 300.0, "k2": k2}))
+    assert not isinstance(found, Failure)
+    noise = 0.1 * np.random.default_rng(0).standard_normal(len(times))
+    return _enzyme({"t": times, "product": found.observables["product"] + noise})
 
 
 def _exponentials(data: Mapping[str, Any]) -> Problem:

@@ -1,15 +1,13 @@
-"""How often a right model is called bad: ``python -m evidence.intervals.goodness_of_fit``.
-
-Each kind of data is simulated and fitted 1,000 times (or as often as the first argument says).
-"""
+"""How often a right model is called bad, by kind of data: each data set is simulated and fitted."""
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from evidence.running.campaign import Option, Task, tasks_of
 from odefit import Control, ForwardMap, Model, Problem, SingleShooting, Status
 from odefit.assessment.fit_quality.goodness import assess_goodness
 from odefit.simulation import Evaluation
@@ -79,14 +77,16 @@ def bad_share(kind: str, count: int, seed: int = 5) -> float:
     return bad / fitted
 
 
-def main() -> None:
-    """Print a table."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    sys.stdout.write(f"Right models called bad, of {count} data sets each:\n")
-    for kind in KINDS:
-        sys.stdout.write(f"{kind:16} {100 * bad_share(kind, count):5.1f} %\n")
-        sys.stdout.flush()
+HEAD = ("kind of data", "called bad")
+OPTIONS = (Option("count", 1000, "data sets of each kind", least=1),)
 
 
-if __name__ == "__main__":
-    main()
+def tasks(count: int) -> list[Task]:
+    """Return a task for each kind of data."""
+    return tasks_of("kind", KINDS, count=count)
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Return the share of a kind."""
+    share = bad_share(task["kind"], task["count"])
+    return {"rows": [[task["kind"], f"{100 * share:.1f} %"]]}

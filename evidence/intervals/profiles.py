@@ -1,8 +1,5 @@
 """Profile likelihoods: their ends beside refits by another optimiser, and what they cost.
 
-    python -m evidence.intervals.profiles [--problems alpha-pinene enzyme FILE.json ...] [--out DIR]
-    python -m evidence.intervals.profiles --grid 15 [--problems ...] [--out DIR]
-
 A problem is the name of one of the library, "enzyme" (Michaelis-Menten by mass action, of which
 only the product is measured: 40 values with a standard deviation of 0.1, rates 100, 300 and 10
 within [1e-2, 1e5]), or a file: TOML, or the same as JSON. All is computed on one core.
@@ -23,9 +20,9 @@ ends
     checked is said where no refit joins its intervals at some.
 
 A second table has all sides: how they end and where, and the lowest deviance of the refits there;
-why others have no end is said below it. What is done is said on standard error meanwhile.
+why others have no end is said below the first.
 
-With ``--grid`` the whole curves are compared instead: at so many values of each unknown, evenly
+With the option `grid` whole curves are compared instead: at so many values of each unknown, evenly
 spaced in its coordinate over its interval (over what was drawn where an end is open or not found),
 with refits by SLSQP from the estimate, from the refit before, and from the profile's own nearest
 point; in narrow valleys on nodes, from the own nearest point and the closest one of another
@@ -43,29 +40,31 @@ shift
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import sys
 import time
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
 from scipy.optimize import minimize
 
 import odefit
-from evidence.running.processes import machine, markdown, publish
-from evidence.running.processes import seconds as in_seconds
-from evidence.speed.refits_on_nodes import RefitsOnNodes
+from evidence.intervals.coverage_problems import enzyme
+from evidence.intervals.refits_on_nodes import RefitsOnNodes
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.measuring import problem_named
+from evidence.running.measuring import seconds as in_seconds
+from evidence.running.output import listed
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.profiles import Profile, ProfilesData
 from odefit.assessment.profiles.noise_limits import limits_by_unknown
 from odefit.assessment.profiles.on_nodes import is_narrow, suits_nodes
 from odefit.methods.local.scaling import Scaling
-from odefit.problem.toml.files import problem_from_mapping
-from odefit.simulation import Evaluation, ForwardMap, Simulation
+from odefit.simulation import Evaluation, ForwardMap
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ATTEMPTS = 3  # numbers of random starts of a refit beside that from the estimate
 
@@ -75,38 +74,10 @@ NEIGHBOURS = 3  # number of other profiles from whose closest points refits on n
 ASIDE = 0.02  # distance of the two refits beside an end, relative to its distance from the estimate
 
 
-def enzyme() -> odefit.Problem:
-    """Michaelis-Menten by mass action."""
-    times = np.linspace(0.25, 10.0, 40)
-    model = odefit.Model(
-        ode={
-            "E": "-k1*E*S + (km1 + k2)*ES",
-            "S": "-k1*E*S + km1*ES",
-            "ES": "k1*E*S - (km1 + k2)*ES",
-            "P": "k2*ES",
-        },
-        observables={"P": "P"},
-    )
-    rates = {k: {"lower": 1e-2, "upper": 1e5, "scale": "log10"} for k in ("k1", "km1", "k2")}
-    initial = {"E": 0.1, "S": 10.0, "ES": 0.0, "P": 0.0}
-    noise = {"P": {"sd": 0.1}}
-    empty = odefit.Problem(model, {"t": times, "P": 0 * times}, rates, initial, noise=noise)
-    exact = odefit.simulate(empty, np.array([100.0, 300.0, 10.0]), times)
-    assert isinstance(exact, Simulation)
-    data = {
-        "t": times,
-        "P": exact.observables["P"] + 0.1 * np.random.default_rng(0).normal(size=len(times)),
-    }
-    return odefit.Problem(model, data, rates, initial, noise=noise, name="enzyme")
-
-
 def loaded(name: str) -> odefit.Problem:
-    """The problem of that name or in that file."""
-    if name == "enzyme":
-        return enzyme()
-    if name.endswith(".json"):
-        return problem_from_mapping(json.loads(Path(name).read_text(encoding="utf-8")))
-    return odefit.load(name) if name.endswith(".toml") else odefit.library.load(name)
+    """Return the problem of that name or in that file."""
+    times = np.linspace(0.25, 10.0, 40).tolist()
+    return enzyme(times, 10.0) if name == "enzyme" else problem_named(name)
 
 
 class Refits:
@@ -219,22 +190,15 @@ def closest(profile: Profile, value: float, profiles: ProfilesData) -> list[np.n
     return [vector for _, _, vector in sorted(found, key=lambda f: f[:2])]
 
 
-def said(text: str) -> None:
-    """Say what is done, on standard error."""
-    print(text, file=sys.stderr, flush=True)
-
-
 def row(name: str) -> tuple[list[str], list[list[str]], list[str]]:
     """One problem: its row of the table, those of its sides, and why some have no end."""
     problem = loaded(name)
     began = time.perf_counter()
     result = odefit.fit(problem, jobs=1)
     fit = time.perf_counter() - began
-    said(f"{problem.name}: fitted in {in_seconds(fit)} s")
     began = time.perf_counter()
     profiles = result.profile(jobs=1)
     spent = time.perf_counter() - began
-    said(f"{problem.name}: profiled in {in_seconds(spent)} s; {profiles.message}")
     refits = Refits(problem, profiles.vector)
     sides, reasons = [], []
     random = np.random.default_rng(1)
@@ -266,7 +230,6 @@ def row(name: str) -> tuple[list[str], list[list[str]], list[str]]:
                     checked += 1
                 cells = [f"{end:.5g}", f"{lowest:.4f}", f"{100 * error / width:.2g} %"]
             sides.append([f"{profile.key}, {side}", how, f"{profile.estimate:.5g}", *cells])
-        said(f"{problem.name}: {profile.key} checked")
     found_row = [
         problem.name,
         str(len(problem.keys)),
@@ -329,7 +292,6 @@ def grid_row(problem: odefit.Problem, profiles: ProfilesData, count: int) -> lis
                 slope = abs(float(curve(at, 1)))
                 if float(curve(at)) >= 0.25 * profiles.limit and slope > 0:
                     shift = max(shift, abs(difference) / slope / (high - low))
-        said(f"{problem.name}: {profile.key} compared")
     return [
         problem.name,
         str(len(problem.keys)),
@@ -341,39 +303,41 @@ def grid_row(problem: odefit.Problem, profiles: ProfilesData, count: int) -> lis
     ]
 
 
-def main() -> None:
-    """Run what was asked for, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--problems", nargs="+", default=["alpha-pinene", "enzyme"])
-    parser.add_argument("--grid", type=int, help="number of values at which curves are compared")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    if options.grid is not None:
-        columns = (
-            "problem", "unknowns", "values compared", "limit of the deviance",
-            "curve above refits, at most", "refits above curve, at most",
-            "largest shift, of the width",
-        )  # fmt: skip
-        compared = []
-        for name in options.problems:
-            problem = loaded(name)
-            profiles = odefit.fit(problem, jobs=1).profile(jobs=1)
-            compared.append(grid_row(problem, profiles, options.grid))
-        publish(f"{machine()}\n\n{markdown(columns, compared)}\n", options.out)
-        return
-    header = (
-        "problem", "unknowns", "evaluations of the fit", "fit", "evaluations of the profiles",
-        "refits", "profiles", "profiles/fit", "ends found", "largest error",
-    )  # fmt: skip
-    found = [row(name) for name in options.problems]
-    titles = ("side", "how it ends", "estimate", "end", "deviance of the refits", "error")
-    parts = [machine(), markdown(header, [main for main, _, _ in found])]
-    for main, sides, reasons in found:
-        parts += [main[0], markdown(titles, sides)]
-        if reasons:
-            parts.append("\n".join(reasons))
-    publish("\n\n".join(parts) + "\n", options.out)
+GRID = (
+    *("problem", "unknowns", "values compared", "limit of the deviance"),
+    *("curve above refits, at most", "refits above curve, at most", "largest shift, of the width"),
+)
+HEAD = (
+    *("problem", "unknowns", "evaluations of the fit", "fit", "evaluations of the profiles"),
+    *("refits", "profiles", "profiles/fit", "ends found", "largest error"),
+)
+SIDES = ("problem", "side", "how it ends", "estimate", "end", "deviance of the refits", "error")
+OPTIONS = (
+    Option("problems", ("alpha-pinene", "enzyme"), "problems of the library, enzyme, or files"),
+    Option("grid", 0, "number of values at which whole curves are compared instead", least=0),
+)
 
 
-if __name__ == "__main__":
-    main()
+def tasks(problems: Sequence[str], grid: int) -> list[Task]:
+    """Return a task for each problem."""
+    return tasks_of("problem", problems, grid=grid)
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Return what was compared of one problem."""
+    if task["grid"]:
+        problem = loaded(task["problem"])
+        profiles = odefit.fit(problem, jobs=1).profile(jobs=1)
+        return {"grid": grid_row(problem, profiles, task["grid"])}
+    cells, sides, reasons = row(task["problem"])
+    return {"rows": [cells], "sides": [[cells[0], *side] for side in sides], "notes": reasons}
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return a row for each problem and one for each side, or the curves on the grid."""
+    results = [r.result for r in records if r.result is not None]
+    grid = [r["grid"] for r in results if "grid" in r]
+    if grid:
+        return {"grid": listed(GRID, grid)}
+    sides = [side for r in results for side in r["sides"]]
+    return {"profiles": listed(HEAD, records), "sides": listed(SIDES, sides)}

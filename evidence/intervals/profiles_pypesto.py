@@ -1,8 +1,5 @@
 """Profile likelihoods beside those of pyPESTO: seconds, optimisations, evaluations, interval ends.
 
-    python -m evidence.intervals.profiles_pypesto
-        --problems alpha-pinene,enzyme,FILE.json --gradient exact
-
 Needs pypesto in the same environment. It profiles the same negative log-likelihood, evaluated by
 odefit, over the logarithms of the unknowns (its step sizes are made for these), with SciPy's
 L-BFGS-B, by finite differences or with odefit's gradient. FILE.json is a problem as
@@ -11,56 +8,33 @@ L-BFGS-B, by finite differences or with odefit's gradient. FILE.json is a proble
 
 from __future__ import annotations
 
-import argparse
-import json
 import logging
 import math
 import time
 import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pypesto
-import pypesto.optimize
-import pypesto.profile
 
 import odefit
-from evidence.running.processes import machine
-from odefit.problem import problem_from_mapping
+from evidence.intervals.coverage_problems import enzyme
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.measuring import problem_named
+from evidence.running.output import listed
 from odefit.simulation import Failure, ForwardMap
 
-
-def enzyme() -> odefit.Problem:
-    """Michaelis-Menten kinetics by mass action of which the product alone is measured."""
-    rate = {"lower": 1e-2, "upper": 1e5, "scale": "log10"}
-    model = odefit.Model(
-        ode={
-            "E": "-k1*E*S + (km1 + k2)*ES",
-            "S": "-k1*E*S + km1*ES",
-            "ES": "k1*E*S - (km1 + k2)*ES",
-            "P": "k2*ES",
-        },
-        observables={"product": "P"},
-    )
-    times = np.linspace(0.1, 4.0, 40)
-    given = ({"k1": rate, "km1": rate, "k2": rate}, {"E": 0.1, "S": 10.0, "ES": 0.0, "P": 0.0})
-    noise = {"product": {"sd": 0.1}}
-    empty = odefit.Problem(model, {"t": times, "product": np.ones(40)}, *given, noise=noise)
-    vector = empty.vector({"k1": 100.0, "km1": 300.0, "k2": 50.0})
-    found = odefit.simulate(empty, vector)
-    assert not isinstance(found, Failure)
-    values = found.observables["product"] + 0.1 * np.random.default_rng(0).standard_normal(40)
-    return odefit.Problem(model, {"t": times, "product": values}, *given, noise=noise)
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def fitted(name: str) -> odefit.Result:
     """Fit a problem of the library, the enzyme, or a file from its guesses."""
-    if name == "enzyme":
-        return odefit.fit(enzyme(), jobs=1)
-    if name.endswith(".json"):
-        problem = problem_from_mapping(json.loads(Path(name).read_text(encoding="utf-8")))
-        return odefit.fit(problem, odefit.SingleShooting(), jobs=1)
-    return odefit.fit(odefit.library.load(name), jobs=1)
+    method = odefit.SingleShooting() if name.endswith(".json") else None
+    times = np.linspace(0.1, 4.0, 40).tolist()
+    problem = enzyme(times, 50.0) if name == "enzyme" else problem_named(name)
+    return odefit.fit(problem, method, jobs=1)
 
 
 class Likelihood:
@@ -111,6 +85,10 @@ def peer(
     result: odefit.Result, exact: bool
 ) -> tuple[float, int, int, dict[str, tuple[float, float]]]:
     """Return seconds, optimisations, evaluations, and interval ends of pyPESTO's profiles."""
+    import pypesto
+    import pypesto.optimize
+    import pypesto.profile
+
     likelihood = Likelihood(result)
     problem = result.problem
     objective = pypesto.Objective(fun=likelihood.value, grad=likelihood.gradient if exact else None)
@@ -164,33 +142,42 @@ def crossing(values: np.ndarray, costs: np.ndarray, limit: float) -> tuple[float
     return ends[0], ends[1]
 
 
-def main() -> None:
-    """Profile each problem with both, and print what it took."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--problems", default="alpha-pinene,enzyme")
-    parser.add_argument("--gradient", choices=("differences", "exact"), default="differences")
-    arguments = parser.parse_args()
+HEAD = (
+    *("problem", "unknowns", "odefit: seconds", "refits", "evaluations with Jacobian"),
+    *("pyPESTO: seconds", "pyPESTO: refits", "evaluations", "seconds over those of odefit"),
+)
+ENDS = ("problem", "unknown", "odefit: lower", "upper", "pyPESTO: lower", "pyPESTO: upper")
+OPTIONS = (
+    Option("problems", ("alpha-pinene", "enzyme"), "problems of the library, enzyme, or files"),
+    Option("gradient", "differences", "differences or exact", ("differences", "exact")),
+)
+
+
+def tasks(problems: Sequence[str], gradient: str) -> list[Task]:
+    """Return a task for each problem."""
+    return tasks_of("problem", problems, gradient=gradient)
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Profile a problem with both."""
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")  # pyPESTO warns of its default steps at every profile
-    print(machine(), f"pyPESTO {pypesto.__version__}")
-    for name in arguments.problems.split(","):
-        result = fitted(name)
-        result.profile(jobs=1)
-        began = time.perf_counter()
-        own = result.profile(jobs=1)
-        mine = time.perf_counter() - began
-        theirs, optimisations, calls, ends = peer(result, arguments.gradient == "exact")
-        print(f"\n{Path(name).stem}: {len(own.profiles)} profiles; fit {result.seconds:.2f} s")
-        print(f"  odefit   {mine:8.2f} s  {own.minimisations} optimisations, ", end="")
-        print(f"{own.evaluations} evaluations with Jacobian")
-        print(f"  pyPESTO  {theirs:8.2f} s  {optimisations} optimisations, {calls} evaluations")
-        for profile in own.profiles:
-            low, high = ends[profile.key]
-            print(
-                f"    {profile.key:12s} odefit [{profile.lower:.5g}, {profile.upper:.5g}]"
-                f"   pyPESTO [{low:.5g}, {high:.5g}]"
-            )
+    name = Path(task["problem"]).stem
+    result = fitted(task["problem"])
+    result.profile(jobs=1)
+    began = time.perf_counter()
+    own = result.profile(jobs=1)
+    mine = time.perf_counter() - began
+    theirs, optimisations, calls, ends = peer(result, task["gradient"] == "exact")
+    row = [name, str(len(own.profiles)), f"{mine:.2f}", str(own.minimisations)]
+    row += [str(own.evaluations), f"{theirs:.2f}", str(optimisations), str(calls)]
+    limits = [
+        [name, p.key, *(f"{v:.5g}" for v in (p.lower, p.upper, *ends[p.key]))] for p in own.profiles
+    ]
+    return {"rows": [[*row, f"{theirs / mine:.1f}"]], "ends": limits}
 
 
-if __name__ == "__main__":
-    main()
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return a row for each problem, and the ends of all intervals."""
+    ends = [end for r in records if r.result is not None for end in r.result["ends"]]
+    return {"profiles": listed(HEAD, records), "ends": listed(ENDS, ends)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from evidence.running.campaign import Campaign, Record, Task
+from evidence.running.campaign import Record, Task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,14 +171,3 @@ def _grouped(scored: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     spread = np.sqrt(p * (1 - p) / found["intervals"].clip(lower=1))
     found.insert(list(found.columns).index("coverage") + 1, "coverage_se", spread)
     return found.rename(columns=lambda name: str(name).replace("_", " "))
-
-
-# The campaign that measures the coverage of confidence intervals
-RECOVERY = Campaign(
-    "recovery",
-    "random noise on data with known truth: coverage of the 95 % intervals, and bias",
-    tasks,
-    run,
-    tables,
-    seconds=120.0,
-)

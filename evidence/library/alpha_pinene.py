@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from evidence.running.campaign import Campaign, Record, Task
+from evidence.running.campaign import Record, Task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,14 +64,3 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
         ]
     )
     return {"seeds": table, "summary": summary}
-
-
-# The campaign whose table says how many of twenty seeds find the reference
-ALPHA_PINENE = Campaign(
-    "alpha-pinene",
-    "alpha-pinene (data of 1945) from 20 seeds: p in [0, 1], no guess, no scale",
-    tasks,
-    run,
-    tables,
-    seconds=120.0,
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from evidence.running.campaign import Campaign, Record, Task
+from evidence.running.campaign import Record, Task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,14 +92,3 @@ def _summary(runs: pd.DataFrame) -> pd.DataFrame:
             }
         ]
     )
-
-
-# The campaign that measures the default method
-LIBRARY = Campaign(
-    "library",
-    "every library problem with the default method, 5 seeds: right? how far off? how fast?",
-    tasks,
-    run,
-    tables,
-    seconds=300.0,
-)

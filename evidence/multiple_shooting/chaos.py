@@ -1,8 +1,5 @@
 """Multiple shooting: chaos, cost of an iteration, beside CasADi with IPOPT, and on the library.
 
-    python -m evidence.multiple_shooting.chaos
-        [--parts lorenz guesses nodes casadi library] [--out DIR]
-
 All seconds are of processor time on one thread, so that other work on the computer counts little.
 
 lorenz
@@ -28,24 +25,25 @@ library
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import odefit
 from evidence.multiple_shooting.lorenz import PARAMETERS, STATES, TRUTH, fitted, lorenz, steps_of
-from evidence.peers.shooting_by_hand import beside_casadi
-from evidence.running.processes import machine, markdown, publish
-from evidence.running.processes import seconds as in_seconds
+from evidence.peers.shooting_by_hand import BESIDE, CASES, beside_casadi
+from evidence.running.campaign import Option, Record, Task
+from evidence.running.measuring import seconds as in_seconds
+from evidence.running.output import listed
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.starts import guess, sample
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NODES = (None, 40, 80, 333, 999)  # numbers of them with 1,000 data; None for the default
 SAME = 1.01  # over the lowest objective
@@ -53,14 +51,13 @@ SAME = 1.01  # over the lowest objective
 # Lorenz -----------------------------------------------------------------------------------------
 
 
-def chaos(count: int, seeds: int) -> str:
-    """Errors over 100 Lyapunov times."""
+def chaos(count: int, seed: int) -> list[list[str]]:
+    """Return errors over 100 Lyapunov times, of all states and of one."""
     rows = []
     for observed in (STATES, STATES[:1]):
-        for seed in range(seeds):
+        if True:
             found = fitted(lorenz(count, seed, observed), odefit.MultipleShooting(starts=1))
             result = found.result
-            print(f"Lorenz {''.join(observed)}, seed {seed}: {result}", file=sys.stderr)
             row = [", ".join(observed), str(seed), result.status.value]
             if result.solutions:
                 values = result.best.parameters
@@ -72,8 +69,7 @@ def chaos(count: int, seeds: int) -> str:
             nodes = continuity.nodes if continuity else 1
             gap = f"{continuity.gap:.0e}" if continuity else "-"
             rows.append([*row, str(nodes), steps_of(result), gap, in_seconds(found.seconds)])
-    header = ["measured", "noise", "status", "s, %", "r, %", "b, %", "nodes", "iterations", "gap"]
-    return markdown([*header, "seconds"], rows)
+    return rows
 
 
 @dataclass(frozen=True)
@@ -96,8 +92,10 @@ def followed(problem: odefit.Problem, method: odefit.MultipleShooting) -> Follow
     return Followed(history.objective, history.converged, spent)
 
 
-def guesses(count: int, seeds: int, nodes: Sequence[int | None], off: Sequence[float]) -> str:
-    """Success of x alone by the guess and the number of nodes."""
+def guesses(
+    count: int, seeds: int, nodes: Sequence[int | None], off: Sequence[float]
+) -> list[list[str]]:
+    """Return success of x alone by the guess and the number of nodes."""
     found: dict[tuple[int | None, float], list[Followed]] = {}
     for factor in off:
         for seed in range(seeds):
@@ -107,8 +105,6 @@ def guesses(count: int, seeds: int, nodes: Sequence[int | None], off: Sequence[f
             for n in nodes:
                 method = odefit.MultipleShooting(nodes=n, iterations=50)
                 found.setdefault((n, factor), []).append(followed(problem, method))
-                last = found[n, factor][-1]
-                print(f"factor {factor:g}, seed {seed}, {n} nodes: {last}", file=sys.stderr)
     lowest = [
         min((r[k].objective for r in found.values() if r[k].converged), default=np.inf)
         for k in range(seeds)
@@ -126,14 +122,14 @@ def guesses(count: int, seeds: int, nodes: Sequence[int | None], off: Sequence[f
             spent = in_seconds(statistics.median(r.seconds for r in runs))
             row.append(f"{len(good)} of {len(runs)}, {spent} s")
         rows.append(row)
-    return markdown(["nodes", *(f"within a factor of {f:g}" for f in off)], rows)
+    return rows
 
 
 # Cost of an iteration ---------------------------------------------------------------------------
 
 
-def growth(chosen: Sequence[int], repeats: int) -> str:
-    """Seconds against the number of nodes."""
+def growth(chosen: Sequence[int], repeats: int) -> tuple[list[list[str]], str]:
+    """Return seconds against the number of nodes, and the exponent in words."""
     rows, spent = [], []
     for count in chosen:
         problem = lorenz(count + 1, 0)
@@ -144,15 +140,11 @@ def growth(chosen: Sequence[int], repeats: int) -> str:
             began = time.process_time()
             history = method.follow(problem)
             runs.append((time.process_time() - began) / history.shooting.evaluations)
-        print(f"{count} nodes: {runs}", file=sys.stderr)
         spent.append(min(runs))
         each = 1e6 * spent[-1] / count
         rows.append([str(count), f"{1e3 * spent[-1]:.1f}", f"{each:.0f}"])
-    table = markdown(["nodes", "milliseconds", "microseconds a node"], rows)
-    if len(chosen) < 2:
-        return table
     slope = np.polyfit(np.log(chosen), np.log(spent), 1)[0]
-    return f"{table}\n\nExponent of the number of nodes: {slope:.2f}."
+    return rows, f"Exponent of the number of nodes: {slope:.2f}."
 
 
 # Library ----------------------------------------------------------------------------------------
@@ -179,57 +171,97 @@ def solved(name: str, problem: odefit.Problem, objective: float) -> bool:
     return objective <= 1e-8 * float(np.sum(np.concatenate(values) ** 2))
 
 
-def on_library(names: Sequence[str], points: int, limit: float) -> str:
-    """Solved and seconds, by problem and method."""
-    rows = []
-    totals = dict.fromkeys(METHODS, 0)
-    count = 0
-    for name in names:
-        problem = odefit.library.load(name)
-        given = guess(problem)
-        starts = sample(problem, 0, points, 0) if given is None else given[None]
-        count += len(starts)
-        row = [name, "guess" if given is not None else f"{points} random"]
-        for kind in METHODS:
-            good, spent = 0, []
-            for start in starts:
-                at = dict(zip(problem.keys, start.tolist(), strict=True))
-                found = fitted(problem, method_from(kind, at), limit)
-                good += solved(name, problem, found.result.objective)
-                spent.append(found.seconds)
-                message = found.result.starts[0].message if found.result.starts else ""
-                print(f"{name}, {kind}: {found.seconds:.2f} {good} {message}", file=sys.stderr)
-            totals[kind] += good
-            row += [str(good), in_seconds(statistics.median(spent))]
-        rows.append(row)
-    rows.append(["all", f"{count} points", *(c for k in METHODS for c in (str(totals[k]), ""))])
-    header = ["problem", "from", *(c for k in METHODS for c in (k, "seconds"))]
-    return markdown(header, rows)
+def on_library(name: str, points: int, limit: float) -> list[Any]:
+    """Return the number of points of a problem, and by method how many are solved, and seconds."""
+    problem = odefit.library.load(name)
+    given = guess(problem)
+    starts = sample(problem, 0, points, 0) if given is None else given[None]
+    row: list[Any] = [name, "guess" if given is not None else f"{points} random", len(starts)]
+    for kind in METHODS:
+        good, spent = 0, []
+        for start in starts:
+            at = dict(zip(problem.keys, start.tolist(), strict=True))
+            found = fitted(problem, method_from(kind, at), limit)
+            good += solved(name, problem, found.result.objective)
+            spent.append(found.seconds)
+        row += [good, in_seconds(statistics.median(spent))]
+    return row
 
 
-def main() -> None:
-    """Read the command line, run, report."""
-    parts = ("lorenz", "guesses", "nodes", "casadi", "library")
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
-    parser.add_argument("--seeds", type=int, default=5, help="of the noise of Lorenz")
-    parser.add_argument("--repeats", type=int, default=3, help="of what is timed")
-    parser.add_argument("--points", type=int, default=3, help="a problem without a guess")
-    parser.add_argument("--problems", nargs="+", default=list(odefit.library.names()))
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds for a fit")
-    parser.add_argument("--out", type=Path, help="write the tables to this folder")
-    options = parser.parse_args()
-    work: dict[str, Callable[[], str]] = {
-        "lorenz": lambda: chaos(5000, options.seeds),
-        "guesses": lambda: guesses(1000, 2 * options.seeds, NODES, (1.5, 3.0, 5.0)),
-        "nodes": lambda: growth((100, 300, 1000, 3000, 10_000), options.repeats),
-        "casadi": lambda: beside_casadi(options.limit, options.repeats),
-        "library": lambda: on_library(options.problems, options.points, options.limit),
+PARTS = ("lorenz", "guesses", "nodes", "casadi", "library")
+FACTORS, SIZES = (1.5, 3.0, 5.0), (100, 300, 1000, 3000, 10_000)
+HEADS: Mapping[str, Sequence[str]] = {
+    "lorenz": (
+        *("measured", "noise", "status", "s, %", "r, %", "b, %", "nodes", "iterations", "gap"),
+        "seconds",
+    ),
+    "guesses": ("nodes", *(f"within a factor of {f:g}" for f in FACTORS)),
+    "nodes": ("nodes", "milliseconds", "microseconds a node"),
+    "casadi": BESIDE,
+    "library": ("problem", "from", *(c for k in METHODS for c in (k, "seconds"))),
+}
+OPTIONS = (
+    Option("parts", PARTS, "parts, e.g. lorenz,nodes", PARTS),
+    Option("seeds", 5, "seeds of the noise of Lorenz", least=1),
+    Option("repeats", 3, "runs of what is timed", least=1),
+    Option("points", 3, "random points of a problem without a guess", least=1),
+    Option("problems", (), "problems of the library, all if none is named", odefit.library.names),
+    Option("limit", 60.0, "seconds for a fit", above=0),
+)
+
+
+def tasks(
+    parts: Sequence[str],
+    seeds: int,
+    repeats: int,
+    points: int,
+    problems: Sequence[str],
+    limit: float,
+) -> list[Task]:
+    """Return the tasks of all parts."""
+    cases: dict[str, list[dict[str, Any]]] = {
+        "lorenz": [{"seed": seed} for seed in range(seeds)],
+        "guesses": [{"seeds": 2 * seeds}],
+        "nodes": [{"repeats": repeats}],
+        "casadi": [{"case": k, "limit": limit, "repeats": repeats} for k in range(CASES)],
+        "library": [
+            {"problem": name, "points": points, "limit": limit}
+            for name in problems or odefit.library.names()
+        ],
     }
-    for part in options.parts:
-        out = None if options.out is None else options.out / f"multiple_shooting_{part}.md"
-        publish(f"{work[part]()}\n\n{machine()}", out)
+    return [
+        {"key": f"{part}, " + ", ".join(f"{k} {v}" for k, v in one.items()), "part": part, **one}
+        for part in parts
+        for one in cases[part]
+    ]
 
 
-if __name__ == "__main__":
-    main()
+def run(task: Task) -> Mapping[str, Any]:
+    """Return the rows of a task."""
+    if task["part"] == "lorenz":
+        return {"rows": chaos(5000, task["seed"])}
+    if task["part"] == "guesses":
+        return {"rows": guesses(1000, task["seeds"], NODES, FACTORS)}
+    if task["part"] == "nodes":
+        rows, note = growth(SIZES, task["repeats"])
+        return {"rows": rows, "notes": [note]}
+    if task["part"] == "casadi":
+        return {"rows": beside_casadi(task["case"], task["limit"], task["repeats"])}
+    return {"solved": on_library(task["problem"], task["points"], task["limit"])}
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return a table for each part."""
+    found = {}
+    for part in PARTS:
+        mine = [r for r in records if r.task["part"] == part]
+        if mine and part != "library":
+            found[part] = listed(HEADS[part], mine)
+        elif mine:
+            solved_of = [r.result["solved"] for r in mine if r.result is not None]
+            rows = [[*row[:2], *map(str, row[3:])] for row in solved_of]
+            sums = [str(sum(row[k] for row in solved_of)) for k in (3, 5, 7)]
+            count = sum(row[2] for row in solved_of)
+            rows.append(["all", f"{count} points", *(c for s in sums for c in (s, ""))])
+            found[part] = listed(HEADS[part], rows)
+    return found

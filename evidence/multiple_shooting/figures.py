@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BAND = 0.05  # largest relative difference of standard deviation and standard error that is aimed at
 
 
-def multiple_shooting_figures(records: Sequence[Record]) -> Mapping[str, Figure]:
+def figures(records: Sequence[Record]) -> Mapping[str, Figure]:
     """Return the figures of convergence (Rikitake) and of standard errors (Henon-Heiles)."""
     from evidence.multiple_shooting.tables import frames, quality, reached
 

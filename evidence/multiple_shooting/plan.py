@@ -6,15 +6,14 @@ chosen here is chosen by us, and the campaign is no reproduction of their tables
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
 
-from evidence.running.campaign import Task
-from evidence.running.options import check_known, read_options
+from evidence.running.campaign import Option, Task
 from odefit.common.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,15 +44,6 @@ FACTOR = 5.0  # largest factor between guess and truth of FitzHugh-Nagumo's para
 
 # The name of runs of :class:`SingleShooting`, which has no states at nodes
 SINGLE = "single shooting"
-
-# The options of the campaign: name and meaning
-OPTIONS = (
-    ("examples", "which of the three, e.g. henon-heiles,rikitake"),
-    ("batches", "how many distributions of times, e.g. 2"),
-    ("realizations", "how many draws of the noise for each, e.g. 5"),
-    ("noise", "standard deviations of Henon-Heiles, e.g. 0.01,0.1"),
-    ("sizes", "numbers of times of Henon-Heiles, e.g. 100"),
-)
 
 
 @dataclass(frozen=True)
@@ -94,32 +84,31 @@ EXAMPLES: Mapping[str, Example] = {
 }
 
 
+OPTIONS = (
+    Option("examples", tuple(EXAMPLES), "examples, e.g. henon-heiles,rikitake", EXAMPLES),
+    Option("batches", BATCHES, "how many distributions of times, e.g. 2", least=1),
+    Option("realizations", REALIZATIONS, "how many draws of the noise for each, e.g. 5", least=1),
+    Option("noise", NOISE, "standard deviations of Henon-Heiles, e.g. 0.01,0.1", above=0),
+    Option("sizes", SIZES, "numbers of times of Henon-Heiles, e.g. 100", least=10),
+)
+
+
+def tasks(**options: Any) -> list[Task]:
+    """Return a task for each batch, example by example and variant by variant."""
+    return list(_Setting(**options).tasks())
+
+
 @dataclass(frozen=True)
-class Setting:
+class _Setting:
     """The options chosen for a run of the campaign, see :data:`OPTIONS`."""
 
-    examples: tuple[str, ...] = tuple(EXAMPLES)
-    batches: int = BATCHES
-    realizations: int = REALIZATIONS
-    noise: tuple[float, ...] = NOISE
-    sizes: tuple[int, ...] = SIZES
-
-    def __post_init__(self) -> None:
-        check_known("examples", self.examples, EXAMPLES)
-        for option, given in (("batches", self.batches), ("realizations", self.realizations)):
-            if given < 1:
-                raise InputError(f"{option}: expected 1 or more, got {given}")
-        if not all(0 < level < np.inf for level in self.noise):
-            raise InputError(f"noise: expected positive numbers, got {list(self.noise)}")
-        if not all(count >= 10 for count in self.sizes):
-            raise InputError(f"sizes: expected numbers of 10 or more, got {list(self.sizes)}")
-
-    def with_options(self, chosen: Mapping[str, str]) -> Setting:
-        """Return the setting with some options replaced, given as text."""
-        return replace(self, **read_options(chosen, dict(OPTIONS), _read))
+    examples: Sequence[str]
+    batches: int
+    realizations: int
+    noise: Sequence[float]
+    sizes: Sequence[int]
 
     def tasks(self) -> Iterator[Task]:
-        """Return a task for each batch, example by example and variant by variant."""
         made = {
             "henon-heiles": self._henon_heiles,
             "fitzhugh-nagumo": self._fitzhugh_nagumo,
@@ -158,7 +147,7 @@ class Setting:
             local = "local-linearization"
             yield from self._blocks("rikitake", "data", nodes=nodes, integrator=local)
 
-    def _part(self) -> Setting:
+    def _part(self) -> _Setting:
         return replace(self, realizations=max(1, self.realizations // PART))
 
     def _batches(self, example: str, states: str, **changed: Any) -> Iterator[Task]:
@@ -204,16 +193,6 @@ def fits_task(
 
 
 _CHANGEABLE = ("end", "noise", "size", "nodes")
-
-
-def _read(name: str, text: str) -> Any:
-    """Return the value of an option, read from text."""
-    if name in ("batches", "realizations"):
-        return int(text)
-    parts = [part.strip() for part in text.split(",")]
-    if name == "examples":
-        return tuple(parts)
-    return tuple(int(p) for p in parts) if name == "sizes" else tuple(float(p) for p in parts)
 
 
 class Data:

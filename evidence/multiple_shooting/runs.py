@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SAME = 0.1
 
 
-def fits(task: Task) -> Mapping[str, Any]:
+def run(task: Task) -> Mapping[str, Any]:
     """Fit all realizations of a task.
 
     ``unknowns`` and ``true``, their keys and values; ``fits``, for each realization ``converged``;

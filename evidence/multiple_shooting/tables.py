@@ -18,7 +18,7 @@ LOCAL = "local-linearization"
 _COUNTS = ("converged", "right", "steps", "seconds", "objective", "reference")
 
 
-def multiple_shooting_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     """Return tables of convergence and estimates of each example, and of the integrators."""
     fits, estimates = frames(records)
     found: dict[str, pd.DataFrame] = {}

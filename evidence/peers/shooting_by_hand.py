@@ -1,4 +1,4 @@
-"""Multiple shooting by hand with CasADi and IPOPT, beside odefit: part of `multiple_shooting.py`.
+"""Multiple shooting by hand with CasADi and IPOPT, beside odefit: part of `chaos.py`.
 
 The same fit as people write it with CasADi and IPOPT, after the example ``sysid.py`` of
 CasADi's documentation: states at all data times and parameters as variables, a function of an
@@ -13,7 +13,6 @@ odefit finds its compiled model again. "Error" is the largest relative error of 
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,8 +32,7 @@ from evidence.multiple_shooting.lorenz import (
     lorenz,
     steps_of,
 )
-from evidence.running.processes import markdown
-from evidence.running.processes import seconds as in_seconds
+from evidence.running.measuring import seconds as in_seconds
 from odefit.methods.starts import guess
 
 ACCURACY = 1e-6  # of an interval by RK4, relative to the states
@@ -142,7 +140,7 @@ def enough_steps(case: Case) -> int:
     for steps in range(1, 100):
         if np.abs(ends(steps) - exact).max() <= ACCURACY * size:
             return steps
-    raise SystemExit(f"{case.name}: RK4 is not accurate")
+    raise RuntimeError(f"{case.name}: RK4 is not accurate")
 
 
 @dataclass(frozen=True)
@@ -219,32 +217,35 @@ def _error(case: Case, values: Mapping[str, float]) -> float:
     return max(abs(values[k] / v - 1) for k, v in case.truth.items())
 
 
-def beside_casadi(limit: float, repeats: int) -> str:
-    """The table."""
-    rows = []
-    for case in cases():
-        steps = enough_steps(case)
-        times = len(case.problem.conditions[0].times)
-        same = odefit.MultipleShooting(starts=1, nodes=times, states="data")
-        tools: dict[str, Callable[[], Answer]] = {
-            name: partial(by_hand, case, steps, kind, limit) for name, kind in HESSIANS.items()
-        }
-        tools["odefit, same start"] = partial(by_odefit, case, same)
-        default = odefit.MultipleShooting(starts=1)
-        tools["odefit"] = partial(by_odefit, case, default)
-        answers: dict[str, list[Answer]] = {}
-        for _ in range(repeats):
-            for name, tool in tools.items():
-                before = answers.setdefault(name, [])
-                if before and before[0].seconds > limit / 2:
-                    continue  # nothing to gain
+CASES = 6  # number of cases
+BESIDE = (
+    *("problem", "program", "seconds", "over odefit", "iterations", "objective", "error, %"),
+    "outcome",
+)
+
+
+def beside_casadi(number: int, limit: float, repeats: int) -> list[list[str]]:
+    """Return the rows of a case: IPOPT with three Hessians, and odefit."""
+    case = cases()[number]
+    steps = enough_steps(case)
+    times = len(case.problem.conditions[0].times)
+    same = odefit.MultipleShooting(starts=1, nodes=times, states="data")
+    tools: dict[str, Callable[[], Answer]] = {
+        name: partial(by_hand, case, steps, kind, limit) for name, kind in HESSIANS.items()
+    }
+    tools["odefit, same start"] = partial(by_odefit, case, same)
+    tools["odefit"] = partial(by_odefit, case, odefit.MultipleShooting(starts=1))
+    answers: dict[str, list[Answer]] = {}
+    for _ in range(repeats):
+        for name, tool in tools.items():
+            before = answers.setdefault(name, [])
+            if not before or before[0].seconds <= limit / 2:  # else nothing to gain
                 before.append(tool())
-                print(f"{case.name}, {name}: {before[-1]}", file=sys.stderr)
-        own = min(a.seconds for a in answers["odefit"])
-        for name, runs in answers.items():
-            a, spent = runs[0], min(r.seconds for r in runs)
-            ended = [a.iterations, f"{a.objective:.6g}", f"{100 * a.error:.2g}", a.outcome]
-            ratio = f"{spent / own:.1f}"
-            rows.append([f"{case.name} ({steps} RK4)", name, in_seconds(spent), ratio, *ended])
-    header = ["problem", "program", "seconds", "over odefit", "iterations", "objective", "error, %"]
-    return markdown([*header, "outcome"], rows)
+    own = min(a.seconds for a in answers["odefit"])
+    rows = []
+    for name, runs in answers.items():
+        a, spent = runs[0], min(r.seconds for r in runs)
+        ended = [a.iterations, f"{a.objective:.6g}", f"{100 * a.error:.2g}", a.outcome]
+        cells = [in_seconds(spent), f"{spent / own:.1f}", *ended]
+        rows.append([f"{case.name} ({steps} RK4)", name, *cells])
+    return rows

@@ -1,9 +1,6 @@
 """Published PEtab problems: import, likelihood, cost and gradient, beside AMICI's in the same run.
 
-    python -m evidence.petab.collection FOLDER [--models Boehm_JProteomeRes2014 ...]
-        [--amici PYTHON] [--compiled FOLDER] [--out FILE.md]
-
-FOLDER has one folder a problem, as the benchmark collection has (Benchmarking-Initiative/
+`folder` has one folder a problem, as the benchmark collection has (Benchmarking-Initiative/
 Benchmark-Models-PEtab). Everything is at the nominal values, on one core.
 
 import
@@ -13,34 +10,37 @@ log-likelihood
     its own noise, where its rows are those of the measurements, and the largest difference of the
     simulations relative to the size of the observable.
 derivatives
-    With --derivatives, the sensitivities of all simulated measurements against central differences
+    With `derivatives`, the sensitivities of all simulated measurements against central differences
     of fourth order: by unknown the norm of the difference relative to the norm of the sensitivities
     (of logarithms by logarithms), for the step that suits best; the largest over all unknowns.
 cost, gradient
     Milliseconds of ``evaluate_cost`` and ``evaluate``, medians; the first evaluation, which
-    compiles, apart. With --amici, another Python that has AMICI: wall milliseconds of its PEtab
+    compiles, apart. With `amici`, another Python that has AMICI: wall milliseconds of its PEtab
     interface (``simulate_petab``) without and with forward sensitivities, and of its adjoint ones,
     with the integrator's own milliseconds in brackets, and the seconds in which it has compiled.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import statistics
-import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evidence.running.processes import machine, markdown, publish, run_process
+from evidence.peers.amici import TIMES, by_amici, problem_folders
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.output import listed
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.formats.petab import PetabImport, read_petab
 from odefit.simulation import Failure, ForwardMap
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BUDGET = 3.0  # seconds that the repetitions of one measurement take
 
@@ -153,62 +153,6 @@ def measure(folder: Path, *, derivatives: bool) -> dict[str, Any]:
     return row
 
 
-# What runs in the Python that has AMICI
-AMICI = """
-import json, statistics, sys, time, logging
-import amici, petab.v1 as petab
-from amici.petab.petab_import import import_petab_problem
-from amici.petab.simulations import simulate_petab
-yaml, out, name, budget = sys.argv[1:4] + [float(sys.argv[4])]
-problem = petab.Problem.from_yaml(yaml)
-if petab.measurement_table_has_timepoint_specific_mappings(
-    problem.measurement_df, allow_scalar_numeric_noise_parameters=True
-):
-    petab.flatten_timepoint_specific_output_overrides(problem)
-began = time.perf_counter()
-model = import_petab_problem(problem, model_output_dir=out, model_name=name, verbose=False)
-found = {"compile": time.perf_counter() - began}
-solver = model.getSolver()
-solver.setAbsoluteTolerance(1e-8); solver.setRelativeTolerance(1e-8)
-solver.setMaxSteps(100000)
-def ms(order, method):
-    solver.setSensitivityOrder(order); solver.setSensitivityMethod(method)
-    taken, cpu = [], []
-    began = time.perf_counter()
-    while len(taken) < 2 or time.perf_counter() - began < budget:
-        start = time.perf_counter()
-        result = simulate_petab(problem, model, solver=solver)
-        taken.append(1e3 * (time.perf_counter() - start))
-        cpu.append(sum(r.cpu_time_total for r in result["rdatas"]))
-    llh = result["llh"]
-    return statistics.median(taken), statistics.median(cpu), llh
-for key, order, method in (("cost", 0, amici.SensitivityMethod.none),
-                           ("gradient", 1, amici.SensitivityMethod.forward),
-                           ("adjoint", 1, amici.SensitivityMethod.adjoint)):
-    try:
-        wall, cpu, llh = ms(order, method)
-        found[key] = [wall, cpu]
-        if key == "cost":
-            found["log_likelihood"] = llh
-        elif llh != llh:
-            found[key] = None
-    except Exception as error:
-        found[key] = None
-print(json.dumps(found))
-"""
-
-
-def amici(python: str, folder: Path, compiled: Path) -> dict[str, Any]:
-    """Return the figures of AMICI for one problem, empty if it fails."""
-    arguments = [str(folder / f"{folder.name}.yaml"), str(compiled / folder.name), folder.name]
-    ended = run_process([python, "-c", AMICI, *arguments, str(BUDGET)], LIMIT)
-    lines = [line for line in ended.output.splitlines() if line.startswith("{")]
-    if ended.status != 0 or not lines:
-        print(f"{folder.name}: AMICI: {ended.errors.strip()[-300:]}", file=sys.stderr)
-        return {}
-    return dict(json.loads(lines[-1]))
-
-
 def shown(value: float | None, digits: int = 3) -> str:
     """Return a number with a few digits, or a dash."""
     return "–" if value is None or not math.isfinite(value) else f"{value:.{digits}g}"
@@ -219,54 +163,61 @@ def pair(found: list[float] | None) -> str:
     return "–" if found is None else f"{found[0]:.3g} ({found[1]:.2g})"
 
 
-def main() -> None:
-    """Measure, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--models", nargs="+")
-    parser.add_argument("--amici", metavar="PYTHON")
-    parser.add_argument("--compiled", type=Path, default=Path("amici_models"))
-    parser.add_argument("--derivatives", action="store_true")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    names = options.models or sorted(p.name for p in options.folder.iterdir() if p.is_dir())
-    rows = []
-    for name in names:
-        own = measure(options.folder / name, derivatives=options.derivatives)
-        other = (
-            amici(options.amici, options.folder / name, options.compiled) if options.amici else {}
-        )
-        print(json.dumps({**own, "amici": other}), file=sys.stderr, flush=True)
+HEAD = (
+    *("problem", "states, unknowns, conditions", "import, s", "log-likelihood", "AMICI's"),
+    *("derivatives", "first, s", "cost, ms", "gradient, ms"),
+    *("AMICI: compile, s", "AMICI: cost, ms", "AMICI: gradient, ms", "AMICI: adjoint, ms"),
+)
+OPTIONS = (
+    Option("folder", "", "folder with a folder for each problem, as the collection has"),
+    Option("models", (), "names of problems, e.g. Boehm_JProteomeRes2014"),
+    Option("amici", "", "a Python that has AMICI"),
+    Option("compiled", "amici_models", "folder of AMICI's compiled models"),
+    Option("derivatives", False, "whether sensitivities are checked, yes or no"),
+)
+
+
+def tasks(folder: str, models: tuple[str, ...], **options: Any) -> list[Task]:
+    """Return a task for each problem."""
+    names = problem_folders(folder, models) if folder else []
+    return tasks_of("model", names, folder=folder, **options)
+
+
+def run(task: Task) -> dict[str, Any]:
+    """Return the figures of both programs for one problem."""
+    folder = Path(task["folder"]) / task["model"]
+    found: dict[str, Any] = {"own": measure(folder, derivatives=task["derivatives"]), "amici": {}}
+    if task["amici"]:
+        given = [str(BUDGET)]
+        found["amici"] = by_amici(TIMES, task["amici"], folder, task["compiled"], given, LIMIT)
+    return found
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return a row for each problem."""
+    rows, notes = [], []
+    for record in records:
+        if record.result is None:
+            continue
+        name, own, other = record.task["model"], record.result["own"], record.result["amici"]
+        notes += [f"{name}: {one['error']}" for one in (own, other) if "error" in one]
         if "error" in own:
-            print(f"{name}: {own['error']}", file=sys.stderr)
             rows.append([name, own.get("size", ""), "fails"])
             continue
-        likelihood = other.get("log_likelihood")
         rows.append(
             [
                 name,
                 own["size"],
                 f"{own['import']:.2f}",
-                f"{own['log_likelihood']:.5f}" if own["log_likelihood"] is not None else "–",
-                "–" if likelihood is None else f"{likelihood:.5f}",
+                *(_likelihood(one.get("log_likelihood")) for one in (own, other)),
                 shown(own.get("derivative_error"), 2),
-                shown(own["first"]),
-                shown(own["cost"]),
-                shown(own["gradient"]),
+                *(shown(own[key]) for key in ("first", "cost", "gradient")),
                 shown(other.get("compile")),
-                pair(other.get("cost")),
-                pair(other.get("gradient")),
-                pair(other.get("adjoint")),
+                *(pair(other.get(key)) for key in ("cost", "gradient", "adjoint")),
             ]
         )
-    header = [
-        "problem", "states, unknowns, conditions", "import, s", "log-likelihood", "AMICI's",
-        "derivatives", "first, s", "cost, ms", "gradient, ms", "AMICI: compile, s", "cost, ms",
-        "gradient, ms", "adjoint, ms",
-    ]  # fmt: skip
-    rows = [[*row, *[""] * (len(header) - len(row))] for row in rows]
-    publish(f"{markdown(header, rows)}\n\n{machine()}", options.out)
+    return {"likelihoods": listed(HEAD, rows, *notes)}
 
 
-if __name__ == "__main__":
-    main()
+def _likelihood(value: float | None) -> str:
+    return "–" if value is None else f"{value:.5f}"

@@ -22,7 +22,7 @@ KINDS = (
 )
 
 
-def rational_figures(records: Sequence[Record]) -> Mapping[str, Figure]:
+def figures(records: Sequence[Record]) -> Mapping[str, Figure]:
     """Return the errors by model, a figure for each level of noise and number of points."""
     from evidence.rational.tables import SETTING, frame
 

@@ -7,15 +7,13 @@ digits. That gives the paper's data sets 0 to 4, which the library has, exactly,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
 
-from evidence.running.campaign import Task
-from evidence.running.options import check_known, read_options
+from evidence.running.campaign import Option, Task
 from odefit.common.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,54 +41,53 @@ POINTS = 21
 INTERVAL = (-0.5, 0.5)  # the interval of the paper's times
 TOLERANCE = 1e-16  # tolerance of the simulation of data
 
-# The options of the campaign: name and meaning
+
+def _interval(text: str) -> tuple[float, ...]:
+    start, end = (float(part) for part in text.split(":"))
+    if not start < end < np.inf:
+        raise InputError(f"interval: expected a start before its end, got {text}")
+    return start, end
+
+
+def _model(name: str) -> str:
+    return name if name.startswith("rational-") else f"rational-{name}"
+
+
 OPTIONS = (
-    ("noise", "standard deviations over the mean of each output, e.g. 0,1e-4"),
-    ("points", "numbers of times, e.g. 21,1001"),
-    ("interval", "of the times, e.g. -0.5:0.5"),
-    ("sets", f"how many data sets, at most {SETS}"),
-    ("models", "which of the ten, e.g. harmonic,seir"),
+    Option("noise", (0.0,), "standard deviations over the mean of outputs, e.g. 0,1e-4", least=0),
+    Option("points", (POINTS,), "numbers of times, e.g. 21,1001", least=2),
+    Option("interval", INTERVAL, "start and end of the times, e.g. -0.5:0.5", whole=_interval),
+    Option("sets", SETS, f"how many data sets, at most {SETS}", least=1, most=SETS),
+    Option("models", MODELS, "which of the ten, e.g. harmonic,seir", MODELS, kind=_model),
 )
 
 
-@dataclass(frozen=True)
-class Setting:
-    """The options chosen for a run of the campaign, see :data:`OPTIONS`."""
+def tasks(
+    noise: Sequence[float],
+    points: Sequence[int],
+    interval: tuple[float, float],
+    sets: int,
+    models: Sequence[str],
+) -> list[Task]:
+    """Return a task for each fit: all models on the first data set, then on the second, ...
 
-    noise: tuple[float, ...] = (0.0,)  # noise, points: Every level with every number of points
-    points: tuple[int, ...] = (POINTS,)
-    interval: tuple[float, float] = INTERVAL  # start and end
-    sets: int = SETS  # the first so many
-    models: tuple[str, ...] = MODELS  # names in the library
-
-    def __post_init__(self) -> None:
-        if not all(0 <= level < np.inf for level in self.noise):
-            raise InputError(f"noise: expected numbers of 0 or more, got {list(self.noise)}")
-        if not all(count >= 2 for count in self.points):
-            raise InputError(f"points: expected numbers of 2 or more, got {list(self.points)}")
-        if not self.interval[0] < self.interval[1] < np.inf:
-            raise InputError(f"interval: expected a start before its end, got {self.interval}")
-        if not 1 <= self.sets <= SETS:
-            raise InputError(f"sets: expected 1 to {SETS}, got {self.sets}")
-        shown = [m.removeprefix("rational-") for m in MODELS]
-        check_known("models", self.models, MODELS, shown)
-
-    def with_options(self, chosen: Mapping[str, str]) -> Setting:
-        """Return the setting with some options replaced, given as text."""
-        return replace(self, **read_options(chosen, dict(OPTIONS), _read))
-
-    def tasks(self) -> Iterator[Task]:
-        """Return a task for each fit: all models on the first data set, then on the second, ..."""
-        for points in self.points:
-            for level in self.noise:
-                for number in range(self.sets):
-                    for model in self.models:
-                        yield run_task(model, number, level, points, self.interval)
-
-    def preparations(self) -> Iterator[Task]:
-        """Return a task for each model, which measures how long its preparation takes."""
-        for model in self.models:
-            yield {"key": f"{_short(model)}, preparation", "what": "preparation", "problem": model}
+    Preparations of the models come first, because what they find is kept for the runs; their time
+    is measured where there is data without noise.
+    """
+    found: list[Task] = []
+    if 0 in noise:
+        found += [
+            {"key": f"{_short(model)}, preparation", "what": "preparation", "problem": model}
+            for model in models
+        ]
+    found += [
+        run_task(model, number, level, count, interval)
+        for count in points
+        for level in noise
+        for number in range(sets)
+        for model in models
+    ]
+    return found
 
 
 def run_task(
@@ -113,19 +110,6 @@ def run_task(
 
 def _short(model: str) -> str:
     return model.removeprefix("rational-")
-
-
-def _read(name: str, text: str) -> Any:
-    """Return the value of an option, read from text."""
-    if name == "interval":
-        start, end = (float(part) for part in text.split(":"))
-        return start, end
-    if name == "sets":
-        return int(text)
-    parts = [part.strip() for part in text.split(",")]
-    if name == "models":
-        return tuple(p if p.startswith("rational-") else f"rational-{p}" for p in parts)
-    return tuple(int(p) for p in parts) if name == "points" else tuple(float(p) for p in parts)
 
 
 def truth(model: str, number: int) -> dict[str, float]:

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 STEPS = 4  # Gauss-Newton steps from the truth that make the floor of data without noise
 
 
+def run(task: Task) -> Mapping[str, Any]:
+    """Run a preparation or a fit."""
+    return prepared(task) if task["what"] == "preparation" else measured(task)
+
+
 def prepared(task: Task) -> Mapping[str, Any]:
     """Structure and generic solutions of a model with nothing in the cache.
 

@@ -41,7 +41,7 @@ MEASURED = (
 )
 
 
-def rational_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     """Return Table 1 and appendix B for data without noise, and how many noisy fits are useful."""
     runs = frame(records)
     exact, noisy = runs[runs["noise"] == 0], runs[runs["noise"] > 0]

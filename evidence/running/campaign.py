@@ -1,13 +1,14 @@
-"""Campaigns: tasks, the function that runs one, and the tables made of all results."""
+"""Campaigns: tasks, the function that runs one, the tables made of all results, and options."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from odefit.common.errors import InputError
+from odefit.common.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,13 +27,71 @@ Outcome = Literal["done", "time limit", "out of memory", "error", "crashed"]
 class Record:
     """The outcome of one task."""
 
-    key: str  # key, task: The task and its key
+    key: str
     task: Task
-    outcome: Outcome  # how the task ended
-    # JSON values by name; None unless it is done. Numbers that are not finite are None
+    outcome: Outcome
+    # JSON values by name; None unless the task is done. Numbers that are not finite are None
     result: Mapping[str, Any] | None
     reason: str  # why there is no result, in words
     seconds: float  # wall time
+
+
+@dataclass(frozen=True)
+class Option:
+    """A choice of a run. Its default has the type of its values; a tuple is given with commas."""
+
+    name: str
+    default: Any
+    words: str  # what it is, with an example
+    known: Collection[str] | Callable[[], Collection[str]] = ()  # the names that may be chosen
+    least: float = -math.inf  # the smallest number that may be chosen
+    above: float = -math.inf  # 0 where numbers have to be positive
+    most: float = math.inf  # the largest number that may be chosen
+    kind: Callable[[str], Any] | None = None  # reads a value, or an entry of a tuple
+    whole: Callable[[str], Any] | None = None  # reads all of the text instead
+
+    def value(self, text: str) -> Any:
+        """Return the value of a text; an InputError says what would be right."""
+        try:
+            found = self.whole(text) if self.whole is not None else self._read(text)
+        except ValueError as error:
+            raise InputError(f"{self.name}: expected {self.words}; got {text!r}") from error
+        entries = found if isinstance(found, tuple) else (found,)
+        known = self.known() if callable(self.known) else self.known
+        for entry in entries if known else ():
+            if entry not in known:
+                hint = did_you_mean(entry, known) or ";"
+                have = ", ".join(known)
+                raise InputError(
+                    f"{self.name}: there is no {entry!r}{hint} {self.name} are: {have}"
+                )
+        several = isinstance(found, tuple)
+        for number in entries:
+            if not isinstance(number, int | float):
+                continue
+            if not (self.least <= number <= self.most and number < math.inf):
+                words = f"{self.least:g} or more"
+                if self.most < math.inf:
+                    words = f"{self.least:g} to {self.most:g}"
+                words = f"numbers of {words}" if several else words
+                raise InputError(f"{self.name}: expected {words}, got {text}")
+            if number <= self.above:
+                words = "positive numbers" if several else "a positive number"
+                raise InputError(f"{self.name}: expected {words}, got {text}")
+        return found
+
+    def _read(self, text: str) -> Any:
+        several = isinstance(self.default, tuple)
+        kind = self.kind or type(self.default[0] if several and self.default else self.default)
+        if kind in (bool, tuple):
+            kind = _yes if kind is bool else str
+        return tuple(kind(p.strip()) for p in text.split(",")) if several else kind(text)
+
+
+def _yes(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise ValueError("yes or no")
+    return text == "yes"
 
 
 @dataclass(frozen=True)
@@ -44,23 +103,23 @@ class Campaign:
     number of processes and whatever ran before.
     """
 
-    name: str  # name, description: Name and description, for lists
+    name: str
     description: str
-    # All tasks, in the order in which tables show them. Where there are options, it takes those
-    # that were chosen, by name as text
+    # All tasks, in the order in which tables show them; takes the options by name
     tasks: Callable[..., Sequence[Task]]
-    # A function that returns the result of a task: JSON values by name
-    run: Callable[[Task], Mapping[str, Any]]
-    # A function that makes tables of the records of all tasks that have ended, in their order
+    run: Callable[[Task], Mapping[str, Any]]  # returns the result of a task: JSON values by name
+    # Makes tables of the records of all tasks that have ended, in their order
     tables: Callable[[Sequence[Record]], Mapping[str, pd.DataFrame]]
-    # A function that makes figures of them; None if there are none
     figures: Callable[[Sequence[Record]], Mapping[str, Figure]] | None = None
     seconds: float = 60.0  # wall time after which a task is stopped
-    # Bytes that a task may use; None for its share of the machine's memory
-    memory: int | None = None
-    # Name and meaning of each option of a run. Each task says in its key what was chosen, so that
-    # runs with different options share a directory
-    options: tuple[tuple[str, str], ...] = ()
+    memory: int | None = None  # bytes that a task may use; None for its share of the machine's
+    # Each task says in its key what was chosen, so that runs with different options share a folder
+    options: tuple[Option, ...] = ()
+    alone: bool = False  # whether tasks are timed, so that no other may run beside one
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what a worker does not need, and what may not be pickled."""
+        return {**self.__dict__, "options": ()}
 
     def with_options(self, given: Mapping[str, str]) -> Campaign:
         """Return the campaign with some options chosen, given by name as text."""
@@ -68,6 +127,25 @@ class Campaign:
             return self
         if not self.options:
             raise InputError(f"the campaign {self.name!r} has no options, got {', '.join(given)}")
-        chosen = replace(self, tasks=partial(self.tasks, dict(given)))
-        chosen.tasks()  # refuses what it does not know, before anything runs
-        return chosen
+        by_name = {option.name: option for option in self.options}
+        chosen = {}
+        for name, text in given.items():
+            if name not in by_name:
+                hint = did_you_mean(name, by_name) or ";"
+                have = ", ".join(by_name)
+                raise InputError(f"there is no option {name!r}{hint} options are: {have}")
+            chosen[name] = by_name[name].value(text)
+        found = replace(self, tasks=partial(self.tasks, **chosen))
+        found.tasks()  # refuses what it does not know, before anything runs
+        return found
+
+
+def tasks_of(name: str, values: Sequence[Any], **options: Any) -> list[Task]:
+    """Return a task for each value of a factor, all with the same options, which the key names."""
+    said = "".join(f", {k} {_said(v)}" for k, v in options.items())
+    plain = {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
+    return [{"key": f"{value}{said}", name: value, **plain} for value in values]
+
+
+def _said(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,16 +53,46 @@ def trouble_table(records: Sequence[Record]) -> pd.DataFrame:
 def markdown(table: pd.DataFrame) -> str:
     """Return a table in Markdown, with numbers aligned to the right."""
     columns = [str(c) for c in table.columns]
-    numeric = [
-        all(isinstance(v, int | float) or hasattr(v, "dtype") for v in table[c])
-        for c in table.columns
-    ]
+    numeric = [all(map(_is_number, table.iloc[:, k])) for k in range(len(columns))]
     lines = [
         f"| {' | '.join(columns)} |",
         f"|{'|'.join('---:' if n else '---' for n in numeric)}|",
     ]
     lines += [f"| {' | '.join(map(shown, row))} |" for row in table.itertuples(index=False)]
+    lines += [line for note in table.attrs.get("notes", ()) for line in ("", note)]
     return "\n".join(lines) + "\n"
+
+
+def listed(
+    head: Sequence[str], source: Sequence[Record] | Iterable[Sequence[str]], *notes: str
+) -> pd.DataFrame:
+    """Return a table of texts: given rows, or ``rows`` and ``notes`` of all results."""
+    import pandas as pd
+
+    rows: list[Sequence[str]] = []
+    said = list(notes)
+    for entry in source:
+        if isinstance(entry, Record):
+            rows += (entry.result or {}).get("rows", [])
+            said += (entry.result or {}).get("notes", [])
+        else:
+            rows.append(entry)
+    full = [[*row, *[""] * (len(head) - len(row))] for row in rows]
+    table = pd.DataFrame(full, columns=list(head), dtype=object)
+    table.attrs["notes"] = said
+    return table
+
+
+def one_table(name: str, head: Sequence[str], records: Sequence[Record]) -> dict[str, pd.DataFrame]:
+    """Return the one table of a measurement that has no others."""
+    return {name: listed(head, records)}
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a cell is a number, or the text of one, perhaps with a few words behind it."""
+    if isinstance(value, str):
+        return not value or value.lstrip("+-").partition(" ")[0].replace(".", "", 1).isdigit()
+    return isinstance(value, int | float) or hasattr(value, "dtype")
 
 
 def shown(value: Any) -> str:

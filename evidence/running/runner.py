@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from evidence.running.campaign import Campaign, Record, Task
 from evidence.running.cluster_pool import run_tasks_over
-from evidence.running.noted_interrupts import interrupts_noted
 from evidence.running.output import write_outputs
 from evidence.running.pool import run_tasks
 from evidence.running.store import Store
@@ -28,7 +29,18 @@ def run_campaign(
 ) -> list[Record]:
     """Run what is not stored yet in `out`; write tables and figures there, print a summary.
 
-    All that is stored, in the order of the campaign's tasks.
+    ``results.sqlite`` in `out` holds every result as soon as there is one: killed at any moment,
+    the same call goes on where it stopped. `jobs` processes work, one a core if that is None and
+    one in all where tasks are timed; `limit` tasks are spread evenly over all, and what is stored
+    counts. Returned is all that is stored, in the order of the campaign's tasks.
+
+    Raises
+    ------
+    InputError
+        The directory is unusable, or the numbers are not positive.
+    KeyboardInterrupt
+        After Ctrl-C, once the tables of what there is are written. Another Ctrl-C until then does
+        nothing more.
     """
     for name, number in (("jobs", jobs), ("limit", limit)):
         if number is not None and number < 1:
@@ -43,7 +55,7 @@ def run_campaign(
             have = {r.key for r in stored}
             todo = [t for t in chosen if t["key"] not in have]
             with TerminalProgress(len(chosen), stored) as progress:
-                workers = min(jobs or _cores(), max(len(todo), 1))
+                workers = min(jobs or (1 if campaign.alone else _cores()), max(len(todo), 1))
                 running_tasks = (
                     run_tasks(campaign, todo, workers, interrupted)
                     if executor is None
@@ -73,3 +85,26 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@contextmanager
+def interrupts_noted() -> Iterator[threading.Event]:
+    """Let Ctrl-C, however often, set the event and do nothing else.
+
+    An exception in the middle of anything is no way to end a campaign. Extension modules above all
+    do not survive it: the import of Matplotlib's ``ft2font``, broken off, leaves static objects
+    that are destroyed after the interpreter, which then dies with "Fatal Python error:
+    PyThreadState_Get". Outside the main thread, and where Ctrl-C is ignored, as in a shell's
+    background jobs, nothing changes.
+    """
+    noted = threading.Event()
+    main = threading.current_thread() is threading.main_thread()
+    previous = signal.getsignal(signal.SIGINT)
+    if not main or previous in (None, signal.SIG_IGN):
+        yield noted
+        return
+    signal.signal(signal.SIGINT, lambda *_: noted.set())
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, previous)

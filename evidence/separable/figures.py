@@ -22,7 +22,7 @@ COLOURS = {"low": "#b91c1c", "medium": "#b45309", "high": "#1d4ed8"}
 WHOSE = {"matched": "our optimiser", "published": "their optimiser"}
 
 
-def separable_figures(records: Sequence[Record]) -> Mapping[str, Figure]:
+def figures(records: Sequence[Record]) -> Mapping[str, Figure]:
     """Return the figures of errors (1), of losses (2), and of their spread and times (3)."""
     from evidence.separable.tables import groups
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
 
-from evidence.running.campaign import Task
-from evidence.running.options import check_known, read_options
+from evidence.running.campaign import Option, Task
 from evidence.separable import paper as paper
-from odefit.common.errors import InputError
 
 if TYPE_CHECKING:
     from odefit.common.arrays import Array
@@ -96,60 +94,33 @@ MODELS: Mapping[str, Model] = {
     ),
 }
 
-# The options of the campaign: name and meaning
+LEVELS = tuple(paper.NOISE.values())
+
 OPTIONS = (
-    ("models", "which of the four, e.g. sir,ltk"),
-    ("sizes", "small,large or one of them"),
-    ("noise", "standard deviations over those of the states, e.g. 0.1"),
-    ("runs", "how many data sets of each setting, e.g. 50"),
-    ("smoothed", "how many of them are repeated with other smoothers, e.g. 0"),
-    ("polished", "how many of them are polished on the true trajectories, e.g. 0"),
-    ("published", "how many are repeated with the published program's optimisers, e.g. 0"),
+    Option("models", tuple(MODELS), "which of the four, e.g. sir,ltk", MODELS),
+    Option("sizes", SIZES, "small,large or one of them", SIZES),
+    Option("noise", LEVELS, "standard deviations over those of the states, e.g. 0.1", above=0),
+    Option("runs", RUNS, "how many data sets of each setting, e.g. 50", least=1),
+    Option("smoothed", FEWER, "how many are repeated with other smoothers, e.g. 0", least=0),
+    Option("polished", FEWER, "how many are polished on the true trajectories, e.g. 0", least=0),
+    Option("published", FEWER, "how many are repeated with the published optimisers", least=0),
 )
 
 
-@dataclass(frozen=True)
-class Setting:
-    """The options chosen for a run of the campaign, see :data:`OPTIONS`."""
-
-    models: tuple[str, ...] = tuple(MODELS)
-    sizes: tuple[str, ...] = SIZES
-    noise: tuple[float, ...] = tuple(paper.NOISE.values())
-    runs: int = RUNS
-    smoothed: int = FEWER
-    polished: int = FEWER
-    published: int = FEWER
-
-    def __post_init__(self) -> None:
-        for option, given, known in (
-            ("models", self.models, tuple(MODELS)),
-            ("sizes", self.sizes, SIZES),
-        ):
-            check_known(option, given, known)
-        if not all(0 < level < np.inf for level in self.noise):
-            raise InputError(f"noise: expected positive numbers, got {list(self.noise)}")
-        if self.runs < 1:
-            raise InputError(f"runs: expected 1 or more, got {self.runs}")
-        for option in PARTS[1:]:
-            if getattr(self, option) < 0:
-                raise InputError(f"{option}: expected 0 or more, got {getattr(self, option)}")
-
-    def with_options(self, chosen: Mapping[str, str]) -> Setting:
-        """Return the setting with some options replaced, given as text."""
-        return replace(self, **read_options(chosen, dict(OPTIONS), _read))
-
-    def tasks(self) -> Iterator[Task]:
-        """Return a task for each chunk of runs: the first runs of all settings, then the next."""
-        counts = {p: self.runs if p == "matched" else getattr(self, p) for p in PARTS}
-        for first in range(0, self.runs, CHUNK):
-            for part, count in counts.items():
-                last = min(first + CHUNK, count, self.runs)
-                if last <= first:
-                    continue
-                for model in self.models:
-                    for size in self.sizes:
-                        for level in self.noise:
-                            yield task(part, model, size, level, first, last)
+def tasks(
+    models: Sequence[str], sizes: Sequence[str], noise: Sequence[float], runs: int, **fewer: int
+) -> list[Task]:
+    """Return a task for each chunk of runs: the first runs of all settings, then the next."""
+    counts = {p: runs if p == "matched" else fewer[p] for p in PARTS}
+    return [
+        task(part, model, size, level, first, min(first + CHUNK, count, runs))
+        for first in range(0, runs, CHUNK)
+        for part, count in counts.items()
+        if min(count, runs) > first
+        for model in models
+        for size in sizes
+        for level in noise
+    ]
 
 
 def task(part: str, model: str, size: str, noise: float, first: int, last: int) -> Task:
@@ -163,14 +134,6 @@ def task(part: str, model: str, size: str, noise: float, first: int, last: int) 
         "first": first,
         "last": last,
     }
-
-
-def _read(name: str, text: str) -> Any:
-    """Return the value of an option, read from text."""
-    if name in ("runs", *PARTS):
-        return int(text)
-    parts = tuple(part.strip() for part in text.split(","))
-    return tuple(float(p) for p in parts) if name == "noise" else parts
 
 
 def exact(task: Task) -> Problem:

@@ -39,7 +39,7 @@ def rivals() -> Mapping[str, Smoother]:
     }
 
 
-def measured(task: Task) -> Mapping[str, Any]:
+def run(task: Task) -> Mapping[str, Any]:
     """Return what is measured of the runs of a task."""
     parts = {"matched": matched, "smoothed": smoothed, "polished": polished, "published": published}
     return parts[task["part"]](task)

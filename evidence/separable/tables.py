@@ -57,20 +57,20 @@ class Group:
         return float(np.nanmean(self.errors[kind])) if len(self.losses) else np.nan
 
 
-def separable_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     """Return Tables 1 to 4, and the figures of which they are made."""
     found = groups(records)
-    tables = {}
+    named: dict[str, pd.DataFrame] = {}
     for number, (kind, size) in enumerate(paper.TABLES, 1):
         table = ratios(found, kind, size)
         if len(table):
-            tables[f"table-{number}"] = table
-    tables["mse"] = mse(found)
-    tables["smoothers"] = smoothers(found)
-    tables["seconds"] = seconds(found)
-    tables["polished"] = polished(records)
-    tables["targets"] = targets(found, tables["polished"])
-    return {name: table for name, table in tables.items() if len(table)}
+            named[f"table-{number}"] = table
+    named["mse"] = mse(found)
+    named["smoothers"] = smoothers(found)
+    named["seconds"] = seconds(found)
+    named["polished"] = polished(records)
+    named["targets"] = targets(found, named["polished"])
+    return {name: table for name, table in named.items() if len(table)}
 
 
 def groups(records: Sequence[Record]) -> list[Group]:

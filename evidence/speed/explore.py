@@ -1,7 +1,5 @@
 """How long it takes from a slider to the curves on the page of ``odefit explore``.
 
-    python -m evidence.speed.explore [PROBLEM ...] [--moves 100]
-
 Sliders are moved in Chromium. The time runs from the event of the slider, in the page, until all
 curves are drawn, which includes the way to the server, the integration and the way back, and until
 the browser has made its next frame. Moves follow each other one by one; while a slider is dragged
@@ -10,18 +8,16 @@ faster than that, places in between are left out.
 
 from __future__ import annotations
 
-import argparse
-import platform
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from playwright.sync_api import Page
 
-import odefit
+from evidence.running.campaign import Option, Task, tasks_of
+from evidence.running.measuring import ROOT, problem_named
 from odefit.explorer import explore
-from odefit.problem.problem import Problem
 
 # Problems of the library that are moved by default
 SMALL = ("lotka-volterra-f", "alpha-pinene", "bbg", "sir", "fitzhugh-nagumo", "hiv-proteinase")
@@ -57,37 +53,33 @@ def measured(page: Page, moves: int) -> tuple[np.ndarray, int]:
     return times, page.locator("path.live").count()
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("problems", nargs="*", default=SMALL, help="names of the library, or files")
-    parser.add_argument("--moves", type=int, default=100)
-    options = parser.parse_args(arguments)
-    sys.path.append(str(Path(__file__).parents[2] / "tools"))
+HEAD = (
+    *("problem", "states", "unknowns", "figures"),
+    *("curves, ms", "curves, 95 %", "frame, ms", "frame, 95 %"),
+)
+OPTIONS = (
+    Option("problems", SMALL, "names of the library, or files"),
+    Option("moves", 100, "moves of a slider", least=1),
+)
+
+
+def tasks(problems: Sequence[str], moves: int) -> list[Task]:
+    """Return a task for each problem."""
+    return tasks_of("problem", problems, moves=moves)
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Return the row of a problem, in Chromium without a GPU, and what went wrong."""
+    sys.path.append(str(ROOT / "tools"))
     from explore_browser import chromium, watched
 
-    print(f"{options.moves} moves each; Chromium without a GPU; {platform.machine()}\n")
-    print("| problem | states | unknowns | figures | curves, ms | 95 % | frame, ms | 95 % |")
-    print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    problem = problem_named(task["problem"])
     with chromium() as browser:
-        for name in options.problems:
-            problem = loaded(name)
-            explorer = explore(problem)
-            with watched(browser, explorer) as (page, watch):
-                times, figures = measured(page, options.moves)
-            explorer.stop()
-            row = [problem.name, len(problem.model.states), len(problem.unknowns), figures]
-            for column in times.T:
-                row += [f"{np.median(column):.1f}", f"{np.quantile(column, 0.95):.1f}"]
-            print(f"| {' | '.join(map(str, row))} |", flush=True)
-            for problem_found in watch.problems:
-                print(f"  {problem_found}")
-
-
-def loaded(name: str) -> Problem:
-    """Return a problem of the library, or in a file."""
-    return odefit.load(name) if Path(name).exists() else odefit.library.load(name)
-
-
-if __name__ == "__main__":
-    main()
+        explorer = explore(problem)
+        with watched(browser, explorer) as (page, watch):
+            times, figures = measured(page, task["moves"])
+        explorer.stop()
+    row = [problem.name, len(problem.model.states), len(problem.unknowns), figures]
+    for column in times.T:
+        row += [f"{np.median(column):.1f}", f"{np.quantile(column, 0.95):.1f}"]
+    return {"rows": [list(map(str, row))], "notes": list(map(str, watch.problems))}

@@ -1,8 +1,5 @@
 """Microseconds per trajectory with sensitivities by all unknowns, at the data times.
 
-    python -m evidence.speed.forward_map
-        [--repeats 15] [--problems crauste-f chain-50] [--out FILE.md]
-
 Three engines in one process, taking turns:
 
 odefit
@@ -31,14 +28,11 @@ repetition, so that a noisy machine does not matter much.
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -50,7 +44,8 @@ from scipy import integrate
 
 import odefit
 from evidence.peers.variational import LINKS, WRITTEN, Written
-from evidence.running.processes import machine, markdown, publish
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.output import listed
 from odefit.methods.multi_start import SEARCH_TOLERANCE
 
 Array = NDArray[np.float64]
@@ -78,6 +73,7 @@ class Case:
     sizes: Array = field(default_factory=lambda: np.ones(0))
     # States and sensitivities at `point`, shape (k, n * (1 + m)), in scaled units
     exact: Array = field(default_factory=lambda: np.ones(0))
+    failures: list[str] = field(default_factory=list)
 
     @property
     def t0(self) -> float:
@@ -208,10 +204,10 @@ def solve_reference(c: Case) -> Case:
         **({"jac": scipy_jacobian(c)} if c.written.stiff else {}),
     )
     if not solution.success:
-        raise SystemExit(f"{c.name}: no reference: {solution.message}")
+        raise RuntimeError(f"{c.name}: no reference: {solution.message}")
     c.exact = solution.y.T / scales
     if len(c.sizes) != n:
-        raise SystemExit(f"{c.name}: states do not match")
+        raise RuntimeError(f"{c.name}: states do not match")
     return c
 
 
@@ -282,8 +278,8 @@ def hurried(rhs: Rhs) -> Rhs:
 
 
 def report_failure(c: Case, engine: str, error: Exception) -> None:
-    """An engine that cannot integrate the problem is left out of its tables."""
-    print(f"{c.name}: {engine} fails: {str(error).strip().splitlines()[-1]}", file=sys.stderr)
+    """Say that an engine cannot integrate the problem, and is left out of its tables."""
+    c.failures.append(f"{c.name}: {engine} fails: {str(error).strip().splitlines()[-1]}")
 
 
 def casadi_engines(c: Case) -> list[Timing]:
@@ -425,12 +421,12 @@ def odefit_engines(c: Case) -> list[Timing]:
         first = forward.trajectory(vector(c.point), c.experiment)
         build = time.perf_counter() - began
         if isinstance(first, odefit.Failure):
-            raise SystemExit(f"{c.name}: odefit: {first}")
+            raise RuntimeError(f"{c.name}: odefit: {first}")  # noqa: TRY004 - a failure
 
         def scaled(point: Array) -> Array:
             t = forward.trajectory(vector(point), c.experiment)
             if isinstance(t, odefit.Failure):
-                raise SystemExit(f"{c.name}: odefit: {t}")
+                raise RuntimeError(f"{c.name}: odefit: {t}")  # noqa: TRY004 - a failure
             order = [t.unknowns.index(i) for i in mine]
             S = t.sensitivities[:, :, order].reshape(len(c.times), -1)
             return np.hstack([t.states, S]) / c.scales()
@@ -532,30 +528,32 @@ def details(c: Case, engines: list[Timing]) -> list[list[str]]:
     ]
 
 
-def main() -> None:
-    """Read the command line, run, report."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--problems", nargs="+", choices=list(WRITTEN), default=list(WRITTEN))
-    parser.add_argument("--out", type=Path, help="write the tables to this file")
-    options = parser.parse_args()
-    heyoka.llvm_state.set_diskcache_enabled(
-        False
-    )  # build times are those of a model never seen before
-    rows, more = [], []
-    for name in options.problems:
-        print(name, file=sys.stderr)
-        c = case(name)
-        engines = measure(c, options.repeats)
-        rows.append(summary(c, engines))
-        more += details(c, engines)
-    header = ["problem", "odefit, µs", "odefit 1e-8, µs"]
-    for rival in ("SciPy", "CasADi"):
-        header += [f"{rival}, µs", f"{rival} / odefit", f"{rival} / odefit 1e-8"]
-    all_engines = ["problem", "engine", "µs", "over odefit", "error", "build, s"]
-    text = "\n\n".join([markdown(header, rows), markdown(all_engines, more), machine()])
-    publish(text, options.out)
+SUMMARY = (
+    *("problem", "odefit, µs", "odefit 1e-8, µs", "SciPy, µs", "SciPy / odefit"),
+    *("SciPy / odefit 1e-8", "CasADi, µs", "CasADi / odefit", "CasADi / odefit 1e-8"),
+)
+DETAILS = ("problem", "engine", "µs", "over odefit", "error", "build, s")
+OPTIONS = (
+    Option("repeats", 15, "points at which all engines integrate", least=1),
+    Option("problems", tuple(WRITTEN), "problems, e.g. crauste-f,chain-50", WRITTEN),
+)
 
 
-if __name__ == "__main__":
-    main()
+def tasks(problems: Sequence[str], repeats: int) -> list[Task]:
+    """Return a task for each problem."""
+    return tasks_of("problem", problems, repeats=repeats)
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Measure all engines on one problem."""
+    # Build times are those of a model never seen before.
+    heyoka.llvm_state.set_diskcache_enabled(False)
+    c = case(task["problem"])
+    engines = measure(c, task["repeats"])
+    return {"rows": [summary(c, engines)], "engines": details(c, engines), "notes": c.failures}
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return the best engines, and all."""
+    every = [row for r in records if r.result is not None for row in r.result["engines"]]
+    return {"trajectory": listed(SUMMARY, records), "engines": listed(DETAILS, every)}

@@ -1,22 +1,21 @@
 """What an installation of odefit weighs: MB on disk of every package that it brings.
 
-    python -m evidence.speed.install_weight
-        [--extras global,maingo,ampl,distributed] [--out FILE.md]
-
 The files that pip has recorded, with byte code where it is there, of odefit and of what it
 requires, directly or not. It measures the environment that it runs in: make a fresh one, `pip
-install .` there, and run this file with its Python, from anywhere. Extras that are not installed
-are named below the table.
+install .` there, and run it with its Python. Extras that are not installed are named below the
+table.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
+
+from evidence.running.campaign import Option, Task, tasks_of
 
 MEGABYTE = 1e6
 LEAST = 1.0  # MB: lighter packages share a row
@@ -75,35 +74,26 @@ def closure(name: str, extras: Sequence[str]) -> tuple[dict[str, Package], list[
     return packages, sorted(set(missing))
 
 
-def report(extras: Sequence[str]) -> str:
-    """The table in Markdown, heaviest first."""
-    packages, missing = closure("odefit", extras)
+HEAD = ("package", "version", "MB", "asked for by")
+OPTIONS = (Option("extras", (), "extras that count, e.g. global,maingo"),)
+
+
+def tasks(extras: Sequence[str]) -> list[Task]:
+    """Return the one task."""
+    return tasks_of("extras", [" ".join(extras)])
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Return the packages, heaviest first."""
+    packages, missing = closure("odefit", task["extras"].split())
     heavy = sorted(packages.values(), key=lambda p: -p.weight)
     light = [p for p in heavy if p.weight < LEAST]
-    lines = ["| package | version | MB | asked for by |", "|---|---|---:|---|"]
-    for package in heavy:
-        if package not in light:
-            asked = ", ".join(sorted(set(package.asked_by) - {""}))
-            lines.append(f"| {package.name} | {package.version} | {package.weight:.0f} | {asked} |")
+    rows = [
+        [p.name, p.version, f"{p.weight:.0f}", ", ".join(sorted(set(p.asked_by) - {""}))]
+        for p in heavy
+        if p not in light
+    ]
     names = ", ".join(p.name for p in light)
-    lines.append(f"| {len(light)} more | | {sum(p.weight for p in light):.1f} | {names} |")
-    lines.append(f"| all | | {sum(p.weight for p in heavy):.0f} | |")
-    if missing:
-        lines.append(f"\nNot installed: {', '.join(missing)}.")
-    return "\n".join(lines)
-
-
-def main() -> None:
-    """Read the options, measure, print."""
-    parser = argparse.ArgumentParser(description=__doc__, usage="%(prog)s [options]")
-    parser.add_argument("--extras", default="", help="separated by commas")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    text = report([e for e in options.extras.split(",") if e])
-    print(text)
-    if options.out is not None:
-        options.out.write_text(text + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    rows.append([f"{len(light)} more", "", f"{sum(p.weight for p in light):.1f}", names])
+    rows.append(["all", "", f"{sum(p.weight for p in heavy):.0f}", ""])
+    return {"rows": rows, "notes": [f"Not installed: {', '.join(missing)}."] if missing else []}

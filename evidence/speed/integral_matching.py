@@ -1,25 +1,23 @@
 """Milliseconds of a match, smoothing included: the separable problems on the library's exact data.
 
-    python -m evidence.speed.integral_matching [--repeats 60] [--against OTHER/src] [--out FILE.md]
-
 `IntegralMatching().match(problem)` from the default start; problems are loaded, and what their
 equations tell (which unknowns are linear) is known. "First" is without anything kept of other
 series at the same times, "again" is how data sets after the first of a study are matched. With
-`--against`, the same calls are made in a process with another copy of odefit, taking turns.
+`against`, the same calls are made in a process with another copy of odefit, taking turns.
 Medians; in brackets the least.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from evidence.running.processes import machine, markdown, publish
+from evidence.running.campaign import Option, Task, tasks_of
 
 PROBLEMS = ("seasonal-lotka-volterra", "sir", "gma", "fitzhugh-nagumo-separable")
 WARM_UP = 3
@@ -80,43 +78,34 @@ def shown(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.2f} ({min(values):.2f})"
 
 
-def rows(repeats: int, other: Copy | None) -> list[list[str]]:
-    """A row for every problem."""
+HEAD = ("problem", "evaluations", "first, ms", "again, ms", "other copy, ms", "other / again")
+OPTIONS = (
+    Option("repeats", 60, "matches that count", least=1),
+    Option("against", "", "src folder of another copy of odefit"),
+)
+
+
+def tasks(**options: Any) -> list[Task]:
+    """Return a task for each problem."""
+    return tasks_of("problem", PROBLEMS, **options)
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Return the row of a problem."""
     own = Copy(None)
-    found = []
-    for problem in PROBLEMS:
-        times: dict[str, list[float]] = {"first": [], "again": [], "other": []}
-        evaluations = 0
-        for turn in range(repeats + WARM_UP):
-            asked = [(own, "first"), (own, "again"), *([(other, "other")] if other else [])]
-            for copy, when in asked:
-                milliseconds, evaluations, _ = copy.match(problem, when)
-                if turn >= WARM_UP:
-                    times[when].append(milliseconds)
-        row = [problem, str(evaluations), shown(times["first"]), shown(times["again"])]
-        if other is not None:
-            ratio = statistics.median(times["other"]) / statistics.median(times["again"])
-            row += [shown(times["other"]), f"{ratio:.1f}"]
-        found.append(row)
-    own.close()
-    return found
-
-
-def main() -> None:
-    """Read the options, measure, print."""
-    parser = argparse.ArgumentParser(description=__doc__, usage="%(prog)s [options]")
-    parser.add_argument("--repeats", type=int, default=60)
-    parser.add_argument("--against", type=Path)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    other = Copy(options.against) if options.against is not None else None
-    header = ["problem", "evaluations", "first, ms", "again, ms"]
-    header += ["the other copy, ms", "other / again"] if other is not None else []
-    table = markdown(header, rows(options.repeats, other))
+    other = Copy(Path(task["against"])) if task["against"] else None
+    times: dict[str, list[float]] = {"first": [], "again": [], "other": []}
+    evaluations = 0
+    for turn in range(task["repeats"] + WARM_UP):
+        asked = [(own, "first"), (own, "again"), *([(other, "other")] if other else [])]
+        for copy, when in asked:
+            milliseconds, evaluations, _ = copy.match(task["problem"], when)
+            if turn >= WARM_UP:
+                times[when].append(milliseconds)
+    row = [task["problem"], str(evaluations), shown(times["first"]), shown(times["again"])]
     if other is not None:
+        ratio = statistics.median(times["other"]) / statistics.median(times["again"])
+        row += [shown(times["other"]), f"{ratio:.1f}"]
         other.close()
-    publish(f"{table}\n\n{machine()}", options.out)
-
-
-if __name__ == "__main__":
-    main()
+    own.close()
+    return {"rows": [row]}

@@ -1,7 +1,5 @@
 """Local Linearization against the Taylor method and CVODES, at equal measured error.
 
-    python -m evidence.speed.local_linearization [--repeats 5] [--target 1e-5] [--out FILE.md]
-
 Every method integrates states and sensitivities by all parameters and initial values, at a range
 of tolerances. The errors of the states, relative to the largest value of each on the trajectory,
 are measured against heyoka at 1e-14. Tolerances fall until the target is met; that run is
@@ -23,19 +21,17 @@ methods take turns: every method runs in one thread (set OPENBLAS_NUM_THREADS=1)
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence.running.processes import machine, markdown, publish
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.output import listed
 from odefit import Model, Problem
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engines.casadi_engine import CasadiEngine
@@ -55,6 +51,9 @@ from odefit.simulation.engines.linearized.local_linearization import (
     LocalLinearizationEngine,
 )
 from odefit.simulation.engines.segments import Segment
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Array = NDArray[np.float64]
 MOST = 50_000_000  # steps
@@ -205,8 +204,8 @@ def errors(found: tuple[Array, Array, int], exact: tuple[Array, Array, int]) -> 
     )
 
 
-def entries(s: Setting, batch: bool, target: float) -> list[Entry]:
-    """All methods, at tolerances that fall until the target is met."""
+def entries(s: Setting, batch: bool, target: float, failures: list[str]) -> list[Entry]:
+    """All methods, at tolerances that fall until the target is met; adds what failed."""
     f, pattern = s.field, s.pattern
     coarse = (10.0 ** -np.arange(3, 9.5, 0.5)).tolist()
     fine = (10.0 ** -np.arange(3, 13.0, 1.0)).tolist()
@@ -269,7 +268,7 @@ def entries(s: Setting, batch: bool, target: float) -> list[Entry]:
                 began = time.process_time()
                 result = run()
             except UnfinishedError as error:
-                print(f"{method} at {tolerance:g}: {error}", file=sys.stderr)
+                failures.append(f"{method} at {tolerance:g}: {error}")
                 continue
             spent = time.process_time() - began
             entry = Entry(method, tolerance, run, result[2], *errors(result, exact))
@@ -285,42 +284,51 @@ def best(found: list[Entry]) -> list[Entry]:
     return list({e.method: e for e in found}.values())
 
 
-def main() -> None:
-    """Read the command line, run, report."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--target", type=float, default=1e-5)
-    parser.add_argument("--problems", nargs="+", choices=list(CASES), default=list(CASES))
-    parser.add_argument("--out", type=Path, help="write the tables to this file")
-    options = parser.parse_args()
-    parts = []
-    for batch in (False, True):
-        rows = []
-        for name in options.problems:
-            print(name, "batch" if batch else "single", file=sys.stderr)
-            chosen = best(entries(Setting(CASES[name]), batch, options.target))
-            for _ in range(options.repeats - 1):
-                for entry in [e for e in chosen if e.spent[0] < PATIENCE]:
-                    began = time.process_time()
-                    entry.run()
-                    entry.spent.append(time.process_time() - began)
-            rows += [
-                [
-                    name,
-                    e.method,
-                    f"{e.tolerance:.0e}",
-                    f"{e.steps}",
-                    f"{1e3 * statistics.median(e.spent):.3g}",
-                    f"{e.error:.1e}" + ("" if e.error <= options.target else " (missed)"),
-                    f"{e.slope_error:.1e}",
-                ]
-                for e in chosen
-            ]
-        what = f"{PROBLEMS} short problems" if batch else "one trajectory"
-        header = [what, "method", "tolerance", "steps", "ms", "error", "of sensitivities"]
-        parts.append(markdown(header, rows))
-    publish("\n\n".join([*parts, machine()]), options.out)
+HEAD = ("what", "method", "tolerance", "steps", "ms", "error", "of sensitivities")
+OPTIONS = (
+    Option("repeats", 5, "runs that are timed", least=1),
+    Option("target", 1e-5, "error that is to be met", above=0),
+    Option("problems", tuple(CASES), "problems, e.g. Lorenz-63", CASES),
+)
 
 
-if __name__ == "__main__":
-    main()
+def tasks(problems: Sequence[str], **options: Any) -> list[Task]:
+    """Return a task for each problem, one trajectory and then a batch."""
+    return [
+        *tasks_of("problem", problems, batch=False, **options),
+        *tasks_of("problem", problems, batch=True, **options),
+    ]
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Return the first run of each method that met the target."""
+    failures: list[str] = []
+    found = entries(Setting(CASES[task["problem"]]), task["batch"], task["target"], failures)
+    chosen = best(found)
+    for _ in range(task["repeats"] - 1):
+        for entry in [e for e in chosen if e.spent[0] < PATIENCE]:
+            began = time.process_time()
+            entry.run()
+            entry.spent.append(time.process_time() - began)
+    rows = [
+        [
+            task["problem"],
+            e.method,
+            f"{e.tolerance:.0e}",
+            f"{e.steps}",
+            f"{1e3 * statistics.median(e.spent):.3g}",
+            f"{e.error:.1e}" + ("" if e.error <= task["target"] else " (missed)"),
+            f"{e.slope_error:.1e}",
+        ]
+        for e in chosen
+    ]
+    return {"rows": rows, "notes": failures}
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return a row for each method, on one trajectory and on a batch."""
+    parts = {False: "one trajectory", True: f"{PROBLEMS} short problems"}
+    return {
+        name.replace(" ", "-"): listed(HEAD, [r for r in records if r.task["batch"] == batch])
+        for batch, name in parts.items()
+    }

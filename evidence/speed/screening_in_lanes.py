@@ -1,7 +1,5 @@
 """What screening would gain if heyoka's lanes integrated several start points at once.
 
-    python -m evidence.speed.screening_in_lanes [--lanes 4] [--repeats 5] [--out FILE.md]
-
 Start points of single shooting are compared by their costs, one by one, with states alone. Here 64
 of them are integrated over all data times of dense series, by the scalar integrator and by the one
 for batches, which takes as many steps for all its lanes as the slowest needs. "Ordered" is
@@ -14,19 +12,17 @@ pays, and "ordered, from" is the same for points in that order.
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 import time
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+import numpy as np
 
-import numpy as np  # noqa: E402
-
-from evidence.running.processes import machine, markdown, publish  # noqa: E402
-from odefit.common.arrays import Array  # noqa: E402
-from odefit.problem.binding import Binding  # noqa: E402
+from evidence.running.campaign import Option, Task, tasks_of
+from odefit.common.arrays import Array
+from odefit.problem.binding import Binding
 
 SYSTEMS = (
     "pendulum",
@@ -116,20 +112,23 @@ def row(name: str, lanes: int, repeats: int) -> list[str]:
     ]
 
 
-def main() -> None:
-    """Read the command line, run, report."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--lanes", type=int, default=4)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, help="write the table to this file")
-    arguments = parser.parse_args()
-    header = ["system", "points", "steps", "of the slowest lane", "one by one", "in lanes"]
-    header += ["ordered", "compile, ms", "pays from", "ordered, from"]
+HEAD = (
+    *("system", "points", "steps", "of the slowest lane", "one by one", "in lanes", "ordered"),
+    *("compile, ms", "pays from", "ordered, from"),
+)
+OPTIONS = (
+    Option("lanes", 4, "points at once", least=2),
+    Option("repeats", 5, "runs of which the least counts", least=1),
+)
+
+
+def tasks(**options: Any) -> list[Task]:
+    """Return a task for each system."""
+    return tasks_of("system", SYSTEMS, **options)
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Return the row of a system, with an empty cache of compiled models."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = folder
-        rows = [row(name, arguments.lanes, arguments.repeats) for name in SYSTEMS]
-    publish(f"{markdown(header, rows)}\n\n{machine()}", arguments.out)
-
-
-if __name__ == "__main__":
-    main()
+        return {"rows": [row(task["system"], task["lanes"], task["repeats"])]}

@@ -1,7 +1,5 @@
 """Seconds until odefit does something: process start to exit, median of fresh processes.
 
-    python -m evidence.speed.start_up [--repeats 11] [--out FILE.md]
-
 A bare ``python -c pass`` and the import of numpy alone run between them, taking turns: what is
 above those is odefit's. The problem is lotka-volterra-f; "first time" is with an empty cache of
 compiled models. "Heaviest imports" is what ``-X importtime`` says of ``import odefit``:
@@ -10,17 +8,19 @@ milliseconds in each module itself and in what only it imports first, packages a
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import statistics
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import odefit.library
-from evidence.running.processes import console_script, machine, markdown, publish, run_process
+from evidence.running.campaign import Option, Task, tasks_of
+from evidence.running.measuring import console_script, run_process
 
 LIMIT = 60.0
 FIRST = "odefit fit, first time"
@@ -55,7 +55,7 @@ def measure(repeats: int) -> dict[str, list[float]]:
                 empty = Path(folder) if name == FIRST else None
                 finished = run_process(command, LIMIT, empty)
             if finished.status != 0:
-                raise SystemExit(f"{name}: exit status {finished.status}\n{finished.errors}")
+                raise RuntimeError(f"{name}: exit status {finished.status}\n{finished.errors}")
             if repetition:
                 spent[name].append(finished.seconds)
     return spent
@@ -72,23 +72,21 @@ def heaviest(statement: str, count: int = 8) -> str:
     return ", ".join(f"{name} {us / 1000:.0f}" for name, us in total.most_common(count))
 
 
-def main() -> None:
-    """Read the command line, run, report."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=11)
-    parser.add_argument("--out", type=Path, help="write the table to this file")
-    options = parser.parse_args()
-    rows = [
-        [name, f"{statistics.median(s):.2f}", f"{min(s):.2f}"]
-        for name, s in measure(options.repeats).items()
-    ]
-    table = markdown(["process", "median, s", "fastest, s"], rows)
+HEAD = ("process", "median, s", "fastest, s")
+OPTIONS = (Option("repeats", 11, "rounds that count", least=1),)
+
+
+def tasks(repeats: int) -> list[Task]:
+    """Return the one task: all commands take turns."""
+    return tasks_of("repeats", [repeats])
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Return a row for each command, and the heaviest imports."""
+    spent = measure(task["repeats"])
     imports = (
         f"Heaviest imports of `import odefit`, ms: {heaviest('import odefit')}. "
         f"Of a fit: {heaviest(commands()['import odefit, then fit, again'][-1])}."
     )
-    publish(f"{table}\n\n{imports}\n\n{machine()}", options.out)
-
-
-if __name__ == "__main__":
-    main()
+    rows = [[name, f"{statistics.median(s):.2f}", f"{min(s):.2f}"] for name, s in spent.items()]
+    return {"rows": rows, "notes": [imports]}

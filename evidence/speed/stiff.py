@@ -1,9 +1,6 @@
 """Cost and gradient of stiff and larger models, by odefit's engine and by CasADi's CVODES.
 
-    python -m evidence.speed.stiff [FOLDER] [--models NAME ...] [--tolerance 1e-8] [--repeats 5]
-        [--limit 120] [--out FILE]
-
-FOLDER holds problems as JSON mappings that `odefit.problem.problem_from_mapping` reads, with the
+`folder` holds problems as JSON mappings that `odefit.problem.problem_from_mapping` reads, with the
 values at which they are timed as guesses; without it, the library's problems are timed at their
 references. Each model and engine is a process of its own, on one core. "First" is the time from
 the file to the first sensitivities, imports included; compiled kernels are on disk. The others are
@@ -16,19 +13,23 @@ sum of what the residuals add to a derivative, as they all but cancel at an opti
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
-from evidence.running.processes import Finished, machine, markdown, publish, run_process
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.measuring import guesses, last_json, problem_named, run_process
+from evidence.running.output import listed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EngineName = Literal["auto", "casadi"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
@@ -50,19 +51,12 @@ def measure(
     """Time one model by one engine."""
     began = time.perf_counter()
     import odefit
-    from odefit.problem import problem_from_mapping
     from odefit.simulation import Evaluation
     from odefit.simulation.evaluation import CostGradient
 
-    if source.endswith(".json"):
-        problem = problem_from_mapping(json.loads(Path(source).read_text(encoding="utf-8")))
-        guesses = {
-            u.name: 1.0 if u.parameter.guess is None else u.parameter.guess
-            for u in problem.unknowns
-        }
-        vector = np.array([guesses[u.name] for u in problem.unknowns])
-    else:
-        problem = odefit.library.load(source)
+    problem = problem_named(source)
+    vector = np.array(list(guesses(problem).values()))
+    if not source.endswith(".json"):
         reference = odefit.library.reference(source)
         vector = problem.vector({**reference.parameters, **reference.initial})
     forward = odefit.ForwardMap(problem, engine, tolerance)
@@ -93,17 +87,17 @@ def measure(
     }
 
 
-def child(source: str, engine: str, options: argparse.Namespace) -> dict[str, float | str]:
+def child(source: str, engine: str, options: Task) -> dict[str, float | str]:
     """Time one model by one engine in a process of its own."""
-    command = [sys.executable, __file__, "--child", source, engine]
-    command += [str(options.tolerance), str(options.repeats)]
-    finished: Finished = run_process(command, options.limit)
+    code = "import sys; from evidence.speed.stiff import printed; printed(*sys.argv[1:])"
+    command = [sys.executable, "-c", code, source, engine]
+    command += [str(options["tolerance"]), str(options["repeats"])]
+    finished = run_process(command, options["limit"])
     if finished.status is None:
-        return {"failure": f"more than {options.limit:g} s"}
+        return {"failure": f"more than {options['limit']:g} s"}
     if finished.status:
         return {"failure": finished.errors.strip().splitlines()[-1]}
-    result: dict[str, float | str] = json.loads(finished.output)
-    return result
+    return last_json(finished)
 
 
 def shortened(failure: str) -> str:
@@ -111,35 +105,50 @@ def shortened(failure: str) -> str:
     return failure if failure.startswith("more than") else "fails"
 
 
-def main() -> None:
-    """Time all models, and print the tables."""
-    if len(sys.argv) > 1 and sys.argv[1] == "--child":
-        source, engine, tolerance, repeats = sys.argv[2:]
-        print(json.dumps(measure(source, cast(EngineName, engine), float(tolerance), int(repeats))))
-        return
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("--models", nargs="*", default=[])
-    parser.add_argument("--tolerance", type=float, default=1e-8)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--limit", type=float, default=120.0)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    if options.folder is None:
-        import odefit
+def printed(source: str, engine: str, tolerance: str, repeats: str) -> None:
+    """Time one model, and print what was measured as JSON: the work of a child."""
+    found = measure(source, cast(EngineName, engine), float(tolerance), int(repeats))
+    sys.stdout.write(json.dumps(found) + "\n")
 
-        sources = {name: name for name in odefit.library.names()}
-    else:
-        sources = {
-            path.stem.partition("_")[0]: str(path) for path in sorted(options.folder.glob("*.json"))
-        }
-    if options.models:
-        sources = {k: v for k, v in sources.items() if any(m in k for m in options.models)}
+
+HEAD = (
+    *("model", "states, unknowns, conditions", "first, s", "cost, ms", "sensitivities, ms"),
+    *("/ cost", "gradient, ms", "gradient / cost", "difference", "memory, GB"),
+    *("CVODES cost, ms", "CVODES sensitivities, ms", "faster"),
+)
+OPTIONS = (
+    Option("folder", "", "folder of problems as JSON; without it the library is timed"),
+    Option("models", (), "parts of names of models, e.g. Bachmann"),
+    Option("tolerance", 1e-8, "relative tolerance", above=0),
+    Option("repeats", 5, "runs of which the least counts", least=1),
+    Option("limit", 120.0, "seconds of a process", above=0),
+)
+
+
+def tasks(folder: str, models: Sequence[str], **options: Any) -> list[Task]:
+    """Return a task for each model."""
+    from odefit import library
+
+    sources = [str(p) for p in sorted(Path(folder).glob("*.json"))] if folder else library.names()
+    chosen = [s for s in sources if not models or any(m in Path(s).stem for m in models)]
+    return tasks_of("source", chosen, **options)
+
+
+def run(task: Task) -> dict[str, Any]:
+    """Time one model by both engines."""
+    return {engine: child(task["source"], engine, task) for engine in ENGINES}
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return a row for each model, and what failed."""
     rows, faster, notes = [], [], []
-    for name, source in sources.items():
-        ours, theirs = (child(source, engine, options) for engine in ENGINES)
+    for record in records:
+        if record.result is None:
+            continue
+        name = Path(record.task["source"]).stem.partition("_")[0]
+        ours, theirs = (record.result[engine] for engine in ENGINES)
         if "failure" in ours:
-            rows.append([name, str(ours["failure"]), *[""] * 11])
+            rows.append([name, str(ours["failure"])])
             continue
         cost = float(ours["cost"])
         row = [name, f"{ours['states']}, {ours['unknowns']}, {ours['conditions']}"]
@@ -156,16 +165,8 @@ def main() -> None:
             faster.append(taken / float(ours["sensitivities"]))
             row += [f"{float(theirs['cost']):.2f}", f"{taken:.2f}", f"{faster[-1]:.1f}"]
         rows.append(row)
-    header = ["model", "states, unknowns, conditions", "first, s", "cost, ms", "sensitivities, ms"]
-    header += ["/ cost", "gradient, ms", "gradient / cost", "difference", "memory, GB"]
-    header += ["CVODES cost, ms", "CVODES sensitivities, ms", "faster"]
-    table = markdown(header, rows)
-    text = f"{machine()}\n\n{table}"
     if faster:
         mean = math.exp(float(np.mean(np.log(faster))))
-        text += f"\n\nSensitivities are {mean:.1f} times faster than CVODES' in the geometric mean."
-    publish("\n\n".join([text, *notes]), options.out)
-
-
-if __name__ == "__main__":
-    main()
+        said = f"Sensitivities are {mean:.1f} times faster than CVODES' in the geometric mean."
+        notes.insert(0, said)
+    return {"stiff": listed(HEAD, rows, *notes)}

@@ -1,9 +1,7 @@
 """What the elimination of scales, offsets and standard deviations gains, start by start.
 
-    python -m evidence.speed.variable_projection [PROBLEM ...] [--starts 10] [--seeds 0 1]
-
 A problem is the name of one in the library or a file: a problem file, or its mapping as JSON, of
-which every `guess` is left out. Without any, it is the library's one with such unknowns. Each start
+which every `guess` is left out. Each start
 is run with and without the elimination, from the same points, in turn and in this process; both
 searches have the options of the default method.
 
@@ -14,40 +12,22 @@ evaluations with gradient and the seconds of all starts together, with the choic
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import time
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import odefit
-from evidence.running.processes import machine, markdown
+from evidence.running.campaign import Option, Task, tasks_of
+from evidence.running.measuring import problem_named
 from odefit.methods.estimate import Start
 from odefit.methods.local.cost_tolerance import CostTolerance
-from odefit.problem import problem_from_mapping
 from odefit.structure.observation_unknowns import observation_unknowns
-
-HEADERS = (
-    "problem", "unknowns", "eliminated", "search", "starts", "at the lowest cost", "lowest cost",
-    "median cost", "gradients", "seconds",
-)  # fmt: skip
-
-
-def problem_named(name: str) -> odefit.Problem:
-    """Return a problem of the library, or that of a file, without its guesses."""
-    if name in odefit.library.names():
-        return odefit.library.load(name)
-    if Path(name).suffix != ".json":
-        return odefit.load(name)
-    mapping = json.loads(Path(name).read_text(encoding="utf-8"))
-    for fields in mapping["parameters"].values():
-        fields.pop("guess", None)
-    return problem_from_mapping(mapping)
 
 
 def rows_of(name: str, starts: int, seeds: list[int]) -> list[list[str]]:
     """Return the rows of the table for one problem."""
-    problem = problem_named(name)
+    problem = problem_named(name, guessed=False)
     methods = {
         "all together": odefit.MultiStart(_local(eliminate=False)),
         "reduced": odefit.MultiStart(_local(eliminate=True)),
@@ -89,21 +69,22 @@ def _local(eliminate: bool) -> odefit.SingleShooting:
     )
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("problems", nargs="*", default=["hiv-proteinase"], metavar="PROBLEM")
-    parser.add_argument("--starts", type=int, default=10)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    options = parser.parse_args()
-    print(machine())
-    rows = [
-        row for name in options.problems for row in rows_of(name, options.starts, options.seeds)
-    ]
-    print(markdown(HEADERS, rows))
+HEAD = (
+    *("problem", "unknowns", "eliminated", "search", "starts", "at the lowest cost"),
+    *("lowest cost", "median cost", "gradients", "seconds"),
+)
+OPTIONS = (
+    Option("problems", ("hiv-proteinase",), "problems; the library has one with such unknowns"),
+    Option("starts", 10, "starts of each seed", least=1),
+    Option("seeds", (0,), "seeds of the starts, e.g. 0,1"),
+)
 
 
-if __name__ == "__main__":
-    main()
+def tasks(problems: Sequence[str], **options: Any) -> list[Task]:
+    """Return a task for each problem."""
+    return tasks_of("problem", problems, **options)
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Return the rows of a problem."""
+    return {"rows": rows_of(task["problem"], task["starts"], task["seeds"])}

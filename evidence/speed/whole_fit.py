@@ -1,8 +1,5 @@
 """Whole fits, process start to result, on the twelve problems of local-and-global-solvers.
 
-    python -m evidence.speed.whole_fit [--repeats 3] [--limit 60] [--problems bbg hiv-f] [--out DIR]
-    python -m evidence.speed.whole_fit --check
-
 Each fit is a fresh process:
 
 odefit
@@ -22,45 +19,47 @@ within 1 % of its reference; for alpha-pinene, whose data are real, if the objec
 moves unknowns by more than 1 % although its fit is perfect by its own measure: "fits" marks an
 answer whose objective is below 1e-8 times the sum of squares of the data.
 
-``--check`` shows that COPASI minimises what odefit minimises: both objectives at the reference
-values and at random points.
+The option `check` shows that COPASI minimises what odefit minimises: both objectives at the
+reference values and at random points.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
 import json
 import math
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import odefit
-from evidence.running.processes import (
+from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.measuring import (
     TOOLS,
     Finished,
     console_script,
-    machine,
-    markdown,
-    publish,
+    last_json,
     run_process,
     seconds,
     worst_error,
 )
+from evidence.running.output import listed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TAG = "local-and-global-solvers"
 # Tools as processes; "odefit in process" runs beside them to show where odefit's time goes
 SINGLE = ("odefit", "odefit again", "by hand", "COPASI SS", "COPASI LM")
 OWN = ("odefit", "odefit again")
 INSIDE = "odefit in process"
-SLOW = 10.0  # the script by hand is not repeated on problems where it takes longer
+# Problems where the script by hand takes more than ten seconds, and is not repeated
+SLOW = ("bbg", "crauste-f", "crauste-p", "hiv-p", "mammillary-3-p")
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class Run:
     verdict: str  # "right", "fits", "wrong", "time limit" or "failed"
 
 
-def problems() -> list[str]:
+def twelve() -> list[str]:
     """Names of the twelve."""
     return [n for n in odefit.library.names() if TAG in odefit.library.reference(n).papers]
 
@@ -92,14 +91,17 @@ def command(tool: str, problem: str, seed: int, folder: Path) -> list[str]:
     if tool in OWN:
         result = str(folder / "result.json")
         return [console_script("odefit"), "fit", str(file), "--json", result, "--seed", str(seed)]
-    python = sys.executable
     if tool == INSIDE:
-        return [python, str(TOOLS / "fit_odefit.py"), str(file), str(seed)]
+        return _python("fit_odefit.py", str(file), str(seed))
     if tool == "by hand":
         (data,) = file.parent.glob("*.csv")
-        return [python, str(TOOLS / "fit_by_hand.py"), problem, str(data), str(seed)]
+        return _python("fit_by_hand.py", problem, str(data), str(seed))
     method = {"COPASI SS": "scatter-search", "COPASI LM": "levenberg-marquardt"}[tool]
-    return [python, str(TOOLS / "fit_copasi.py"), str(file), method, str(seed)]
+    return _python("fit_copasi.py", str(file), method, str(seed))
+
+
+def _python(script: str, *arguments: str) -> list[str]:
+    return [sys.executable, str(TOOLS / script), *arguments]
 
 
 def fit(tool: str, problem: str, seed: int, limit: float, cache: Path | None) -> Run:
@@ -109,7 +111,6 @@ def fit(tool: str, problem: str, seed: int, limit: float, cache: Path | None) ->
         answer = _answer(tool, finished, Path(name))
     if finished.status is None or answer is None:
         how = "time limit" if finished.status is None else "failed"
-        print(f"{tool} on {problem}: {how}\n{finished.errors}", file=sys.stderr)
         nan = math.nan
         return Run(problem, tool, seed, finished.seconds, nan, nan, nan, nan, nan, how)
     error = worst_error(answer["unknowns"], _reference(problem))
@@ -144,8 +145,7 @@ def _answer(tool: str, finished: Finished, folder: Path) -> dict[str, Any] | Non
             unknowns = {**saved["initial"], **saved["parameters"]}
             return {"objective": saved["objective"], "unknowns": unknowns}
     elif finished.status == 0:
-        answer: dict[str, Any] = json.loads(finished.output)
-        return answer
+        return last_json(finished)
     return None
 
 
@@ -160,26 +160,12 @@ def _size(problem: str) -> float:
     return float(np.nansum(values**2))
 
 
-def campaign(names: Sequence[str], repeats: int, limit: float) -> list[Run]:
-    """All runs, the tools taking turns."""
-    for tool in ("odefit", "by hand", "COPASI LM"):  # byte code and file cache, not recorded
-        fit(tool, "hiv-f", 0, limit, None)
-    runs: list[Run] = []
-    for seed in range(repeats):
-        for problem in names:
-            with tempfile.TemporaryDirectory() as shared, tempfile.TemporaryDirectory() as fresh:
-                caches = dict.fromkeys(OWN, Path(shared)) | {INSIDE: Path(fresh)}
-                for tool in (*SINGLE, INSIDE):
-                    before = [r for r in runs if (r.problem, r.tool) == (problem, tool)]
-                    if tool == "by hand" and before and before[0].seconds > SLOW:
-                        continue
-                    runs.append(fit(tool, problem, seed, limit, caches.get(tool)))
-                    last = runs[-1]
-                    print(
-                        f"{problem:18s} {tool:18s} {last.seconds:7.2f} s  {last.verdict}",
-                        file=sys.stderr,
-                    )
-    return runs
+def campaign(problem: str, seed: int, limit: float, by_hand: bool) -> list[Run]:
+    """Return the runs of a problem with one seed, the tools taking turns."""
+    tools = [t for t in (*SINGLE, INSIDE) if by_hand or t != "by hand"]
+    with tempfile.TemporaryDirectory() as shared, tempfile.TemporaryDirectory() as fresh:
+        caches = dict.fromkeys(OWN, Path(shared)) | {INSIDE: Path(fresh)}
+        return [fit(tool, problem, seed, limit, caches.get(tool)) for tool in tools]
 
 
 def cell(runs: Sequence[Run]) -> str:
@@ -193,51 +179,6 @@ def cell(runs: Sequence[Run]) -> str:
     others = {r.verdict for r in runs} - {"right"}
     label = next(v for v in ("failed", "time limit", "wrong", "fits") if v in others)
     return f"{time} {label}" if not good else f"{time} right {good}/{len(runs)}"
-
-
-def tables(runs: Sequence[Run], names: Sequence[str]) -> str:
-    """Both tables and the sentences that judge them."""
-    header = ["problem", *(f"{t}, s" for t in SINGLE), "odefit / fastest right COPASI"]
-    rows, inside, sentences = [], [], []
-    wrong, slower = [], []
-    for problem in names:
-        by_tool = {
-            t: [r for r in runs if (r.problem, r.tool) == (problem, t)] for t in (*SINGLE, INSIDE)
-        }
-        ratio = against_copasi(by_tool)
-        if ratio > 1:
-            slower.append(problem)
-        if any(r.verdict != "right" for r in by_tool["odefit"]):
-            wrong.append(problem)
-        shown = "-" if math.isnan(ratio) else f"{ratio:.2f}"
-        rows.append([problem, *(cell(by_tool[t]) for t in SINGLE), shown])
-        inside.append([problem, *_inside(by_tool)])
-    sentences.append(
-        f"odefit is right on {len(names) - len(wrong)} of {len(names)} problems"
-        + (f" (not on {', '.join(wrong)})." if wrong else ".")
-    )
-    sentences.append(
-        f"It is slower than COPASI where COPASI is right on: {', '.join(slower) or 'none'}."
-    )
-    second = [
-        "problem",
-        "odefit import",
-        "first fit",
-        "same fit again",
-        "COPASI import",
-        "COPASI SS",
-        "COPASI LM",
-        "by hand",
-    ]
-    return "\n\n".join(
-        [
-            "Process start to result, median seconds:",
-            markdown(header, rows),
-            " ".join(sentences),
-            'Inside one process, median seconds (columns without "import": after imports):',
-            markdown(second, inside),
-        ]
-    )
 
 
 def against_copasi(by_tool: dict[str, list[Run]]) -> float:
@@ -275,56 +216,92 @@ def _inside(by_tool: dict[str, list[Run]]) -> list[str]:
     ]
 
 
-def check(names: Sequence[str], limit: float) -> str:
-    """COPASI's objective beside odefit's, at the reference and at points near it."""
-    rng = np.random.default_rng(0)
+def check(problem: str, limit: float) -> list[list[str]]:
+    """Return COPASI's objective beside odefit's, at the reference and at a point near it."""
+    loaded = odefit.library.load(problem)
+    forward = odefit.ForwardMap(loaded)
+    reference = loaded.vector(_reference(problem))
+    shaken = reference * np.random.default_rng(0).uniform(0.9, 1.1, len(reference))
+    near = np.clip(shaken, loaded.lower, loaded.upper)  # COPASI would do so
     rows = []
+    for place, vector in {"reference": reference, "near": near}.items():
+        values = json.dumps(dict(zip(loaded.keys, vector.tolist(), strict=True)))
+        file = str(odefit.library.path(problem))
+        finished = run_process(_python("fit_copasi.py", file, "check", values), limit)
+        evaluation = forward.evaluate(vector)
+        if finished.status != 0 or isinstance(evaluation, odefit.Failure):
+            raise RuntimeError(f"{problem}: {finished.errors}{evaluation}")
+        both = (evaluation.objective, float(finished.output))
+        rows.append([problem, place, *(f"{value:.8g}" for value in both)])
+    return rows
+
+
+INSIDE_HEAD = (
+    *("problem", "odefit import", "first fit", "same fit again"),
+    *("COPASI import", "COPASI SS", "COPASI LM", "by hand"),
+)
+OPTIONS = (
+    Option("repeats", 3, "seeds of each problem", least=1),
+    Option("limit", 60.0, "seconds for each fit", above=0),
+    Option("problems", (), "problems, e.g. bbg,hiv-f", twelve),
+    Option("check", False, "whether objectives are compared instead, yes or no"),
+)
+
+
+def tasks(problems: Sequence[str], repeats: int, limit: float, check: bool) -> list[Task]:
+    """Return a task for each problem and seed."""
+    names = problems or twelve()
+    if check:
+        return tasks_of("problem", names, limit=limit, check=True)
+    return [
+        t for seed in range(repeats) for t in tasks_of("problem", names, seed=seed, limit=limit)
+    ]
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Fit one problem by all tools; the script by hand only once where it takes long."""
+    if "check" in task:
+        return {"rows": check(task["problem"], task["limit"])}
+    if not _WARM:
+        for tool in ("odefit", "by hand", "COPASI LM"):  # byte code and file cache, not recorded
+            fit(tool, "hiv-f", 0, task["limit"], None)
+        _WARM.append(True)
+    quick = task["seed"] == 0 or task["problem"] not in SLOW
+    return {
+        "runs": [asdict(r) for r in campaign(task["problem"], task["seed"], task["limit"], quick)]
+    }
+
+
+_WARM: list[bool] = []  # not empty when this process has filled the caches
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return seconds from process start to result, and inside one process."""
+    runs = [
+        Run(**dict[str, Any]({k: math.nan if v is None else v for k, v in one.items()}))
+        for r in records
+        for one in (r.result or {}).get("runs", [])
+    ]
+    rows, inside, wrong, slower = [], [], [], []
+    names = list(dict.fromkeys(r.problem for r in runs))
     for problem in names:
-        loaded = odefit.library.load(problem)
-        forward = odefit.ForwardMap(loaded)
-        reference = loaded.vector(_reference(problem))
-        points = {"reference": reference}
-        shaken = reference * rng.uniform(0.9, 1.1, len(reference))
-        points["near"] = np.clip(shaken, loaded.lower, loaded.upper)  # COPASI would do so
-        for place, vector in points.items():
-            values = json.dumps(dict(zip(_keys(loaded), vector.tolist(), strict=True)))
-            file = str(odefit.library.path(problem))
-            tool = [sys.executable, str(TOOLS / "fit_copasi.py"), file, "check", values]
-            finished = run_process(tool, limit)
-            evaluation = forward.evaluate(vector)
-            if finished.status != 0 or isinstance(evaluation, odefit.Failure):
-                raise SystemExit(f"{problem}: {finished.errors}{evaluation}")
-            rows.append(
-                [problem, place, f"{evaluation.objective:.8g}", f"{float(finished.output):.8g}"]
-            )
-    return markdown(["problem", "where", "odefit", "COPASI"], rows)
-
-
-def _keys(problem: odefit.Problem) -> list[str]:
-    return [u.key for u in problem.unknowns]
-
-
-def main() -> None:
-    """Read the command line, run, report."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds for each fit")
-    parser.add_argument("--problems", nargs="+", choices=problems(), default=problems())
-    parser.add_argument("--out", type=Path, help="folder for whole_fit.csv and whole_fit.md")
-    parser.add_argument("--check", action="store_true", help="compare objectives, time nothing")
-    options = parser.parse_args()
-    if options.check:
-        print(check(options.problems, options.limit))
-        return
-    runs = campaign(options.problems, options.repeats, options.limit)
-    text = f"{tables(runs, options.problems)}\n\n{machine()}"
-    publish(text, options.out and options.out / "whole_fit.md")
-    if options.out is not None:
-        with (options.out / "whole_fit.csv").open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(stream, [f.name for f in fields(Run)])
-            writer.writeheader()
-            writer.writerows(asdict(r) for r in runs)
-
-
-if __name__ == "__main__":
-    main()
+        by_tool = {
+            t: [r for r in runs if (r.problem, r.tool) == (problem, t)] for t in (*SINGLE, INSIDE)
+        }
+        ratio = against_copasi(by_tool)
+        if ratio > 1:
+            slower.append(problem)
+        if any(r.verdict != "right" for r in by_tool["odefit"]):
+            wrong.append(problem)
+        shown = "-" if math.isnan(ratio) else f"{ratio:.2f}"
+        rows.append([problem, *(cell(by_tool[t]) for t in SINGLE), shown])
+        inside.append([problem, *_inside(by_tool)])
+    notes = (
+        f"odefit is right on {len(names) - len(wrong)} of {len(names)} problems; not on: "
+        + (", ".join(wrong) or "none"),
+        f"It is slower than COPASI where COPASI is right on: {', '.join(slower) or 'none'}.",
+    )
+    head = ("problem", *(f"{t}, s" for t in SINGLE), "odefit / fastest right COPASI")
+    named = {"whole-fit": listed(head, rows, *notes), "inside": listed(INSIDE_HEAD, inside)}
+    checked = listed(("problem", "where", "odefit", "COPASI"), records)
+    return named | ({"check": checked} if len(checked) else {})

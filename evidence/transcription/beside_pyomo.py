@@ -1,8 +1,5 @@
 """Seconds to discretise alpha-pinene and to solve it with IPOPT, against the number of steps.
 
-    python -m evidence.transcription.beside_pyomo
-        [--steps 1230 3690 12300] [--repeats 3] [--out FILE.md]
-
 The first table is the trapezoid rule on a uniform mesh to t = 36900 min, of M steps: all five
 states at all points are variables. "Build" is from the problem to the nonlinear program with its
 derivatives, "IPOPT" one solve on one thread at tolerance 1e-8. Below it is the exponent of M,
@@ -23,20 +20,19 @@ a small problem that is not counted.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import odefit
-from evidence.running.processes import machine, markdown, publish, seconds
+from evidence.running.campaign import Option, Record, Task
+from evidence.running.measuring import seconds
+from evidence.running.output import listed
 from odefit.common.arrays import Array
 from odefit.discretisation.assembly import assemble
 from odefit.discretisation.discretisation import Discretisation
@@ -48,6 +44,9 @@ from odefit.methods.solvers.nl import PyomoAlgebra, write_nl
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.nonlinear_program import nonlinear_program
 from odefit.methods.solvers.solver import Answer, Limits
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FINAL = 36900.0
 STEPS = (1230, 3690, 12300, 36900, 100_000)
@@ -83,7 +82,7 @@ class Run:
     answer: Answer
 
 
-def run(scheme: Scheme, steps: int) -> Run:
+def run_once(scheme: Scheme, steps: int) -> Run:
     """Build and solve."""
     began = time.perf_counter()
     d = Discretisation(DATA, scheme, UniformMesh(steps, FINAL))
@@ -95,36 +94,14 @@ def run(scheme: Scheme, steps: int) -> Run:
     return Run(d, built - began, time.perf_counter() - built, found)
 
 
-def growth(chosen: list[int], repeats: int) -> str:
-    """The first table, and the exponents."""
-    rows: list[list[str]] = []
-    spent = []
-    run(Trapezoid(), 123)
-    for steps in chosen:
-        print(f"M = {steps}", file=sys.stderr)
-        runs = [run(Trapezoid(), steps) for _ in range(repeats)]
-        build, solve = min(r.build for r in runs), min(r.solve for r in runs)
-        spent.append((build, solve, build + solve))
-        found = runs[0].answer
-        rows.append(
-            [
-                str(steps),
-                str(runs[0].discretisation.points * len(STATES)),
-                seconds(build),
-                seconds(solve),
-                seconds(build + solve),
-                str(found.iterations),
-                f"{found.objective:.6f}",
-                found.outcome.value,
-            ]
-        )
-    header = ["M", "variables", "build, s", "IPOPT, s", "total, s"]
-    table = markdown([*header, "iterations", "objective", "outcome"], rows)
-    if len(chosen) < 2:
-        return table
-    slopes = [np.polyfit(np.log(chosen), np.log(s), 1)[0] for s in zip(*spent, strict=True)]
-    words = "Exponents of M: build {:.2f}, IPOPT {:.2f}, total {:.2f}.".format(*slopes)
-    return f"{table}\n\n{words}"
+def solved(steps: int, repeats: int) -> list[Any]:
+    """Return what building and solving took, as numbers, and what was found."""
+    run_once(Trapezoid(), 123)
+    runs = [run_once(Trapezoid(), steps) for _ in range(repeats)]
+    build, solve = min(r.build for r in runs), min(r.solve for r in runs)
+    answer, size = runs[0].answer, runs[0].discretisation.points * len(STATES)
+    said = [str(answer.iterations), f"{answer.objective:.6f}", answer.outcome.value]
+    return [steps, size, build, solve, build + solve, *said]
 
 
 # Pyomo ------------------------------------------------------------------------------------------
@@ -186,10 +163,10 @@ def difference(m: Any, found: Run) -> float:
 
     values, unknowns = found.answer.values, found.answer.unknowns
     if values is None or unknowns is None:
-        raise SystemExit(f"no solution to compare with: {found.answer.message}")
+        raise RuntimeError(f"no solution to compare with: {found.answer.message}")
     times = np.array(list(m.t))
     if len(times) != len(values) or not np.allclose(times, found.discretisation.times):
-        raise SystemExit("Pyomo's points are not odefit's")
+        raise RuntimeError("Pyomo's points are not odefit's")
     for k, p in enumerate(unknowns.tolist(), start=1):
         m.p[k].set_value(p)
     for k, t in enumerate(times.tolist()):
@@ -217,45 +194,69 @@ def timed(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
     return min(spent), found
 
 
-def beside_pyomo(steps: int, repeats: int) -> str:
-    """The second table."""
-    rows = []
+SCHEMES = {
+    "backward differences": (Collocation(1), 0),
+    "Radau collocation, 3 points": (Collocation(3), 3),
+}  # odefit's scheme, and the number of Pyomo's collocation points
+
+
+def beside_pyomo(name: str, steps: int, repeats: int) -> list[list[str]]:
+    """Return a row for each program: size, building, writing, difference."""
+    scheme, points = SCHEMES[name]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "problem.nl"
-        for name, scheme, points in (
-            ("backward differences", Collocation(1), 0),
-            ("Radau collocation, 3 points", Collocation(3), 3),
-        ):
-            print(f"Pyomo, {name}", file=sys.stderr)
-            own = [run(scheme, steps) for _ in range(repeats)]
-            solved = own[0]
-            a = assemble(solved.discretisation, Baseline())
-            at = interpolated(solved.discretisation.times)
-            start = a.pack(at, np.full(len(DATA.unknowns), RATE))
-            algebra = PyomoAlgebra("benchmark", smooth=True)
-            writing, _ = timed(lambda a=a, s=start, g=algebra: write_nl(a, s, path, g), repeats)  # type: ignore[misc]
-            build = min(r.build for r in own)
-            size = solved.discretisation.points * len(STATES)
-            rows.append([f"odefit, {name}", str(size), seconds(build), seconds(writing), ""])
-            rival, m = timed(lambda n=points: pyomo_model(steps, n), repeats)  # type: ignore[misc]
-            written, _ = timed(lambda m=m: m.write(str(path)), repeats)  # type: ignore[misc]
-            both = 2 * len(STATES) * len(m.t)
-            far = f"{difference(m, solved):.0e}"
-            rows.append([f"Pyomo, {name}", str(both), seconds(rival), seconds(written), far])
-    header = [f"M = {steps}", "variables", "build, s", "write .nl, s", "difference"]
-    return markdown(header, rows)
+        own = [run_once(scheme, steps) for _ in range(repeats)]
+        first = own[0]
+        a = assemble(first.discretisation, Baseline())
+        at = interpolated(first.discretisation.times)
+        start = a.pack(at, np.full(len(DATA.unknowns), RATE))
+        algebra = PyomoAlgebra("benchmark", smooth=True)
+        writing, _ = timed(lambda: write_nl(a, start, path, algebra), repeats)
+        build = min(r.build for r in own)
+        size = first.discretisation.points * len(STATES)
+        rival, m = timed(lambda: pyomo_model(steps, points), repeats)
+        written, _ = timed(lambda: m.write(str(path)), repeats)
+    both, far = 2 * len(STATES) * len(m.t), f"{difference(m, first):.0e}"
+    return [
+        [f"odefit, {name}", str(size), seconds(build), seconds(writing), ""],
+        [f"Pyomo, {name}", str(both), seconds(rival), seconds(written), far],
+    ]
 
 
-def main() -> None:
-    """Read the command line, run, report."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--steps", type=int, nargs="+", default=list(STEPS))
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path, help="write the tables to this file")
-    options = parser.parse_args()
-    text = [growth(options.steps, options.repeats), beside_pyomo(BESIDE, options.repeats)]
-    publish("\n\n".join([*text, f"{machine()} Pyomo {version('pyomo')}."]), options.out)
+GROWTH = (
+    *("M", "variables", "build, s", "IPOPT, s", "total, s", "iterations", "objective"),
+    "outcome",
+)
+OPTIONS = (
+    Option("steps", STEPS, "numbers of steps, e.g. 1230,3690", least=1),
+    Option("repeats", 3, "runs of which the least counts", least=1),
+)
 
 
-if __name__ == "__main__":
-    main()
+def tasks(steps: Sequence[int], repeats: int) -> list[Task]:
+    """Return a task for each number of steps, and for each scheme of both programs."""
+    common = {"repeats": repeats}
+    return [
+        *({"key": f"M = {m}, repeats {repeats}", "steps": m, **common} for m in steps),
+        *({"key": f"{name}, repeats {repeats}", "beside": name, **common} for name in SCHEMES),
+    ]
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Return what was measured."""
+    if "beside" in task:
+        return {"rows": beside_pyomo(task["beside"], BESIDE, task["repeats"])}
+    return {"solved": solved(task["steps"], task["repeats"])}
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return growth with the number of steps, and both programs."""
+    found = [r.result["solved"] for r in records if r.result and "solved" in r.result]
+    rows = [[*map(str, row[:2]), *map(seconds, row[2:5]), *row[5:]] for row in found]
+    notes = []
+    if len(found) > 1:
+        logs = np.log(np.array([row[:5] for row in found], dtype=float))
+        slopes = [np.polyfit(logs[:, 0], logs[:, k], 1)[0] for k in (2, 3, 4)]
+        notes = ["Exponents of M: build {:.2f}, IPOPT {:.2f}, total {:.2f}.".format(*slopes)]
+    head = (f"M = {BESIDE}", "variables", "build, s", "write .nl, s", "difference")
+    return {"size": listed(GROWTH, rows, *notes), "beside-pyomo": listed(head, records)}

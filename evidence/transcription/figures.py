@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evidence.running.campaign import Record
-from evidence.transcription.metrics import ALTERNATIVE, FOUND, NEAR
 from evidence.transcription.plan import SCHEMES, STEPS
+from evidence.transcription.runs import ALTERNATIVE, FOUND, NEAR
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ PANELS = (
 )
 
 
-def study_figures(records: Sequence[Record]) -> Mapping[str, Figure]:
+def figures(records: Sequence[Record]) -> Mapping[str, Figure]:
     """Return a figure for each problem, with those panels of appendix C that have runs."""
     from evidence.transcription.tables import frame
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from evidence.running.campaign import Task
+from evidence.running.campaign import Option, Task
 
 if TYPE_CHECKING:
     from odefit.common.arrays import Array
@@ -56,6 +56,23 @@ StartKind = Literal["zero", "data"]
 START: StartKind = "data"
 
 
+OPTIONS = (
+    Option("seconds", 600.0, "time limit of a solver; the paper's is 600", above=0),
+    Option("fine", True, "whether global solvers have fine meshes too, yes or no"),
+)
+
+
+def tasks(seconds: float, fine: bool) -> list[Task]:
+    """Return all runs of the paper, local solvers first, each on coarse and then on fine meshes."""
+    return [
+        c.task | {"seconds": seconds}
+        for name, solver in solvers().items()
+        for c in configurations(
+            name, ("coarse", "fine") if fine or solver.scope != "global" else ("coarse",)
+        )
+    ]
+
+
 @dataclass(frozen=True)
 class Configuration:
     """The configuration of one run."""
@@ -100,7 +117,7 @@ class Configuration:
         return self.formulation
 
     @property
-    def task(self) -> Task:
+    def task(self) -> dict[str, Any]:
         """Return the task: its key, and the factors over which a part of the campaign is spread.
 
         M and eps are in the key alone: as factors, values that few problems have (M = 10000,
@@ -136,13 +153,13 @@ def configurations(solver: str, meshes: tuple[str, ...]) -> Iterator[Configurati
 
 def solvers() -> Mapping[str, Solver]:
     """Return the solvers that can run here, and the local ones in any case, local ones first."""
-    every = _registry()
+    every = registry()
     local = {n: s for n, s in every.items() if n in LOCAL_SOLVERS}
     rest = {n: s for n, s in every.items() if n not in local and s.missing() is None}
     return local | dict(sorted(rest.items(), key=lambda item: item[1].scope == "global"))
 
 
-def _registry() -> dict[str, Solver]:
+def registry() -> dict[str, Solver]:
     """Return all solvers by name; one that comes with odefit is not run again over AMPL."""
     from odefit.methods.solvers.registry import SOLVERS
 
@@ -201,54 +218,3 @@ def _formulation(c: Configuration) -> Formulation:
     if c.formulation == "Baseline":
         return Baseline()
     return ExtraTol(c.value) if c.formulation == "ExtraTol" else SoftCons(c.value)
-
-
-def solve(configuration: Configuration, seconds: float) -> dict[str, Any]:
-    """Make a run; return the solver's answer, and what the study measures of it."""
-    import time
-
-    from evidence.transcription import metrics as metrics
-    from odefit import library
-    from odefit.discretisation.scales import data_variation
-    from odefit.methods.solvers.guarded_solve import solve_isolated
-    from odefit.methods.solvers.solver import Limits, penalised_objective
-
-    began = time.perf_counter()
-    solver = _registry()[configuration.solver]
-    instance = instance_of(configuration)
-    d, problem = instance.discretisation, instance.discretisation.problem
-    absolute = metrics.ABSOLUTE_GAP * data_variation(d)
-    limits = Limits(seconds, 1, metrics.RELATIVE_GAP, absolute)
-    # A global solver that overruns or dies leaves its best point and its bound behind.
-    proves = solver.scope == "global"
-    a = solve_isolated(solver, instance, limits) if proves else solver.solve(instance, limits)
-    taken = time.perf_counter() - began
-    max_re = nrmse = cost = None
-    unknowns: dict[str, float] = {}
-    if a.values is not None and a.unknowns is not None:
-        reference = library.reference(configuration.problem)
-        max_re = metrics.max_relative_error(problem, reference, a.unknowns)
-        nrmse = metrics.normalised_error(problem, d.predictions(a.values, a.unknowns))
-        cost = penalised_objective(instance, a.values, a.unknowns)
-        unknowns = dict(zip(problem.keys, map(float, a.unknowns), strict=True))
-    meet = cost is not None and metrics.certified(cost, a.lower_bound, absolute)
-    return {
-        "scope": solver.scope,
-        "solved": a.solved,
-        "success": a.success,
-        "certified": bool(a.success and meet) if proves else None,
-        "place": metrics.place(max_re, nrmse) if a.success else "elsewhere",
-        "max_re": max_re,
-        "nrmse": nrmse,
-        "objective": a.objective,
-        "cost": cost,
-        "lower_bound": a.lower_bound,
-        "gap": None if cost is None else metrics.relative_gap(cost, a.lower_bound),
-        "violation": a.violation,
-        "seconds": a.seconds,
-        "build_seconds": max(taken - a.seconds, 0.0),
-        "iterations": a.iterations,
-        "outcome": a.outcome.value,
-        "message": a.message,
-        "unknowns": unknowns,
-    }

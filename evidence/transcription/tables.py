@@ -37,7 +37,7 @@ OURS = ("runs", *paper.COLUMNS, "CERTIFIED")
 Group = tuple[str, ...]
 
 
-def study_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     """Return Tables 3 to 6 and B.7 to B.12 in full, a summary of times, and every run.
 
     A run without a result (stopped, crashed) counts in the denominators, and nowhere else.

@@ -17,7 +17,7 @@ from evidence.front_door.cascade import cascade_problem
 from evidence.front_door.dense_systems import SYSTEMS
 from evidence.front_door.judge import runs
 from evidence.front_door.page import main, section, stored
-from evidence.front_door.plan import DEFAULT, METHODS, OWN, PEERS, Setting
+from evidence.front_door.plan import DEFAULT, METHODS, OWN, PEERS
 from evidence.front_door.problems import published
 from evidence.front_door.runs import fitted
 from evidence.front_door.tables import methods, published_methods, speed, tables
@@ -73,26 +73,26 @@ def test_all_parts_are_as_large_as_the_issue_asks() -> None:
 
 
 def test_published_problems_need_their_folder(tmp_path: Path) -> None:
-    assert not any(t["part"] == "published" for t in Setting().tasks())
+    assert not any(t["part"] == "published" for t in campaign("automatic").tasks())
     with pytest.raises(InputError, match="has no Boehm_JProteomeRes2014"):
-        Setting().with_options({"folder": str(tmp_path)})
+        campaign("automatic").with_options({"folder": str(tmp_path)})
     (tmp_path / "Raia_CancerResearch2011.json").touch()
     chosen = {"folder": str(tmp_path), "problems": "Raia_CancerResearch2011", "parts": "published"}
-    tasks = list(Setting().with_options(chosen | {"methods": "automatic"}).tasks())
+    tasks = campaign("automatic").with_options(chosen | {"methods": "automatic"}).tasks()
     assert [(t["seed"], t["limit"]) for t in tasks] == [(0, 120.0), (1, 120.0), (2, 120.0)]
-    beside = list(Setting().with_options(chosen | {"methods": "copasi,scipy"}).tasks())
+    beside = campaign("automatic").with_options(chosen | {"methods": "copasi,scipy"}).tasks()
     assert [(t["method"], t["limit"]) for t in beside] == [("copasi", 120.0), ("scipy", 120.0)]
 
 
 def test_options_choose() -> None:
     chosen = {"parts": "dense", "systems": "goodwin,sir-births", "noise": "0,1e-2", "draws": "2-3"}
-    tasks = list(Setting().with_options(chosen | {"methods": "automatic,scipy"}).tasks())
+    tasks = campaign("automatic").with_options(chosen | {"methods": "automatic,scipy"}).tasks()
     assert len([t for t in tasks if t["method"] == DEFAULT]) == 8
     assert {t["seed"] for t in tasks if t["method"] == "scipy"} == {2}
     with pytest.raises(InputError, match="did you mean 'goodwin'"):
-        Setting().with_options({"systems": "godwin"})
+        campaign("automatic").with_options({"systems": "godwin"})
     with pytest.raises(InputError, match="limit: expected a positive number"):
-        Setting().with_options({"limit": "0"})
+        campaign("automatic").with_options({"limit": "0"})
 
 
 # The judgement ----------------------------------------------------------------------------------

@@ -10,30 +10,38 @@ import sys
 
 import pytest
 
-from evidence import CAMPAIGNS, Campaign, Record, campaign
+from evidence import ROWS, Record, campaign
 from evidence.intervals.recovery import noisy_problem
 from evidence.running.output import markdown, shown
 from odefit import library
 from odefit.common.errors import InputError
 
 
-@pytest.mark.parametrize("one", CAMPAIGNS.values(), ids=list(CAMPAIGNS))
-def test_tasks_are_json_with_a_key_of_their_own(one: Campaign) -> None:
+@pytest.mark.parametrize("name", ROWS)
+def test_tasks_are_json_with_a_key_of_their_own(name: str) -> None:
+    one = campaign(name)
     tasks = one.tasks()
+    if any(option.name == "folder" for option in one.options) and not tasks:
+        return  # problems that have to be there
     assert json.loads(json.dumps(tasks)) == tasks
     assert len({t["key"] for t in tasks}) == len(tasks) > 0
 
 
-@pytest.mark.parametrize("one", CAMPAIGNS.values(), ids=list(CAMPAIGNS))
-def test_tables_can_be_made_of_failures_alone(one: Campaign) -> None:
+@pytest.mark.parametrize("name", ROWS)
+def test_tables_can_be_made_of_failures_alone(name: str) -> None:
+    one = campaign(name)
     records = [Record(t["key"], t, "crashed", None, "no luck", 1.0) for t in one.tasks()[:3]]
+    if not records:
+        return
     for table in one.tables(records).values():
         assert markdown(table).startswith("| ")
 
 
-@pytest.mark.parametrize("one", CAMPAIGNS.values(), ids=list(CAMPAIGNS))
-def test_campaigns_can_be_sent_to_processes(one: Campaign) -> None:
-    assert pickle.loads(pickle.dumps(one)) == one
+@pytest.mark.parametrize("name", ROWS)
+def test_campaigns_can_be_sent_to_processes(name: str) -> None:
+    one = campaign(name)
+    again = pickle.loads(pickle.dumps(one))
+    assert (again.name, again.run, again.tasks()) == (name, one.run, one.tasks())
 
 
 @pytest.mark.slow
@@ -47,9 +55,9 @@ def test_a_list_of_campaigns_needs_nothing_heavy() -> None:
 
 
 def test_an_unknown_name_gets_a_proposal() -> None:
-    with pytest.raises(InputError, match=r"did you mean 'recovery'\? campaigns are: alpha-pinene,"):
+    with pytest.raises(InputError, match=r"did you mean 'recovery'\? there is: alpha-pinene,"):
         campaign("recovry")
-    with pytest.raises(InputError, match="no campaign 'x'; campaigns are"):
+    with pytest.raises(InputError, match="no evidence 'x'; there is"):
         campaign("x")
 
 

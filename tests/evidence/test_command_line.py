@@ -16,7 +16,7 @@ def test_campaigns_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("run nothing", "there is no campaign 'nothing'"),
+        ("run nothing", "there is no evidence 'nothing'"),
         ("run library --limit 0", "--limit: expected a positive number"),
         ("run recovery --set noise", "--set: expected NAME=VALUE"),
     ],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evidence import campaign
-from evidence.intervals.coverage import run, tables, tasks
+from evidence.intervals.coverage import run, tables
 from evidence.intervals.coverage_problems import KNOWN
 from evidence.running.campaign import Record
 from odefit import InputError
@@ -18,7 +18,7 @@ def test_there_are_a_thousand_data_sets_of_each_problem() -> None:
         numbers.setdefault(task["problem"], []).extend(range(task["first"], task["last"] + 1))
     assert set(numbers) == set(KNOWN)
     assert all(found == list(range(1000)) for found in numbers.values())
-    few = tasks({"sets": "7", "problems": "enzyme"})
+    few = campaign("coverage").with_options({"sets": "7", "problems": "enzyme"}).tasks()
     assert [(t["first"], t["last"]) for t in few] == [(0, 6)]
 
 
@@ -27,7 +27,7 @@ def test_there_are_a_thousand_data_sets_of_each_problem() -> None:
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, str]) -> None:
     with pytest.raises(InputError):
-        tasks(options)
+        campaign("coverage").with_options(options)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_data_are_the_truth_with_the_noise_that_is_told(name: str) -> None:
 
 @pytest.mark.slow
 def test_a_batch_counts_what_is_right() -> None:
-    (task,) = tasks({"sets": "2", "problems": "decay"})
+    (task,) = campaign("coverage").with_options({"sets": "2", "problems": "decay"}).tasks()
     result = run(task)
     record = Record(task["key"], task, "done", result, "", 1.0)
     found = tables([record])

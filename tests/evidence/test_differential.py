@@ -1,6 +1,6 @@
 """Routes that share nothing but the problem find the same optimum.
 
-``python -m evidence.agreement.differential --count 500`` does the same for more problems.
+``python -m evidence run differential`` does the same for more problems.
 """
 
 from __future__ import annotations

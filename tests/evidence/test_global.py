@@ -13,10 +13,12 @@ import pytest
 from evidence import Record, campaign
 from evidence.bounds import paper as paper
 from evidence.bounds import plan as plan
-from evidence.bounds.figures import global_figures
-from evidence.bounds.plan import BRANCH, CASES, OUTER, SCIP, Case, Setting, task
-from evidence.bounds.runs import bounds, branch_and_bound, outer_approximation, scip, until
-from evidence.bounds.tables import global_tables, runs
+from evidence.bounds.figures import figures as global_figures
+from evidence.bounds.plan import BRANCH, CASES, OUTER, SCIP, Case, task
+from evidence.bounds.runs import branch_and_bound, outer_approximation, scip, until
+from evidence.bounds.runs import run as bounds
+from evidence.bounds.tables import runs
+from evidence.bounds.tables import tables as global_tables
 from evidence.running.runner import run_campaign
 from evidence.running.store import to_json
 from evidence.transcription.plan import STEPS
@@ -105,9 +107,10 @@ def test_noisy_problems_are_within_a_factor_of_the_reference() -> None:
 
 
 def test_every_task_has_a_key_of_its_own_and_its_limit_in_it() -> None:
-    tasks = [t for s in (Setting(), Setting(seconds=5.0)) for t in s.tasks()]
+    short = campaign("global").with_options({"seconds": "5"}).tasks()
+    tasks = [*campaign("global").tasks(), *short]
     assert len({t["key"] for t in tasks}) == len(tasks)
-    assert {t["seconds"] for t in Setting(seconds=5.0).tasks()} == {5.0}
+    assert {t["seconds"] for t in short} == {5.0}
     assert max(t["seconds"] for t in tasks) < campaign("global").seconds
 
 
@@ -121,7 +124,7 @@ def test_every_task_has_a_key_of_its_own_and_its_limit_in_it() -> None:
     ],
 )
 def test_options_choose(chosen: dict[str, str], count: int) -> None:
-    assert len(list(Setting().with_options(chosen).tasks())) == count
+    assert len(campaign("global").with_options(chosen).tasks()) == count
 
 
 @pytest.mark.parametrize(
@@ -138,7 +141,7 @@ def test_options_choose(chosen: dict[str, str], count: int) -> None:
 )
 def test_senseless_options_are_refused(option: str, text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        Setting().with_options({option: text})
+        campaign("global").with_options({option: text})
 
 
 # Runs -------------------------------------------------------------------------------------------

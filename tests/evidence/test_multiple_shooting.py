@@ -12,7 +12,7 @@ import pytest
 
 from evidence import Record, campaign
 from evidence.command_line import main
-from evidence.multiple_shooting.figures import multiple_shooting_figures
+from evidence.multiple_shooting.figures import figures as multiple_shooting_figures
 from evidence.multiple_shooting.plan import (
     BATCHES,
     EXAMPLES,
@@ -22,11 +22,10 @@ from evidence.multiple_shooting.plan import (
     SINGLE,
     SIZES,
     Data,
-    Setting,
     fits_task,
 )
-from evidence.multiple_shooting.runs import fits
-from evidence.multiple_shooting.tables import multiple_shooting_tables
+from evidence.multiple_shooting.runs import run as fits
+from evidence.multiple_shooting.tables import tables as multiple_shooting_tables
 from evidence.running.campaign import Task
 from evidence.running.store import to_json
 from odefit.common.errors import InputError
@@ -70,7 +69,7 @@ def record(task: Task, sd: float = 0.1, **changed: Any) -> Record:
 
 
 def test_each_cell_has_a_thousand_fits_in_twenty_batches() -> None:
-    tasks = Setting().tasks()
+    tasks = campaign("multiple-shooting").tasks()
     cells: dict[tuple[Any, ...], list[int]] = {}
     for task in tasks:
         if (task["example"], task["states"], task["end"]) == ("henon-heiles", "data", 20.0):
@@ -82,7 +81,7 @@ def test_each_cell_has_a_thousand_fits_in_twenty_batches() -> None:
 
 
 def test_rikitake_has_a_hundred_fits_for_each_number_of_nodes_on_the_same_times() -> None:
-    tasks = [t for t in Setting().tasks() if t["example"] == "rikitake"]
+    tasks = [t for t in campaign("multiple-shooting").tasks() if t["example"] == "rikitake"]
     nodes = {t["nodes"] for t in tasks}
     assert 1 in nodes
     for count in nodes:
@@ -94,8 +93,8 @@ def test_rikitake_has_a_hundred_fits_for_each_number_of_nodes_on_the_same_times(
 
 
 def test_every_task_has_a_key_of_its_own_that_tells_the_number_of_realizations() -> None:
-    short = Setting().with_options({"realizations": "5", "batches": "2"})
-    keys = [t["key"] for setting in (Setting(), short) for t in setting.tasks()]
+    short = campaign("multiple-shooting").with_options({"realizations": "5", "batches": "2"})
+    keys = [t["key"] for setting in (campaign("multiple-shooting"), short) for t in setting.tasks()]
     assert len(set(keys)) == len(keys)
 
 
@@ -158,7 +157,7 @@ def test_guesses_of_fitzhugh_nagumo_are_within_their_factor_and_inside_the_bound
 )
 def test_senseless_options_are_refused(option: str, text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        Setting().with_options({option: text})
+        campaign("multiple-shooting").with_options({option: text})
 
 
 # Runs -------------------------------------------------------------------------------------------

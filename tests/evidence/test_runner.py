@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from evidence.running.noted_interrupts import interrupts_noted
-from evidence.running.runner import run_campaign
+from evidence.running.runner import interrupts_noted, run_campaign
 from odefit.common.errors import InputError
 from tests.evidence.campaigns import LOG, PLAIN, SLOW, TROUBLE, TWICE, plain_tasks
 
@@ -45,7 +44,7 @@ def stored(out: Path) -> set[str]:
 
 def started(out: Path, jobs: int = 2) -> subprocess.Popen[str]:
     code = (
-        "from evidence.running.runner import run_campaign\n"
+        "from evidence.running.runner import interrupts_noted, run_campaign\n"
         "from tests.evidence.campaigns import SLOW\n"
         f"run_campaign(SLOW, {str(out)!r}, jobs={jobs})\n"
     )

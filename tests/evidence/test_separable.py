@@ -12,11 +12,10 @@ from evidence import Record, campaign
 from evidence.running.campaign import Task
 from evidence.running.runner import run_campaign
 from evidence.separable import paper as paper
-from evidence.separable.figures import separable_figures
+from evidence.separable.figures import figures as separable_figures
 from evidence.separable.plan import (
     MODELS,
     RUNS,
-    Setting,
     data_set,
     exact,
     linear,
@@ -25,8 +24,10 @@ from evidence.separable.plan import (
     truth,
 )
 from evidence.separable.published import published_estimates, simplex, variable_metric
-from evidence.separable.runs import as_low, matched, measured, polished
-from evidence.separable.tables import groups, separable_tables
+from evidence.separable.runs import as_low, matched, polished
+from evidence.separable.runs import run as measured
+from evidence.separable.tables import groups
+from evidence.separable.tables import tables as separable_tables
 from odefit import library
 from odefit.common.errors import InputError
 
@@ -156,7 +157,7 @@ def test_options_choose_tasks() -> None:
 )
 def test_impossible_options_are_refused(given: dict[str, str], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Setting().with_options(given)
+        campaign("separable").with_options(given)
 
 
 # Runs -------------------------------------------------------------------------------------------

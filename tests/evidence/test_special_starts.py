@@ -1,6 +1,6 @@
 """Findings from special initial values are those of ranks at late times.
 
-``python -m evidence.agreement.special_starts --count 150`` does the same for more models.
+``python -m evidence run special-starts`` does the same for more models.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from evidence.transcription import metrics as metrics
+from evidence.transcription import runs as metrics
 from evidence.transcription.plan import Configuration, instance_of
 from odefit import library
 from odefit.methods.solvers.solver import penalised_objective

@@ -1,6 +1,6 @@
 """Answers are the same in other units.
 
-``python -m evidence.agreement.units`` does the same for more models and units.
+``python -m evidence run units`` does the same for more models and units.
 """
 
 from __future__ import annotations

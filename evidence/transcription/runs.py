@@ -1,4 +1,4 @@
-"""The measures of one answer in the study of Fernandez de Dios et al. (section 3.3).
+"""One run of the study of Fernandez de Dios et al., and its measures (section 3.3).
 
 A solution is compared with the reference by its parameters (MaxRE) and with the data by its
 observables (NRMSE); from both follows which of the tables' columns it counts in.
@@ -6,10 +6,14 @@ observables (NRMSE); from both follows which of the tables' columns it counts in
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+
+from evidence.running.campaign import Task
+from evidence.transcription.plan import Configuration, instance_of, registry
 
 if TYPE_CHECKING:
     from odefit.common.arrays import Array
@@ -29,6 +33,55 @@ RELATIVE_GAP = 1e-3
 # noiseless data have it, has no relative gap
 ABSOLUTE_GAP = 1e-6
 Place = Literal["found", "near", "alternative", "elsewhere"]
+
+
+def run(task: Task) -> dict[str, Any]:
+    """Make a run; return the solver's answer, and what the study measures of it."""
+    from odefit import library
+    from odefit.discretisation.scales import data_variation
+    from odefit.methods.solvers.guarded_solve import solve_isolated
+    from odefit.methods.solvers.solver import Limits, penalised_objective
+
+    configuration, seconds = Configuration.of(task["key"]), task["seconds"]
+    began = time.perf_counter()
+    solver = registry()[configuration.solver]
+    instance = instance_of(configuration)
+    d, problem = instance.discretisation, instance.discretisation.problem
+    absolute = ABSOLUTE_GAP * data_variation(d)
+    limits = Limits(seconds, 1, RELATIVE_GAP, absolute)
+    # A global solver that overruns or dies leaves its best point and its bound behind.
+    proves = solver.scope == "global"
+    a = solve_isolated(solver, instance, limits) if proves else solver.solve(instance, limits)
+    taken = time.perf_counter() - began
+    max_re = nrmse = cost = None
+    unknowns: dict[str, float] = {}
+    if a.values is not None and a.unknowns is not None:
+        reference = library.reference(configuration.problem)
+        max_re = max_relative_error(problem, reference, a.unknowns)
+        nrmse = normalised_error(problem, d.predictions(a.values, a.unknowns))
+        cost = penalised_objective(instance, a.values, a.unknowns)
+        unknowns = dict(zip(problem.keys, map(float, a.unknowns), strict=True))
+    meet = cost is not None and certified(cost, a.lower_bound, absolute)
+    return {
+        "scope": solver.scope,
+        "solved": a.solved,
+        "success": a.success,
+        "certified": bool(a.success and meet) if proves else None,
+        "place": place(max_re, nrmse) if a.success else "elsewhere",
+        "max_re": max_re,
+        "nrmse": nrmse,
+        "objective": a.objective,
+        "cost": cost,
+        "lower_bound": a.lower_bound,
+        "gap": None if cost is None else relative_gap(cost, a.lower_bound),
+        "violation": a.violation,
+        "seconds": a.seconds,
+        "build_seconds": max(taken - a.seconds, 0.0),
+        "iterations": a.iterations,
+        "outcome": a.outcome.value,
+        "message": a.message,
+        "unknowns": unknowns,
+    }
 
 
 def max_relative_error(problem: Problem, reference: Reference, unknowns: Array) -> float:

@@ -1,7 +1,8 @@
-"""What the benchmarks share: running processes, describing the machine, Markdown tables."""
+"""What measurements share: processes, problems by name, a sentence on the machine."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import signal
@@ -14,8 +15,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-TOOLS = Path(__file__).parents[1] / "peers"
+if TYPE_CHECKING:
+    from odefit.problem.problem import Problem
+
+ROOT = Path(__file__).parents[2]
+TOOLS = ROOT / "evidence" / "peers"
 PACKAGES = (
     "odefit",
     "numpy",
@@ -76,19 +82,6 @@ def console_script(name: str) -> str:
     return str(Path(sys.executable).parent / name)
 
 
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, columns padded; the first is text, the others are numbers."""
-    widths = [max(len(r[k]) for r in [header, *rows]) for k in range(len(header))]
-
-    def line(cells: Sequence[str]) -> str:
-        first, *others = zip(cells, widths, strict=True)
-        padded = [first[0].ljust(first[1]), *(c.rjust(w) for c, w in others)]
-        return "| " + " | ".join(padded) + " |"
-
-    rule = "|" + "|".join("-" * (w + 1) + ("-" if k == 0 else ":") for k, w in enumerate(widths))
-    return "\n".join([line(header), rule + "|", *(line(r) for r in rows)])
-
-
 def machine() -> str:
     """One sentence: date, processor, cores, load, versions."""
     model = platform.processor() or platform.machine()
@@ -110,14 +103,6 @@ def machine() -> str:
     )
 
 
-def publish(text: str, out: Path | None) -> None:
-    """Print a report, and write it if asked to."""
-    print(text)
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text + "\n", encoding="utf-8")
-
-
 def seconds(value: float) -> str:
     """Seconds with a sensible number of digits."""
     return f"{value:.2f}" if value < 10 else f"{value:.1f}"
@@ -126,3 +111,31 @@ def seconds(value: float) -> str:
 def worst_error(found: Mapping[str, float], reference: Mapping[str, float]) -> float:
     """Largest relative deviation of the unknowns."""
     return max(abs(found[k] - v) / abs(v) for k, v in reference.items())
+
+
+def problem_named(name: str, *, guessed: bool = True) -> Problem:
+    """Return a problem of the library, or that of a file, which may be its mapping as JSON.
+
+    Parameters of a mapping have their guesses only where they are `guessed`.
+    """
+    from odefit import library, load
+    from odefit.problem import problem_from_mapping
+
+    if name.endswith(".json"):
+        mapping = json.loads(Path(name).read_text(encoding="utf-8"))
+        for fields in mapping["parameters"].values() if not guessed else ():
+            fields.pop("guess", None)
+        return problem_from_mapping(mapping)
+    return load(name) if Path(name).is_file() else library.load(name)
+
+
+def guesses(problem: Problem) -> dict[str, float]:
+    """Return the guess of each unknown by its key, one where there is none."""
+    given = {u.key: u.parameter.guess for u in problem.unknowns}
+    return {key: 1.0 if guess is None else guess for key, guess in given.items()}
+
+
+def last_json(finished: Finished) -> dict[str, Any]:
+    """Return what a process has printed last as JSON; empty if it has not."""
+    lines = [line for line in finished.output.splitlines() if line.startswith("{")]
+    return dict(json.loads(lines[-1])) if lines else {}
