@@ -59,11 +59,11 @@ class Known:
         """Return the true values of the observables at the times."""
         import numpy as np
 
-        from odefit.simulation import Failure, simulate
+        from odefit.simulation import Failure, simulated
 
         ones = {"t": list(self.times)} | {name: np.ones(len(self.times)) for name in self.sds}
         empty = self.problem(ones)
-        found = simulate(empty, empty.vector(self.truth))
+        found = simulated(empty, empty.vector(self.truth))
         if isinstance(found, Failure):
             raise RuntimeError(f"{self.name}: {found}")  # noqa: TRY004 - no wrong type
         return {name: found.observables[name] for name in self.sds}

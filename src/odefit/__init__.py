@@ -28,7 +28,7 @@ from odefit.problem import (
 from odefit.problem.sbml import SbmlModel, read_antimony, read_sbml
 from odefit.result.profiles import Profiles
 from odefit.result.result import Result, Solution, load_result
-from odefit.simulation import Failure, ForwardMap, simulate
+from odefit.simulation import Failure, ForwardMap, SimulationError, simulate
 
 if TYPE_CHECKING:
     from odefit.explorer import Explorer, explore
@@ -90,6 +90,7 @@ __all__ = [
     "Progress",
     "Result",
     "SbmlModel",
+    "SimulationError",
     "SingleShooting",
     "Solution",
     "Start",

@@ -163,7 +163,7 @@ def test_a_search_whose_starts_never_converge_ends_when_outliers_explain_that() 
         model, {"t": times, "y": times}, parameters=parameters, initial={"s": 5.0}
     )
     simulation = odefit.simulate(blank, blank.vector({"V": 1.0, "K": 0.5}))
-    values = np.array(simulation.observables["y"]) + 0.05 * random.standard_normal(35)  # type: ignore[union-attr]
+    values = np.array(simulation.observables["y"]) + 0.05 * random.standard_normal(35)
     values[WRONG] += 5 * np.array([1, -1, 1])
     problem = odefit.Problem(
         model,

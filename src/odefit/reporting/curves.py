@@ -17,7 +17,7 @@ from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import Transform, displaced
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
-from odefit.simulation import Failure, ForwardMap, simulate
+from odefit.simulation import Failure, ForwardMap, simulated
 from odefit.simulation.other_integrations import able_to_integrate
 from odefit.simulation.residuals.noise import known_sds, sds_about
 
@@ -145,7 +145,7 @@ def _condition_curves(
         failure = "no solution was found"
     else:
         vector = result.best.vector
-        line = simulate(problem, vector, times=grid, experiment=condition.name, forward=forward)
+        line = simulated(problem, vector, times=grid, experiment=condition.name, forward=forward)
         if isinstance(line, Failure):
             failure = f"the simulation failed at t = {line.time:.4g}: {line.reason}"
         else:
@@ -153,7 +153,7 @@ def _condition_curves(
             if bands is not None:
                 made = bands.bands(condition, grid, level)
                 by_name = {} if isinstance(made, Failure) else {b.name: b for b in made}
-        points = simulate(problem, vector, experiment=condition.name, forward=forward)
+        points = simulated(problem, vector, experiment=condition.name, forward=forward)
         if not isinstance(points, Failure):
             at_data = {**points.states, **points.observables}
     empty = Series(np.zeros(0, dtype=np.intp), np.zeros(0), None)

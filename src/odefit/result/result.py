@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from odefit.assessment.sampling.posterior import Posterior
     from odefit.methods.running.control import Progress
     from odefit.reporting.predictions import BandKind
+    from odefit.result.params import Params
 
 __all__ = ["Result", "Solution", "load_result"]
 
@@ -43,6 +44,16 @@ class Result(ResultData, ResultFigures):
     the fit has combined several methods, ``routes``: a :class:`odefit.methods.estimate.Route` for
     each. ``profiles`` are those given to :meth:`with_profiles`.
     """
+
+    @property
+    def params(self) -> Params:
+        """The estimates by name: ``result.params["k"].value``, ``.stderr``, ``.ci`` as in lmfit.
+
+        Known values are there, too. :attr:`parameters` is the same as a table.
+        """
+        from odefit.result.params import params_of
+
+        return params_of(self)
 
     @property
     def parameters(self) -> pd.DataFrame:
@@ -94,25 +105,24 @@ class Result(ResultData, ResultFigures):
             The experiment is unknown, or the times are unusable.
         ValueError
             No solution was found.
-        RuntimeError
+        SimulationError
             The simulation fails at these times; the message says when and why.
         """
-        from odefit.problem.experiment import frame
-        from odefit.simulation import Failure, ForwardMap, simulate
+        from odefit.simulation import Failure, ForwardMap, SimulationError, simulated
         from odefit.simulation.other_integrations import other_integrations
 
-        wanted = None if times is None else np.atleast_1d(np.asarray(times, dtype=float))
-        forward = ForwardMap(self.problem, nodes=self.best.nodes)
-        found = simulate(self.problem, self.best.vector, wanted, experiment, forward=forward)
-        if isinstance(found, Failure) and self.best.nodes is None:
-            for other, _ in other_integrations(self.problem, self.best.vector):
-                again = simulate(self.problem, self.best.vector, wanted, experiment, forward=other)
+        best = self.best
+        points = None if times is None else np.atleast_1d(np.asarray(times, dtype=float))
+        forward = ForwardMap(self.problem, nodes=best.nodes)
+        found = simulated(self.problem, best.vector, points, experiment, forward=forward)
+        if isinstance(found, Failure) and best.nodes is None:
+            for other, _ in other_integrations(self.problem, best.vector):
+                again = simulated(self.problem, best.vector, points, experiment, forward=other)
                 if not isinstance(again, Failure):
-                    found = again
-                    break
+                    return again.table
         if isinstance(found, Failure):
-            raise RuntimeError(f"the simulation fails: {found}")  # noqa: TRY004 - no wrong type
-        return frame(found.times, {**found.states, **found.observables})
+            raise SimulationError(found)
+        return found.table
 
     def predict(
         self,

@@ -229,23 +229,86 @@ class ResultData:
         return self.criteria.bic
 
     @property
+    def success(self) -> bool:
+        """Whether the fit converged: ``status`` is ``Status.CONVERGED``."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def x(self) -> Array:
+        """The unknowns of the best solution, shape (n,), in the order of :attr:`var_names`."""
+        return self.best.vector
+
+    @property
+    def var_names(self) -> tuple[str, ...]:
+        """The names of the unknowns."""
+        return self.problem.keys
+
+    @property
+    def nfev(self) -> int:
+        """The number of evaluations of the residuals, of all starts together."""
+        return sum(start.evaluations for start in self.starts)
+
+    @property
+    def ndata(self) -> int:
+        """The number of measured values."""
+        return self.problem.size
+
+    @property
+    def nvarys(self) -> int:
+        """The number of unknowns."""
+        return len(self.problem.keys)
+
+    @property
+    def nfree(self) -> int:
+        """The degrees of freedom, ``ndata - nvarys``."""
+        return self.ndata - self.nvarys
+
+    @property
+    def chisqr(self) -> float | None:
+        """The sum of squares of the weighted residuals of the measurements.
+
+        It is the objective without the part of priors. None where no solution was found, and
+        where a parameter of the noise is estimated, since then it only says so.
+        """
+        estimated = any(unknown.kind == "noise" for unknown in self.problem.unknowns)
+        if not self.solutions or estimated:
+            return None
+        return self.objective - prior_squares(self.problem, self.best.vector)
+
+    @property
+    def redchi(self) -> float | None:
+        """The reduced chi-square, ``chisqr / nfree``.
+
+        None where the standard deviations of the noise are not given: without a unit for the
+        residuals it does not say how well the model fits. Their variance is then
+        ``uncertainty.variance``. None, too, where ``chisqr`` is, or ``nfree`` is not positive.
+        """
+        chisqr = self.chisqr
+        if chisqr is None or self.log_likelihood is None or self.nfree <= 0:
+            return None
+        return chisqr / self.nfree
+
+    @property
+    def covar(self) -> Array | None:
+        """The covariance of the unknowns, shape (n, n), in the order of :attr:`var_names`.
+
+        NaN in rows of unknowns without a standard error; None if it was not computed.
+        """
+        return None if self.uncertainty is None else self.uncertainty.covariance
+
+    @property
     def measure(self) -> str:
-        """What :meth:`value_of` returns: "-2 log L" or "objective"."""
+        """The name of what :meth:`value_of` returns: "-2 log L" or "objective"."""
         if self.log_likelihood is None:
             return OBJECTIVE
         return likelihood_name(self.problem)
 
     def value_of(self, end: Solution | Start | Route) -> float:
-        """Return how well an end fits: -2 log L where the noise is given or estimated.
+        """Return the measure of a solution, a start or a route of this result.
 
-        With priors, twice the logarithms of how much their densities are below the largest are
-        added to it (squares, for normal priors). Elsewhere it is the objective,
-        a sum of squares. It is infinite for a start that failed.
-
-        Parameters
-        ----------
-        end
-            A solution, a start or a route of this result.
+        It is -2 log L where the noise is given or estimated; priors add twice the logarithms of
+        how much their densities are below the largest (squares, for normal priors). Elsewhere it
+        is the objective, a sum of squares. It is infinite for a start that failed.
         """
         if isinstance(end, Solution):
             if end.log_likelihood is None:

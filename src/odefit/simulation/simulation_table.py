@@ -16,7 +16,7 @@ from odefit.simulation.engines.failure import Failure
 from odefit.simulation.forward import ForwardMap
 from odefit.simulation.nodes import Nodes
 from odefit.simulation.second_opinion import SecondOpinion, better_map, second_opinion
-from odefit.simulation.simulations import simulate
+from odefit.simulation.simulations import simulated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,14 +108,14 @@ def _table(forward: ForwardMap, vector: Array, times: Array | None) -> pd.DataFr
     problem = forward.problem
     parts = []
     for condition in problem.conditions:
-        simulated = simulate(problem, vector, times, condition.name, forward=forward)
-        if isinstance(simulated, Failure):
-            raise InputError(f"the simulation failed: {simulated}")
+        found = simulated(problem, vector, times, condition.name, forward=forward)
+        if isinstance(found, Failure):
+            raise InputError(f"the simulation failed: {found}")
         columns: dict[str, object] = {}
         if len(problem.conditions) > 1:
             columns["experiment"] = condition.name
-        columns["t"] = simulated.times
-        columns |= {**simulated.states, **simulated.observables}
+        columns["t"] = found.times
+        columns |= {**found.states, **found.observables}
         parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
 

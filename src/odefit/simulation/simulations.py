@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from odefit.common.arrays import Array
+from odefit.problem.experiment import frame
 from odefit.problem.problem import Problem
-from odefit.simulation.engines.failure import Failure
+from odefit.simulation.engines.failure import Failure, SimulationError
 from odefit.simulation.forward import ForwardMap
 from odefit.simulation.nodes import Nodes
 from odefit.simulation.other_integrations import able_to_integrate
 from odefit.simulation.residuals.observation import algebraic_variables
 from odefit.simulation.trajectories.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +39,20 @@ class Simulation:
     states: dict[str, Array]
     observables: dict[str, Array]
 
+    @property
+    def table(self) -> pd.DataFrame:
+        """The same as a table with the columns ``t``, the states, the observables."""
+        return frame(self.times, {**self.states, **self.observables})
+
 
 def simulate(
     problem: Problem,
-    vector: Array,
-    times: Array | None = None,
+    vector: Array | Mapping[str, float],
+    times: npt.ArrayLike | None = None,
     experiment: str | None = None,
     *,
     forward: ForwardMap | None = None,
-) -> Simulation | Failure:
+) -> Simulation:
     """Return states and observables of one experiment at `times`.
 
     Parameters
@@ -48,7 +60,7 @@ def simulate(
     problem
         The problem.
     vector
-        Unknowns, shape (n,).
+        Unknowns, by name or as an array of shape (n,) in the order of ``problem.keys``.
     times
         Times, increasing, not before t0; None for the data times.
     experiment
@@ -60,7 +72,26 @@ def simulate(
     ------
     InputError
         Unknown experiment, or times that are not increasing or before t0.
+    SimulationError
+        The integration fails; the message says when and why.
     """
+    values = problem.vector(vector) if isinstance(vector, Mapping) else vector
+    points = None if times is None else np.atleast_1d(np.asarray(times, dtype=float))
+    found = simulated(problem, values, points, experiment, forward=forward)
+    if isinstance(found, Failure):
+        raise SimulationError(found)
+    return found
+
+
+def simulated(
+    problem: Problem,
+    vector: Array,
+    times: Array | None = None,
+    experiment: str | None = None,
+    *,
+    forward: ForwardMap | None = None,
+) -> Simulation | Failure:
+    """Return what :func:`simulate` does; a failure as a value."""
     forward = forward or ForwardMap(problem)
     trajectory = forward.trajectory(vector, experiment, times, sensitivities=False)
     if isinstance(trajectory, Failure):

@@ -30,7 +30,7 @@ from odefit.methods.shooting.shooting_problem import ShootingProblem
 from odefit.methods.starts import chosen, guess, sample
 from odefit.problem.problem import Problem
 from odefit.problem.variants.features import refuse_integrated_features
-from odefit.simulation import Failure, ForwardMap, Simulation, simulate
+from odefit.simulation import Failure, ForwardMap, Simulation, simulated
 from odefit.simulation.engines.registry import EngineName, fit_engines
 from odefit.simulation.nodes import Nodes
 
@@ -135,7 +135,7 @@ class History:
         point = self.iterations[iteration].point
         forward = ForwardMap(self.problem, nodes=self.shooting.nodes_of(point))
         vector = self.shooting.scaling.natural(point.coordinates)
-        found = simulate(self.problem, vector, times, condition.name, forward=forward)
+        found = simulated(self.problem, vector, times, condition.name, forward=forward)
         if isinstance(found, Failure):
             raise RuntimeError(f"the trajectory cannot be integrated: {found}")  # noqa: TRY004
         breaks = np.searchsorted(found.times, node_times[1:])

@@ -30,3 +30,14 @@ class Failure:
 
     def __str__(self) -> str:
         return f'experiment "{self.experiment}", t = {self.time:.6g}: {self.reason}'
+
+
+class SimulationError(RuntimeError):
+    """A simulation failed; ``failure`` has the experiment, the time and the reason."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(f"the simulation fails: {failure}")
+        self.failure = failure
+
+    def __reduce__(self) -> tuple[type[SimulationError], tuple[Failure]]:
+        return SimulationError, (self.failure,)
