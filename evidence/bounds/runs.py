@@ -18,8 +18,9 @@ from odefit.common.errors import InputError
 
 if TYPE_CHECKING:
     from odefit.methods.estimate import Certificate, Estimate
+    from odefit.methods.method import Method
     from odefit.methods.outer_approximation import OuterApproximation
-    from odefit.methods.running.control import Method, Progress
+    from odefit.methods.running.control import Progress
     from odefit.problem.problem import Problem
 
 # Difference of bounds that counts as none, relative to the data's variation about their means: root

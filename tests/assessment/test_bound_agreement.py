@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 
 from odefit import BranchAndBound, Model, MultiStart, Problem, SingleShooting, Status, fit
 from odefit.methods.estimate import Certificate, Estimate
+from odefit.methods.method import Method
 from odefit.methods.running.control import Control
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.trajectories.trajectory import Trajectory
@@ -40,7 +41,7 @@ def least_squares() -> float:
 
 
 @dataclass(frozen=True)
-class Claiming:
+class Claiming(Method):
     """A method that claims bounds for what single shooting finds."""
 
     lower: float

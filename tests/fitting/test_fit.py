@@ -28,6 +28,7 @@ from odefit import (
 )
 from odefit.methods.estimate import Certificate, Completeness, Estimate, Route
 from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.method import Method
 from odefit.problem import problem_to_mapping
 from odefit.simulation import residual_table
 from tests.methods.problems import decay, explosive, oscillator
@@ -476,7 +477,7 @@ def test_a_noise_that_is_estimated_may_stand_for_what_the_model_leaves_out() -> 
 
 
 @dataclass(frozen=True)
-class Ends:
+class Ends(Method):
     """A method that ends at given vectors, with costs of its own."""
 
     ends: tuple[tuple[tuple[float, ...], float], ...]
@@ -742,7 +743,7 @@ def test_methods_have_names() -> None:
 
 
 @dataclass(frozen=True)
-class Counting:
+class Counting(Method):
     """A method that returns given vectors, one start each, and a count."""
 
     vectors: tuple[tuple[float, ...], ...]

@@ -13,7 +13,7 @@ import pytest
 
 import odefit
 from odefit.methods.estimate import Status
-from odefit.methods.running.control import Method
+from odefit.methods.method import Method
 from odefit.simulation import Evaluation, Failure, ForwardMap
 
 METHODS: dict[str, Callable[[], Method]] = {

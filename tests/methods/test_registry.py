@@ -9,7 +9,10 @@ import pytest
 
 import odefit
 from odefit.common.errors import InputError
-from odefit.methods.registry import DEFAULT_METHOD, METHODS, OPTIONS, make_method
+from odefit.methods.estimate import Estimate
+from odefit.methods.registry import DEFAULT_METHOD, METHODS, OPTIONS, as_method, make_method
+from odefit.methods.running.control import Control
+from odefit.problem.problem import Problem
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -54,3 +57,16 @@ def test_wrong_use_is_refused_with_a_remedy(
 ) -> None:
     with pytest.raises(InputError, match=message):
         make_method(name, options)
+
+
+def test_a_name_and_a_verb_are_enough_for_a_method_of_a_user() -> None:
+    class Own:
+        name = "mine"
+
+        def solve(self, problem: Problem, control: Control) -> Estimate:
+            return odefit.SingleShooting().solve(problem, control)
+
+    method = as_method(Own)
+    assert (method.name, method.answer_is_final, method.start_option) == ("mine", False, "")
+    problem = odefit.library.load("harmonic")
+    assert method.solve(problem, Control()).best is not None

@@ -11,7 +11,7 @@ import odefit
 from odefit.discretisation.mesh import DataMesh
 from odefit.discretisation.schemes import Trapezoid
 from odefit.methods.estimate import Start, Status
-from odefit.methods.multi_start import LocalMethod
+from odefit.methods.method import LocalMethod
 from odefit.methods.rescue import rescued
 from odefit.methods.running.control import Control
 from odefit.methods.shooting.search import ShootingSearch

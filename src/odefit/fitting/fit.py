@@ -18,11 +18,11 @@ from odefit.fitting.fit_stages import Wanted
 from odefit.fitting.warm_start import StartValues, warm_start
 from odefit.methods.best_so_far import completed
 from odefit.methods.estimate import Cause, Estimate
+from odefit.methods.method import Method
 from odefit.methods.registry import as_method
 from odefit.methods.running.control import (
     Control,
     Interruption,
-    Method,
     Progress,
     control_of,
     interruptible,
@@ -134,7 +134,7 @@ def fit(
     seed = int(seed)
     method = as_method(method)
     if polish is None:
-        polish = not getattr(method, "answer_is_final", False)
+        polish = not method.answer_is_final
     control = control_of(seed, time_limit, executor, jobs, progress, checkpoint, stop, memory)
     warm = None if start is None else warm_start(problem, start, method)
     remarks = () if warm is None else warm.remarks
@@ -147,7 +147,7 @@ def fit(
         estimate = search(problem, searched, method, control, polish)
         if warm is not None:
             estimate = warm.beside(problem, method, estimate)
-        structure = getattr(method, "examines_structure", False)
+        structure = method.examines_structure
         wanted = Wanted(
             level=level,
             polish=polish,

@@ -39,9 +39,10 @@ from odefit.fitting.solutions import (
 from odefit.methods.best_so_far import with_cause
 from odefit.methods.estimate import Estimate, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.method import Method
 from odefit.methods.outliers import robust_outliers, suspected_outliers
 from odefit.methods.polish import Answer, answer, answer_by
-from odefit.methods.running.control import Control, Method
+from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem
 from odefit.reporting.notices import notice_sentence
 from odefit.result.result import Result

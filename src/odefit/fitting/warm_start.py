@@ -17,7 +17,7 @@ from odefit.common.arrays import Array
 from odefit.common.errors import InputError, closest, did_you_mean
 from odefit.methods.estimate import Estimate, Route, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
-from odefit.methods.running.control import Method
+from odefit.methods.method import Method
 from odefit.methods.starts import completed_guess, with_guess
 from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.parameters import Parameter, Unknown
@@ -165,11 +165,11 @@ def warm_start(problem: Problem, start: StartValues, method: Method | None = Non
 
 def _refuse_two_starts(method: Method) -> None:
     """Refuse a method that has start values of its own beside those of the fit."""
-    for option in ("start", "first"):
-        if getattr(method, option, None) is not None:
-            raise InputError(
-                f"start: the method has start values of its own ({option}); leave one of them out"
-            )
+    option = method.start_option
+    if option and getattr(method, option) is not None:
+        raise InputError(
+            f"start: the method has start values of its own ({option}); leave one of them out"
+        )
 
 
 def _from_result(problem: Problem, result: ResultData, place: str) -> WarmStart:

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from odefit.common.arrays import Array
 from odefit.methods.estimate import Start, Status
+from odefit.methods.method import LocalMethod
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import START_SEARCH, SingleShooting
 from odefit.problem.variants.thinning import with_horizon
@@ -44,7 +45,7 @@ FINAL = START_SEARCH
 
 
 @dataclass(frozen=True)
-class IncrementalShooting:
+class IncrementalShooting(LocalMethod):
     """Single shooting over growing horizons, a local method for :class:`MultiStart`.
 
     Attributes
@@ -65,6 +66,11 @@ class IncrementalShooting:
     def name(self) -> str:
         """The name that results show."""
         return "IncrementalShooting"
+
+    @property
+    def controlled(self) -> bool:
+        """Whether sensitivities are under error control."""
+        return False
 
     @property
     def engine(self) -> EngineName:

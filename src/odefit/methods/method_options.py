@@ -16,8 +16,8 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from odefit.common.errors import InputError, did_you_mean
+from odefit.methods.method import Method
 from odefit.methods.registry import DEFAULT_METHOD, METHODS, MethodEntry, make_method
-from odefit.methods.running.control import Method
 
 PARTS = ("odefit.methods.smoothing", "odefit.methods.transcription")
 """Modules of what some options take: smoothers, schemes, meshes, formulations and solvers. Their

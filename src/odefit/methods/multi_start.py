@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,42 +15,22 @@ from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.common.errors import counted
 from odefit.methods.estimate import NO_START, Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
-from odefit.methods.incremental_shooting import IncrementalShooting
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.local.scaling import bounds_touched
 from odefit.methods.local.variable_projection import VariableProjection
+from odefit.methods.method import LocalMethod, Method
 from odefit.methods.running.control import Control, Progress, interruptible
 from odefit.methods.running.remote_conditions import conditions_over_workers
 from odefit.methods.running.run_log import log_start
 from odefit.methods.running.start_checkpoint import StartCheckpoint
 from odefit.methods.running.workers import Workers
 from odefit.methods.screening import lowest
-from odefit.methods.single_shooting import START_SEARCH, SingleShooting
+from odefit.methods.single_shooting import START_SEARCH
 from odefit.methods.start_pool import run_starts
 from odefit.methods.starts import Design, guess, sample
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
-from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.residuals.noise import known_sds
-
-
-class LocalMethod(Protocol):
-    """A method that searches locally from one start."""
-
-    @property
-    def name(self) -> str:
-        """The name that results show."""
-
-    @property
-    def engine(self) -> EngineName:
-        """The engine of the forward map."""
-
-    def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
-        """Return the end of start number `index` from `start`, in natural units.
-
-        A search that fails is a value with its reason and raises nothing.
-        """
-
 
 STARTS_PER_DESIGN = 4
 """Number of starts whose points belong to one space-filling design."""
@@ -78,7 +58,7 @@ MIN_POINTS_FOR_SCATTER = 200
 
 
 @dataclass(frozen=True)
-class MultiStart:
+class MultiStart(Method):
     """A local method started from many points in the range of the unknowns.
 
     Attributes
@@ -108,6 +88,7 @@ class MultiStart:
         Point of start number 0 in natural units; None for the problem's guess, if it has one.
     """
 
+    start_option: ClassVar[str] = "first"
     method: LocalMethod = START_SEARCH
     starts: int | None = None
     hits: int = 5
@@ -150,14 +131,11 @@ class MultiStart:
         return self._estimate(prefix if enough else list(finished.values()), tolerance, control)
 
     def forward(self, problem: Problem, steps: int | None = None) -> ForwardMap:
-        """Return the forward map for the search; see :class:`ForwardMap` on `steps`.
-
-        Other searches than single shooting are for trajectories along which errors grow: without
-        error control of sensitivities data without noise would not be seen to be reproduced.
-        """
-        engine, tolerance = self.method.engine, search_tolerance(problem)
-        controlled = not isinstance(self.method, SingleShooting | IncrementalShooting)
-        return ForwardMap(problem, engine, tolerance, steps=steps, controlled=controlled)
+        """Return the forward map for the search; see :class:`ForwardMap` on `steps`."""
+        method, tolerance = self.method, search_tolerance(problem)
+        return ForwardMap(
+            problem, method.engine, tolerance, steps=steps, controlled=method.controlled
+        )
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the end of start number `index`.
@@ -216,9 +194,7 @@ class MultiStart:
         points = sample(problem, index // STARTS_PER_DESIGN, size, control.seed, self.design)
         first = (index % STARTS_PER_DESIGN) * self.most_screened
         mine = points[first : first + self.screened(index)]
-        compared = forward
-        if isinstance(self.method, IncrementalShooting):
-            compared = self.method.screening_map(forward, index)
+        compared = self.method.screening_map(forward, index)
         best, cost = self._screen(compared, mine, control)
         if math.isinf(cost):
             # Where most points fail, look further before the start counts as failed.
@@ -231,7 +207,7 @@ class MultiStart:
 
     def _projection(self, forward: ForwardMap) -> VariableProjection:
         """Return the problem as the local method reduces it, if it does."""
-        return VariableProjection(forward, getattr(self.method, "eliminate", False))
+        return VariableProjection(forward, self.method.eliminate)
 
     def _run(
         self, forward: ForwardMap, control: Control, checkpoint: StartCheckpoint | None
@@ -259,7 +235,7 @@ class MultiStart:
     def _conditions_keep_busy(self, forward: ForwardMap, starts: int, workers: int) -> bool:
         """Return whether the conditions of a start have work for more workers than the starts."""
         enough = forward.units >= (2 if starts == 1 else 2 * workers)
-        return isinstance(self.method, SingleShooting) and 0 < starts < workers and enough
+        return self.method.shares_conditions and 0 < starts < workers and enough
 
     def _one_by_one(
         self, forward: ForwardMap, todo: Iterable[int], control: Control
@@ -308,8 +284,7 @@ class MultiStart:
             status = control.early
         elif not any(s.status is Status.CONVERGED and tolerance.same(s, best) for s in starts):
             status = Status.NOT_CONVERGED
-        evaluate_nodes = getattr(self.method, "evaluate_nodes", None)
-        return Estimate(starts, status, message, evaluate_nodes=evaluate_nodes)
+        return Estimate(starts, status, message, evaluate_nodes=self.method.evaluate_nodes)
 
 
 def search_tolerance(problem: Problem) -> float:

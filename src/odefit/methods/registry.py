@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from odefit.common.errors import InputError, did_you_mean, shown
 
 if TYPE_CHECKING:
-    from odefit.methods.running.control import Method
+    from odefit.methods.method import Method
 
 
 @dataclass(frozen=True)
@@ -171,14 +171,14 @@ def as_method(method: Method | type | str | None) -> Method:
         return make_method(name, place="method")
     if method is None:
         return make_method()
-    if isinstance(method, type) and hasattr(method, "solve"):
-        return cast("Method", method())
-    if not hasattr(method, "solve"):
+    if not callable(getattr(method, "solve", None)):
         raise InputError(
             f"method: expected a method such as odefit.MultiStart(starts=20) or the name of one, "
             f"got {shown(method)}. Methods are: {', '.join(METHODS)}"
         )
-    return cast("Method", method)
+    from odefit.methods.method import as_whole
+
+    return as_whole(method() if isinstance(method, type) else method)
 
 
 def _spellings(entry: MethodEntry) -> tuple[str, ...]:

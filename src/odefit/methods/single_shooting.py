@@ -15,6 +15,7 @@ from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.local.scaling import Scaling
 from odefit.methods.local.trust_region import Minimum, Tolerances, minimise
 from odefit.methods.local.variable_projection import Projection, VariableProjection
+from odefit.methods.method import LocalMethod, Method
 from odefit.methods.rescue import stopped
 from odefit.methods.running.control import Control
 from odefit.methods.running.remote_conditions import conditions_over_workers
@@ -30,7 +31,7 @@ MIN_LIKELIHOOD_GAIN = 1e-9
 
 
 @dataclass(frozen=True)
-class SingleShooting:
+class SingleShooting(Method, LocalMethod):
     """Bounded trust-region Gauss-Newton method on the integrated trajectories, from one start.
 
     Attributes
@@ -67,6 +68,16 @@ class SingleShooting:
     def name(self) -> str:
         """The method's name in results."""
         return "SingleShooting"
+
+    @property
+    def controlled(self) -> bool:
+        """Whether sensitivities are under error control."""
+        return False
+
+    @property
+    def shares_conditions(self) -> bool:
+        """Whether workers may integrate the conditions of its evaluations."""
+        return True
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Estimate the unknowns from the problem's guess, or from a first sample without one."""

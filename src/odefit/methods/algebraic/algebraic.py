@@ -24,6 +24,7 @@ from odefit.methods.algebraic.search import EvaluatedCandidate, Search, by_cost
 from odefit.methods.algebraic.trajectories import Trajectories
 from odefit.methods.estimate import Completeness, Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
+from odefit.methods.method import Method
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control, Progress, interruptible
 from odefit.methods.single_shooting import SingleShooting
@@ -64,7 +65,7 @@ SAME_AS_POLISHED = 0.1
 
 
 @dataclass(frozen=True)
-class Algebraic:
+class Algebraic(Method):
     """Differentiate the data, solve the polynomial system, keep what fits.
 
     Attributes

@@ -32,6 +32,7 @@ from odefit.methods.automatic.routes import (
 from odefit.methods.estimate import Estimate, Route, Start, Status
 from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches
+from odefit.methods.method import Method
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.outliers import suspected_outliers
 from odefit.methods.rescue import stopped
@@ -83,7 +84,7 @@ them agree."""
 
 
 @dataclass(frozen=True)
-class Automatic:
+class Automatic(Method):
     """All methods together: their answers are compared, and the search ends when that suffices.
 
     Integral matching comes first where it applies, then single shooting over growing horizons,

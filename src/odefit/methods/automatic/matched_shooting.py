@@ -10,6 +10,7 @@ from odefit.common.arrays import Array
 from odefit.methods.estimate import Start
 from odefit.methods.incremental_shooting import FINAL
 from odefit.methods.integral_matching import IntegralMatching
+from odefit.methods.method import LocalMethod
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import SingleShooting
 from odefit.simulation import ForwardMap
@@ -17,7 +18,7 @@ from odefit.simulation.engines.registry import EngineName
 
 
 @dataclass(frozen=True)
-class MatchedShooting:
+class MatchedShooting(LocalMethod):
     """Integral matching, then single shooting from the match: a local method for many starts.
 
     Attributes

@@ -6,6 +6,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from odefit.methods.branch_and_bound.node_evaluator import ResidualEnclosure
 from odefit.methods.branch_and_bound.search import LocalAnswer, Search
 from odefit.methods.estimate import Certificate, Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.method import Method
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control, interruptible
 from odefit.methods.single_shooting import SingleShooting
@@ -48,7 +50,7 @@ ONE_SOLUTION = (
 
 
 @dataclass(frozen=True)
-class BranchAndBound:
+class BranchAndBound(Method):
     """Find the global optimum, with a proof, in the space of the unknowns alone.
 
     Over a box of unknowns, the residuals are enclosed by polynomials with remainders, rounded
@@ -94,6 +96,7 @@ class BranchAndBound:
     'continuous time'
     """
 
+    start_option: ClassVar[str] = "start"
     scheme: Scheme | str | None = None
     mesh: Mesh | int = 30
     gap: float = 1e-3

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 from odefit.common.arrays import Array
@@ -20,6 +21,7 @@ from odefit.methods.integral_matching.bootstrap import MIN_SAMPLES, MatchErrors,
 from odefit.methods.integral_matching.matching import Match, Matching
 from odefit.methods.integral_matching.separation import Penalty
 from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.method import LocalMethod, Method
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.rescue import rescued
 from odefit.methods.running.control import Control
@@ -36,7 +38,7 @@ POLISH = START_SEARCH  # local search that improves a match on the true trajecto
 
 
 @dataclass(frozen=True)
-class IntegralMatching:
+class IntegralMatching(Method, LocalMethod):
     """Put smoothed data into the integrated equations, and solve for linear unknowns directly.
 
     Attributes
@@ -75,6 +77,7 @@ class IntegralMatching:
     'converged'
     """
 
+    start_option: ClassVar[str] = "start"
     separable: bool = True
     linear: Sequence[str] | None = None
     smoother: Smoother = field(default_factory=SplineByNoise)

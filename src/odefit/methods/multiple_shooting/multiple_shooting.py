@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from odefit.common.errors import InputError, did_you_mean
 from odefit.common.option_checks import number, whole
 from odefit.common.packages import require
 from odefit.methods.estimate import Estimate
+from odefit.methods.method import Method
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control
 from odefit.methods.shooting.constraints import Constraint
@@ -150,7 +151,7 @@ SCREENED_POINTS = 64  # number of points of which each start is the best, where 
 
 
 @dataclass(frozen=True)
-class MultipleShooting:
+class MultipleShooting(Method):
     """Condensed generalised Gauss-Newton on shooting nodes, damped by natural level functions.
 
     Attributes
@@ -192,6 +193,7 @@ class MultipleShooting:
     'converged'
     """
 
+    start_option: ClassVar[str] = "start"
     nodes: int | Sequence[float] | Mapping[str, Sequence[float]] | None = None
     integrator: EngineName = "auto"
     states: States = "relaxed"

@@ -24,6 +24,7 @@ from odefit.discretisation.scales import data_variation
 from odefit.discretisation.schemes import Collocation
 from odefit.methods.bounded_problem import BoundedProblem, GivenBounds, check_bounds
 from odefit.methods.estimate import BoundStep, Certificate, Estimate, Start, Status
+from odefit.methods.method import Method
 from odefit.methods.outer_approximation.algorithm import Search, SearchOptions
 from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
 from odefit.methods.outer_approximation.mixed_integer import MixedIntegerSolver, milp_solver
@@ -48,7 +49,7 @@ ESTIMATED_STAGES = frozenset({"master", "groups"})
 
 
 @dataclass(frozen=True)
-class OuterApproximation:
+class OuterApproximation(Method):
     """Deterministic global optimisation of the discretised problem by outer approximation.
 
     A lower and an upper bound of the objective are brought together: that of a relaxation, and the

@@ -17,11 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
-from odefit.methods.estimate import Cause, Estimate, Status
+from odefit.methods.estimate import Cause, Status
 from odefit.methods.running.memory import MemoryWatch, memory_limit
-from odefit.problem.problem import Problem
 from odefit.simulation.engines.cut_off import CutOff, cutting_off
 
 GRACE_SECONDS = 1.0
@@ -187,17 +186,6 @@ def control_of(
         interrupted=stop if isinstance(stop, Interruption) else Interruption(stop),
         memory=memory_limit(memory),
     )
-
-
-class Method(Protocol):
-    """The interface of methods: a frozen object of options with one verb, :meth:`solve`."""
-
-    @property
-    def name(self) -> str:
-        """The method's name in results."""
-
-    def solve(self, problem: Problem, control: Control) -> Estimate:
-        """Estimate the unknowns of `problem`."""
 
 
 SIGNALS = {signal.SIGINT: Cause.CTRL_C, signal.SIGTERM: Cause.TERMINATED}

@@ -14,6 +14,7 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.methods.estimate import NodeEvaluator, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.method import LocalMethod
 from odefit.methods.rescue import rescued, stopped
 from odefit.methods.running.control import Control, Progress
 from odefit.methods.shooting.constraints import (
@@ -62,7 +63,7 @@ SINGLE_SHOOTING = START_SEARCH  # how a start that has not converged on its node
 
 
 @dataclass(frozen=True)
-class ShootingSearch:
+class ShootingSearch(LocalMethod):
     """One start of multiple shooting, a local method for :class:`MultiStart`."""
 
     # see :class:`odefit.MultipleShooting`

@@ -26,6 +26,7 @@ from odefit.discretisation.scales import data_variation
 from odefit.discretisation.schemes import Scheme
 from odefit.methods.estimate import Agreement, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.method import LocalMethod
 from odefit.methods.rescue import rescued
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import START_SEARCH
@@ -60,7 +61,7 @@ POLISHING = START_SEARCH
 
 
 @dataclass(frozen=True)
-class LocalSearch:
+class LocalSearch(LocalMethod):
     """A local solver of the discretised problem, from one start to one end.
 
     Attributes

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from odefit.discretisation.refinement import AdaptiveMesh
 from odefit.discretisation.scales import data_variation
 from odefit.discretisation.schemes import Scheme, as_scheme
 from odefit.methods.estimate import Certificate, Estimate, Status
+from odefit.methods.method import Method
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control, Progress, interruptible
 from odefit.methods.solvers.agreement import measure_agreement
@@ -174,7 +175,7 @@ def _status(answer: Answer, control: Control) -> Status:
 
 
 @dataclass(frozen=True)
-class Transcription:
+class Transcription(Method):
     """A method that discretises the problem and solves it by a local or a global solver.
 
     Attributes
@@ -229,6 +230,7 @@ class Transcription:
     'converged'
     """
 
+    start_option: ClassVar[str] = "start"
     scheme: Scheme | str = "radau"
     mesh: Mesh | AdaptiveMesh | int = field(default_factory=AdaptiveMesh)
     formulation: Formulation = field(default_factory=Baseline)
