@@ -126,12 +126,7 @@ def reference(name: str, dataset: int = 0) -> Reference:
 
 
 def load(
-    name: str,
-    *,
-    dataset: int = 0,
-    samples: int | None = None,
-    noise: float = 0.0,
-    seed: int = 0,
+    name: str, *, dataset: int = 0, samples: int | None = None, noise: float = 0.0, seed: int = 0
 ) -> Problem:
     """Load a library problem, with the data of your choice.
 

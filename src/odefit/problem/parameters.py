@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
-from odefit.common.errors import counted, one_of, shown
+from odefit.common.errors import counted, one_of
 from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.priors import Prior, as_prior
 
@@ -61,21 +61,9 @@ PARAMETER_FIELDS = ("lower", "upper", "guess", "scale", "fixed", "per_experiment
 
 MEANT_FIELDS: Mapping[str, str] = {
     **dict.fromkeys(
-        (
-            "init",
-            "initial",
-            "initial_guess",
-            "initial_value",
-            "start",
-            "start_value",
-            "x0",
-            "p0",
-            "value",
-            "val",
-            "nominal",
-        ),
-        "guess",
+        ("init", "initial", "initial_guess", "initial_value", "start", "start_value"), "guess"
     ),
+    **dict.fromkeys(("x0", "p0", "value", "val", "nominal"), "guess"),
     **dict.fromkeys(("min", "minimum", "lb", "low", "lower_bound", "lowerbound"), "lower"),
     **dict.fromkeys(("max", "maximum", "ub", "high", "upper_bound", "upperbound"), "upper"),
     **dict.fromkeys(("constant", "hold", "frozen", "vary", "estimate"), "fixed = VALUE"),
@@ -98,7 +86,9 @@ def as_parameter(
     elif isinstance(value, Mapping):
         given = dict(value)
         for key in [k for k in given if k not in PARAMETER_FIELDS]:
-            issues.error(f"{place}.{key}", f"unknown field{_meant(str(key))}")
+            meant = MEANT_FIELDS.get(str(key).strip().lower().replace("-", "_").replace(" ", "_"))
+            hint = f"; write {meant}" if meant else one_of(str(key), PARAMETER_FIELDS)
+            issues.error(f"{place}.{key}", f"unknown field{hint}")
             del given[key]
     elif is_pair(value):
         given = _bounds(cast("Sequence[float | None]", value), place, issues)
@@ -124,41 +114,30 @@ def is_pair(value: Any) -> bool:
 def _bounds(value: Sequence[float | None], place: str, issues: Issues) -> dict[str, Any]:
     """Return the fields that a pair of bounds stands for."""
     ends = list(value)
-    if len(ends) != 2:
-        issues.error(
-            place,
-            f"expected two bounds such as [0.0, 1.0], got {counted(len(ends), 'value')}; "
-            "a guess stands in a table: { lower = 0.0, upper = 1.0, guess = 0.5 }",
-        )
-        return {}
-    return {"lower": ends[0], "upper": ends[1]}
-
-
-def _meant(key: str) -> str:
-    """Return what to write instead of a field that there is not."""
-    meant = MEANT_FIELDS.get(key.strip().lower().replace("-", "_").replace(" ", "_"))
-    return f"; write {meant}" if meant else one_of(key, PARAMETER_FIELDS)
+    if len(ends) == 2:
+        return {"lower": ends[0], "upper": ends[1]}
+    issues.error(
+        place,
+        f"expected two bounds such as [0.0, 1.0], got {counted(len(ends), 'value')}; "
+        "a guess stands in a table: { lower = 0.0, upper = 1.0, guess = 0.5 }",
+    )
+    return {}
 
 
 def _field(key: str, value: Any, place: str, issues: Issues) -> Any:
     """Return the value of one field, or None with the reason noted."""
     if key in {"lower", "upper", "guess", "fixed"}:
         return finite_number(value, place, issues, infinite=key in {"lower", "upper"})
-    if key == "scale":
-        if isinstance(value, str) and value in get_args(Scale):
-            return value
-        issues.error(place, f'expected "linear" or "log10", got {shown(value)}')
-    elif key == "per_experiment":
-        if isinstance(value, bool):
-            return value
-        issues.error(place, f"expected true or false, got {shown(value)}")
-    elif key == "unit":
-        if isinstance(value, str):
-            return value
-        issues.error(place, f'expected a text such as "1/min", got {shown(value)}')
-    else:
+    if key == "prior":
         return as_prior(value, place, issues)
-    return None
+    right, wanted = {
+        "scale": (isinstance(value, str) and value in get_args(Scale), '"linear" or "log10"'),
+        "per_experiment": (isinstance(value, bool), "true or false"),
+        "unit": (isinstance(value, str), 'a text such as "1/min"'),
+    }[key]
+    if not right:
+        issues.expected(place, wanted, value)
+    return value if right else None
 
 
 def _consistent(p: Parameter, place: str, issues: Issues) -> Parameter:
@@ -212,23 +191,14 @@ def _check_support(p: Parameter, prior: Prior, place: str, issues: Issues) -> No
 
 def _check_log_scale(p: Parameter, place: str, issues: Issues) -> None:
     if p.upper <= 0:
-        issues.error(
-            place,
-            f'scale = "log10" needs a positive range, but upper = {p.upper:g}; '
-            'use scale = "linear"',
-        )
+        needed = f"range, but upper = {p.upper:g};"
     elif math.isfinite(p.lower) and p.lower <= 0:
-        issues.error(
-            place,
-            f'scale = "log10" needs a positive lower bound, got {p.lower:g}; '
-            'give one such as 1e-6, leave it out, or use scale = "linear"',
-        )
+        needed = f"lower bound, got {p.lower:g}; give one such as 1e-6, leave it out, or"
     elif p.guess is not None and p.guess <= 0:
-        issues.error(
-            place,
-            f'scale = "log10" needs a positive guess, got {p.guess:g}; '
-            'give another, or use scale = "linear"',
-        )
+        needed = f"guess, got {p.guess:g}; give another, or"
+    else:
+        return
+    issues.error(place, f'scale = "log10" needs a positive {needed} use scale = "linear"')
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 KINK_ROUNDING = 1.4e-4
 """Distance from its location, in scales, within which the kink of a Laplace density is rounded off:
@@ -78,71 +78,59 @@ class Family(Protocol):
         ...
 
 
-# Locations on a line -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Normal:
-    """The normal distribution."""
-
-    mean: float
-    sd: float
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return -math.inf, math.inf
-
-    def log_density(self, z: float) -> float:
-        return -0.5 * ((z - self.mean) / self.sd) ** 2 - math.log(self.sd * ROOT_TWO_PI)
-
-    def below(self, z: float) -> float:
-        return 0.5 * math.erfc((self.mean - z) / self.sd / math.sqrt(2))
-
-    def above(self, z: float) -> float:
-        return 0.5 * math.erfc((z - self.mean) / self.sd / math.sqrt(2))
-
-    def quantile(self, probability: float) -> float:
-        from scipy.special import ndtri
-
-        return self.mean + self.sd * float(ndtri(probability))
-
-    def deviance(self, z: float) -> Deviance:
-        return Deviance((z - self.mean) / self.sd, 1.0 / self.sd, 1.0 / self.sd**2)
-
-    def tilted(self, y: float) -> Deviance:
-        """Return the deviance residual of the density times exp(-y)."""
-        return Deviance((y - self.mean) / self.sd + self.sd, 1.0 / self.sd, 1.0 / self.sd**2)
-
-
 @dataclass(frozen=True)
 class _Located:
-    """The part that densities on the whole line share which have a location and a scale."""
+    """A symmetric density on the whole line, with a location and a scale."""
 
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     location: float
     scale: float
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return -math.inf, math.inf
 
     def _standard(self, z: float) -> float:
         """Return the distance from the location in scales."""
         return (z - self.location) / self.scale
 
+    def _tail(self, distance: float) -> float:
+        """Return the probability of values beyond a distance from the location on one side."""
+        raise NotImplementedError
 
-@dataclass(frozen=True)
+    def below(self, z: float) -> float:
+        return self._tail(self.location - z)
+
+    def above(self, z: float) -> float:
+        return self._tail(z - self.location)
+
+
+class Normal(_Located):
+    """The normal distribution; the location is its mean, the scale its standard deviation."""
+
+    def log_density(self, z: float) -> float:
+        return -0.5 * self._standard(z) ** 2 - math.log(self.scale * ROOT_TWO_PI)
+
+    def _tail(self, distance: float) -> float:
+        return 0.5 * math.erfc(distance / self.scale / math.sqrt(2))
+
+    def quantile(self, probability: float) -> float:
+        from scipy.special import ndtri
+
+        return self.location + self.scale * float(ndtri(probability))
+
+    def deviance(self, z: float) -> Deviance:
+        return Deviance(self._standard(z), 1.0 / self.scale, 1.0 / self.scale**2)
+
+    def tilted(self, y: float) -> Deviance:
+        """Return the deviance residual of the density times exp(-y)."""
+        return Deviance(self._standard(y) + self.scale, 1.0 / self.scale, 1.0 / self.scale**2)
+
+
 class Laplace(_Located):
     """The Laplace distribution, with the mean absolute deviation as its scale."""
 
     def log_density(self, z: float) -> float:
         return -abs(z - self.location) / self.scale - math.log(2 * self.scale)
 
-    def below(self, z: float) -> float:
-        u = self._standard(z)
-        return 0.5 * math.exp(u) if u < 0 else 1.0 - 0.5 * math.exp(-u)
-
-    def above(self, z: float) -> float:
-        u = self._standard(z)
+    def _tail(self, distance: float) -> float:
+        u = distance / self.scale
         return 0.5 * math.exp(-u) if u > 0 else 1.0 - 0.5 * math.exp(u)
 
     def quantile(self, probability: float) -> float:
@@ -179,7 +167,6 @@ class Laplace(_Located):
         return Deviance((v * c / b + e) * root, above / below / s / root, b**-2)
 
 
-@dataclass(frozen=True)
 class Cauchy(_Located):
     """The Cauchy distribution."""
 
@@ -187,11 +174,8 @@ class Cauchy(_Located):
         u = self._standard(z)
         return -math.log1p(u * u) - math.log(math.pi * self.scale)
 
-    def below(self, z: float) -> float:
-        return math.atan2(self.scale, self.location - z) / math.pi
-
-    def above(self, z: float) -> float:
-        return math.atan2(self.scale, z - self.location) / math.pi
+    def _tail(self, distance: float) -> float:
+        return math.atan2(self.scale, distance) / math.pi
 
     def quantile(self, probability: float) -> float:
         return self.location - self.scale / math.tan(math.pi * probability)
@@ -259,21 +243,11 @@ class OfLogarithm:
         return Deviance(found.residual, found.slope / z, found.information / z / z, found.excess)
 
 
-# Positive numbers --------------------------------------------------------------------------------
-
-
-class _Positive:
-    """The part that densities of positive numbers share."""
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return 0.0, math.inf
-
-
 @dataclass(frozen=True)
-class Gamma(_Positive):
+class Gamma:
     """The gamma distribution; exponential with shape 1, chi-square with scale 2."""
 
+    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
     shape: float
     scale: float
 
@@ -314,9 +288,10 @@ class Gamma(_Positive):
 
 
 @dataclass(frozen=True)
-class Rayleigh(_Positive):
+class Rayleigh:
     """The Rayleigh distribution."""
 
+    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
     scale: float
 
     def log_density(self, z: float) -> float:

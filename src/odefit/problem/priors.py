@@ -26,18 +26,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 Distribution = Literal[
-    "normal",
-    "laplace",
-    "log-normal",
-    "log-laplace",
-    "uniform",
-    "log-uniform",
-    "cauchy",
-    "chi-square",
-    "exponential",
-    "gamma",
-    "rayleigh",
-]
+    "normal", "laplace", "log-normal", "log-laplace", "uniform", "log-uniform", "cauchy",
+    "chi-square", "exponential", "gamma", "rayleigh",
+]  # fmt: skip
 
 PriorScale = Literal["linear", "log", "log10"]
 
@@ -147,8 +138,6 @@ class Prior:
         scale = "" if self.on == "linear" else f" of {self.on}"
         return f"{self.distribution}{scale} ({numbers})"
 
-    # The density ------------------------------------------------------------------------------
-
     @property
     def support(self) -> tuple[float, float]:
         """The interval outside of which the density is zero, in natural units."""
@@ -158,10 +147,7 @@ class Prior:
     def log_density(self, value: float) -> float:
         """Return the logarithm of the normalised density on its scale; -inf outside its support.
 
-        Parameters
-        ----------
-        value
-            The unknown in natural units.
+        The value is that of the unknown in natural units.
         """
         z = self._on_scale(value)
         if z is None:
@@ -190,12 +176,7 @@ class Prior:
     def deviance(self, value: float) -> Deviance | None:
         """Return the deviance residual and its derivatives by the unknown; None if outside.
 
-        It is zero everywhere for a flat prior.
-
-        Parameters
-        ----------
-        value
-            The unknown in natural units.
+        The value is that of the unknown in natural units. A flat prior has zero everywhere.
         """
         z = self._on_scale(value)
         if z is None:
@@ -224,21 +205,12 @@ class Prior:
         """The central interval: for a normal prior, two standard deviations on either side."""
         return self.quantile(0.5 - CENTRAL / 2), self.quantile(0.5 + CENTRAL / 2)
 
-    # Other priors made of it ------------------------------------------------------------------
-
     def drawn(self, value: float, random: np.random.Generator) -> Prior:
         """Return the prior that an independent repetition of its source might give.
 
         A location is the outcome of an earlier experiment: its new value scatters about the true
         value of the unknown as the density says. Families without a location (uniform, gamma and
-        the like) are no outcomes: they stay.
-
-        Parameters
-        ----------
-        value
-            The true value in natural units.
-        random
-            The source of the new location.
+        the like) are not outcomes: they stay. The true value is in natural units.
         """
         z = self._on_scale(value)
         if z is None:
@@ -272,8 +244,6 @@ class Prior:
             return Prior(middle, 0.25 * math.log(high / low), on="log")
         return Prior(0.5 * (low + high), 0.25 * (high - low))
 
-    # Inside -----------------------------------------------------------------------------------
-
     @cached_property
     def _family(self) -> Family:
         return _MAKERS[self.distribution](*self.numbers.values())
@@ -293,7 +263,10 @@ class Prior:
         """Return a number on the prior's scale in natural units."""
         if self.on == "linear":
             return z
-        return _power(math.e if self.on == "log" else 10.0, z)
+        try:
+            return float((math.e if self.on == "log" else 10.0) ** z)
+        except OverflowError:
+            return math.inf
 
     def _edge(self, value: float) -> float:
         """Return a number in natural units, at an edge of the support too, on the prior's scale."""
@@ -319,16 +292,6 @@ _MAKERS: Mapping[str, Callable[..., Family]] = {
     "gamma": Gamma,
     "rayleigh": Rayleigh,
 }
-
-
-def _power(base: float, exponent: float) -> float:
-    try:
-        return float(base**exponent)
-    except OverflowError:
-        return math.inf
-
-
-# Reading and writing -----------------------------------------------------------------------------
 
 
 def as_prior(value: Any, place: str, issues: Issues) -> Prior | None:
@@ -373,10 +336,7 @@ def as_prior(value: Any, place: str, issues: Issues) -> Prior | None:
             issues.error(f"{place}.{name}", f"must be positive, got {number:g}")
             wrong = True
     if "lower" in found and "upper" in found and not found["lower"] < found["upper"]:
-        issues.error(
-            place,
-            f"lower = {found['lower']:g} must be below upper = {found['upper']:g}",
-        )
+        issues.error(place, f"lower = {found['lower']:g} must be below upper = {found['upper']:g}")
         wrong = True
     if distribution == "log-uniform" and found.get("lower", 1.0) <= 0:
         issues.error(f"{place}.lower", f"must be positive, got {found['lower']:g}")

@@ -71,7 +71,28 @@ class _Measured:
 
     part: Part
     unit: Unit | None
-    value: float | None = None
+    algebra: _UnitAlgebra
+
+    def __mul__(self, other: _Measured) -> _Measured:
+        known = self.unit is not None and other.unit is not None
+        return self._with(self.part * other.part, self.unit * other.unit if known else None)  # type: ignore[operator]
+
+    def __truediv__(self, other: _Measured) -> _Measured:
+        known = self.unit is not None and other.unit is not None
+        return self._with(self.part / other.part, self.unit / other.unit if known else None)  # type: ignore[operator]
+
+    def __add__(self, other: _Measured) -> _Measured:
+        return self._with(self.part + other.part, self.algebra.equal(self, other, "a sum of"))
+
+    def __sub__(self, other: _Measured) -> _Measured:
+        unit = self.algebra.equal(self, other, "a difference of")
+        return self._with(self.part - other.part, unit)
+
+    def __neg__(self) -> _Measured:
+        return self._with(-self.part, self.unit)
+
+    def _with(self, part: Part, unit: Unit | None) -> _Measured:
+        return _Measured(part, unit, self.algebra)
 
 
 class _UnitAlgebra:
@@ -87,7 +108,11 @@ class _UnitAlgebra:
         known = value.is_integer() and value != 0.0
         if not known and value != 0.0:
             self.complete = False
-        return _Measured(PARTS.number(text), NUMBER if known else None, value)
+        return self.measured(PARTS.number(text), NUMBER if known else None)
+
+    def measured(self, part: Part, unit: Unit | None) -> _Measured:
+        """Return a part with its unit."""
+        return _Measured(part, unit, self)
 
     def equal(self, left: _Measured, right: _Measured, what: str) -> Unit | None:
         """Note if two quantities that are `what` have different units; return the known one."""
@@ -111,93 +136,42 @@ class _UnitAlgebra:
 
     def power(self, base: _Measured, exponent: _Measured) -> _Measured:
         self.pure(exponent, "the exponent is")
-        part = PARTS.power(base.part, exponent.part)
-        unit = base.unit
-        constant = exponent.part.expression().constant
-        if unit is None or not unit.powers:
-            return _Measured(part, unit)
-        if constant is not None:
-            return _Measured(part, unit.to(Fraction(constant).limit_denominator(1000)))
-        return _Measured(part, unit.to_symbol(exponent.part.expression().text))
+        unit, written = base.unit, exponent.part.expression()
+        if unit is not None and unit.powers:
+            constant = written.constant
+            unit = (
+                unit.to_symbol(written.text)
+                if constant is None
+                else unit.to(Fraction(constant).limit_denominator(1000))
+            )
+        return self.measured(PARTS.power(base.part, exponent.part), unit)
 
     def call(self, function: str, arguments: Sequence[_Measured]) -> _Measured:
-        part = call(function, [a.part for a in arguments])
+        return self.measured(
+            call(function, [a.part for a in arguments]), self._unit_of(function, arguments)
+        )
+
+    def _unit_of(self, function: str, arguments: Sequence[_Measured]) -> Unit | None:
         if function in COMPARISONS:
             self.equal(arguments[0], arguments[1], f"'{function}' compares")
-            return _Measured(part, NUMBER)
-        if function in CONDITIONS:
-            return _Measured(part, NUMBER)
-        if function == PIECEWISE:
-            return _Measured(part, self._alike([*arguments[:-1:2], arguments[-1]], "a choice of"))
-        if function in ("min", "max"):
-            return _Measured(part, self._alike(arguments, f"{function} of"))
-        if function == "abs":
-            return _Measured(part, arguments[0].unit)
-        if function == "sqrt":
+        elif function == PIECEWISE:
+            return self._alike([*arguments[:-1:2], arguments[-1]], "a choice of")
+        elif function in ("min", "max"):
+            return self._alike(arguments, f"{function} of")
+        elif function == "abs":
+            return arguments[0].unit
+        elif function == "sqrt":
             unit = arguments[0].unit
-            return _Measured(part, None if unit is None else unit.to(Fraction(1, 2)))
-        self.pure(arguments[0], f"{function} of")
-        return _Measured(part, NUMBER)
+            return None if unit is None else unit.to(Fraction(1, 2))
+        elif function not in CONDITIONS:
+            self.pure(arguments[0], f"{function} of")
+        return NUMBER
 
     def _alike(self, values: Sequence[_Measured], what: str) -> Unit | None:
         first, *rest = values
         for other in rest:
-            first = _Measured(first.part, self.equal(first, other, what))
+            first = self.measured(first.part, self.equal(first, other, what))
         return first.unit
-
-
-class _Operand:
-    """A measured part with Python's operators."""
-
-    def __init__(self, measured: _Measured, algebra: _UnitAlgebra) -> None:
-        self.measured = measured
-        self.algebra = algebra
-
-    def _product(self, other: _Operand, sign: str) -> _Operand:
-        a, b = self.measured, other.measured
-        part = a.part * b.part if sign == "*" else a.part / b.part
-        known = a.unit is not None and b.unit is not None
-        unit = None
-        if known and a.unit is not None and b.unit is not None:
-            unit = a.unit * b.unit if sign == "*" else a.unit / b.unit
-        return _Operand(_Measured(part, unit), self.algebra)
-
-    def _sum(self, other: _Operand, sign: str) -> _Operand:
-        a, b = self.measured, other.measured
-        unit = self.algebra.equal(a, b, "a sum of" if sign == "+" else "a difference of")
-        part = a.part + b.part if sign == "+" else a.part - b.part
-        return _Operand(_Measured(part, unit), self.algebra)
-
-    def __mul__(self, other: _Operand) -> _Operand:
-        return self._product(other, "*")
-
-    def __truediv__(self, other: _Operand) -> _Operand:
-        return self._product(other, "/")
-
-    def __add__(self, other: _Operand) -> _Operand:
-        return self._sum(other, "+")
-
-    def __sub__(self, other: _Operand) -> _Operand:
-        return self._sum(other, "-")
-
-    def __neg__(self) -> _Operand:
-        return _Operand(_Measured(-self.measured.part, self.measured.unit), self.algebra)
-
-
-class _OperandAlgebra:
-    """The algebra of operands."""
-
-    def __init__(self, own: _UnitAlgebra) -> None:
-        self.own = own
-
-    def number(self, text: str) -> _Operand:
-        return _Operand(self.own.number(text), self.own)
-
-    def power(self, base: _Operand, exponent: _Operand) -> _Operand:
-        return _Operand(self.own.power(base.measured, exponent.measured), self.own)
-
-    def call(self, function: str, arguments: Sequence[_Operand]) -> _Operand:
-        return _Operand(self.own.call(function, [a.measured for a in arguments]), self.own)
 
 
 def _text(value: _Measured) -> str:
@@ -266,13 +240,12 @@ def check_units(problem: Problem) -> UnitReport:
         before = len(algebra.problems)
         algebra.place, algebra.complete = found.place, True
         operands = {
-            n: _Operand(_Measured(part_of_name(n), known.get(n)), algebra)
-            for n in found.expression.names
+            n: algebra.measured(part_of_name(n), known.get(n)) for n in found.expression.names
         }
-        value = found.expression.evaluate(operands, _OperandAlgebra(algebra)).measured
+        value = found.expression.evaluate(operands, algebra)
         used |= {*found.expression.names, found.owner}
         if found.unit is not None and len(algebra.problems) == before:
-            side = _Measured(part_of_name(found.side), found.unit)
+            side = algebra.measured(part_of_name(found.side), found.unit)
             algebra.equal(side, value, "the two sides differ:")
         whole = algebra.complete and found.expression.names <= set(known)
         sides = found.unit is not None or not found.owner

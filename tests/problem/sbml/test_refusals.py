@@ -107,7 +107,7 @@ CASES = {
     ),
     "a rule for nothing": (
         rules(rule("rate", "z", "1")),
-        "rate rule of 'z' .*'z' is no variable of the model",
+        "rate rule of 'z' .*'z' is not a variable of the model",
     ),
     "a species with a rule and a reaction": (
         sbml(CELL + PARAMETERS + listed("Rules", rule("rate", "A", "1"))
@@ -134,7 +134,7 @@ CASES = {
     ),
     "an event of nothing": (
         events(event("e", "time > 1", {"z": "2"})),
-        "event 'e' .*'z' is no variable of the model",
+        "event 'e' .*'z' is not a variable of the model",
     ),
     "an infinite value": (
         sbml(listed("Parameters", parameter("k", float("inf"))).replace('"inf"', '"INF"')),

@@ -58,8 +58,7 @@ class PetabNames:
         allowed = {*self.known, *further}
         for name in sorted(names_in(found) - allowed):
             self._issues.error(
-                place,
-                f"unknown name {shown(name)} in {shown(text)}{did_you_mean(name, allowed)}",
+                place, f"unknown name {shown(name)} in {shown(text)}{did_you_mean(name, allowed)}"
             )
         rules = self.model.assigned
         return substituted(found, rules) if assigned else found

@@ -175,10 +175,7 @@ def _conditions(tables: Sequence[Table], issues: Issues) -> dict[str, Period]:
 
 
 def _measurements(
-    tables: Sequence[Table],
-    observables: set[str],
-    conditions: Mapping[str, Period],
-    issues: Issues,
+    tables: Sequence[Table], observables: set[str], conditions: Mapping[str, Period], issues: Issues
 ) -> tuple[tuple[ExperimentRows, ...], tuple[Measurement, ...]]:
     required = ("observableId", "simulationConditionId", "measurement", "time")
     pairs: dict[tuple[str, str], str] = {}

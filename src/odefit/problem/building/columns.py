@@ -79,10 +79,12 @@ def read_columns(experiment: Experiment, model: Model, issues: Issues) -> Column
     place = data_place(experiment)
     table = as_table(experiment.data)
     if table is None:
-        got = _kind(experiment.data)
+        got = "None" if experiment.data is None else f"a {type(experiment.data).__name__}"
         issues.error(place, f"expected a DataFrame or a dict of columns, got {got}")
         return NO_COLUMNS
-    _check_twice(experiment, place, issues)
+    counts = Counter(str(name) for name in experiment.data)
+    for name in sorted(n for n, count in counts.items() if count > 1):
+        issues.error(f"{place}, column {name}", "two columns have this name; rename one")
     known = used_columns(model)
     for name in sorted(set(table) - known):
         issues.warn(f"{place}, column {name}", f"not used{did_you_mean(name, known - set(table))}")
@@ -105,35 +107,26 @@ def read_columns(experiment: Experiment, model: Model, issues: Issues) -> Column
         for name, column in columns.items()
     }
     unique, rows = np.unique(times, return_inverse=True)
-    inputs = {}
     for name in model.inputs:
         if name not in table:
             issues.error(place, f"no column '{name}' for the input of that name in [inputs]")
-        elif name in columns:
-            given = _input(name, model, times, columns[name], place, issues)
-            if given is not None:
-                inputs[name] = given
-    series = {}
-    for name in model.observables:
-        if name in columns:
-            found = _series(name, columns, times, rows, place, issues)
-            if found is not None:
-                series[name] = found
+    inputs = {
+        name: given
+        for name in model.inputs
+        if name in columns
+        and (given := _input(name, model, times, columns[name], place, issues)) is not None
+    }
+    series = {
+        name: measured
+        for name in model.observables
+        if name in columns
+        and (measured := _series(name, columns, times, rows, place, issues)) is not None
+    }
     measurable = [c for o in model.observables for c in (o, f"{o}_sd", f"{o}_cens")]
     if not series and not any(issues.has_errors(f"{place}, column {c}") for c in measurable):
         issues.error(place, _nothing_measured(list(model.observables), list(table), known))
     _warn_of_replicates(series, unique, place, issues)
     return Columns(unique, series, inputs)
-
-
-def _kind(data: object) -> str:
-    return shown(data) if data is None else f"a {type(data).__name__}"
-
-
-def _check_twice(experiment: Experiment, place: str, issues: Issues) -> None:
-    counts = Counter(str(name) for name in experiment.data)
-    for name in sorted(n for n, count in counts.items() if count > 1):
-        issues.error(f"{place}, column {name}", "two columns have this name; rename one")
 
 
 def _nothing_measured(observables: list[str], names: list[str], known: set[str]) -> str:

@@ -59,12 +59,7 @@ class DoseEvents:
     """
 
     def __init__(
-        self,
-        model: Model,
-        doses: Doses,
-        initial: Mapping[str, Any],
-        columns: bool,
-        issues: Issues,
+        self, model: Model, doses: Doses, initial: Mapping[str, Any], columns: bool, issues: Issues
     ) -> None:
         self._model, self._doses, self._issues = model, doses, issues
         self._initial, self._columns = initial, columns

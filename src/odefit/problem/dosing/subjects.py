@@ -52,10 +52,7 @@ def with_subjects(
 
 
 def _with_own_names(
-    experiment: Experiment,
-    model: Model,
-    tables: Mapping[str, Mapping[str, Any]],
-    issues: Issues,
+    experiment: Experiment, model: Model, tables: Mapping[str, Mapping[str, Any]], issues: Issues
 ) -> Experiment:
     """Return an experiment whose columns have the names that the equations have for them."""
     used = used_columns(model)
@@ -223,11 +220,7 @@ class _Subjects:
             name=given.name if by is None else _name(given.name, by, key),
             data=self._data(records),
             t0=t0,
-            constants={
-                **given.constants,
-                **self._covariates(records, source),
-                **course.constants,
-            },
+            constants={**given.constants, **self._covariates(records, source), **course.constants},
             events=(*given.events, *course.events),
             steady_state=course.steady_state or given.steady_state,
             source=source,

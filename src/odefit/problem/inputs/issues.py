@@ -40,6 +40,10 @@ class Issues:
         """Note a mistake; the same one twice counts once."""
         self._note(self.errors, place, message)
 
+    def expected(self, place: str, wanted: str, value: object) -> None:
+        """Note a value that is not what is wanted."""
+        self.error(place, f"expected {wanted}, got {_shown(value)}")
+
     def warn(self, place: str, message: str) -> None:
         """Note something legal but odd."""
         self._note(self.warnings, place, message)

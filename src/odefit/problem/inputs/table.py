@@ -236,11 +236,7 @@ def _is_data(header: Sequence[str]) -> bool:
 
 
 def _numbers(
-    cells: Sequence[str],
-    lines: Sequence[int],
-    place: str,
-    issues: Issues,
-    infinite: bool = False,
+    cells: Sequence[str], lines: Sequence[int], place: str, issues: Issues, infinite: bool = False
 ) -> Array:
     """Return the numbers of a column, NaN for missing ones; `infinite` allows infinity."""
     try:
@@ -257,11 +253,7 @@ def _numbers(
 
 
 def _carefully(
-    cells: Sequence[str],
-    lines: Sequence[int],
-    place: str,
-    issues: Issues,
-    infinite: bool,
+    cells: Sequence[str], lines: Sequence[int], place: str, issues: Issues, infinite: bool
 ) -> Array:
     """Return the numbers of a column with cells that are none; report each kind of trouble once."""
     values = np.full(len(cells), math.nan)

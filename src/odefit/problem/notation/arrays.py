@@ -211,11 +211,7 @@ class Arrays:
         return _NAME.sub(hole, text)
 
     def _element(
-        self,
-        name: str,
-        inside: str,
-        indices: Mapping[str, int],
-        slices: list[list[str]] | None,
+        self, name: str, inside: str, indices: Mapping[str, int], slices: list[list[str]] | None
     ) -> str:
         whole = f"{name}[{inside}]"
         if "[" in inside:

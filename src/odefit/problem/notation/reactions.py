@@ -145,11 +145,7 @@ def _parts(text: str) -> tuple[str, bool, str, tuple[str, ...]]:
 
 
 def _side(
-    side: str,
-    text: str,
-    indices: Mapping[str, int],
-    arrays: Arrays,
-    members: dict[str, None],
+    side: str, text: str, indices: Mapping[str, int], arrays: Arrays, members: dict[str, None]
 ) -> dict[str, Fraction]:
     found: dict[str, Fraction] = {}
     if side.strip() in _NOTHING:

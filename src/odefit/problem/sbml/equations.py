@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from odefit.common.errors import did_you_mean, shown
 from odefit.expressions.expressions import ExpressionError
 from odefit.problem.sbml.math_trees import RATE_PREFIX
-from odefit.problem.sbml.symbols import Symbol, Symbols, place_of
+from odefit.problem.sbml.symbols import Reading, Symbol, place_of
 from odefit.problem.sbml.terms import (
     ZERO,
     Term,
@@ -27,60 +26,43 @@ from odefit.problem.sbml.terms import (
 )
 
 
-@dataclass
-class Equations:
-    """The equations of a model while it is read."""
-
-    # what stands for a name wherever it occurs: assignment rules, rates of reactions,
-    # concentrations of species that are kept as amounts
-    definitions: dict[str, Term] = field(default_factory=dict)
-    rates: dict[str, Term] = field(default_factory=dict)  # right-hand sides of rate rules
-    # left-hand sides of algebraic rules, by the name that each is to determine
-    conditions: dict[str, Term] = field(default_factory=dict)
-    # states that are the amount of a species, by the name of the species: those of compartments
-    # whose size follows from a rule
-    amounts: dict[str, str] = field(default_factory=dict)
-
-
-def read_rules(model: Any, symbols: Symbols, equations: Equations) -> None:
+def read_rules(reading: Reading) -> None:
     """Read the rules of a model, except what algebraic ones determine."""
-    for rule in model.getListOfRules():
+    for rule in reading.model.getListOfRules():
         if rule.isAlgebraic():
             continue
         identifier = rule.getVariable()
         kind = "assignment" if rule.isAssignment() else "rate"
         place = place_of(rule, f"{kind} rule of", identifier)
-        symbol = symbols.by_id.get(identifier)
-        if symbol is None or symbol.kind == "reaction":
-            known = did_you_mean(identifier, symbols.by_id)
-            symbols.issues.error(place, f"'{identifier}' is no variable of the model{known}")
+        symbol = reading.variable(identifier, place)
+        if symbol is None:
             continue
         if symbol.rule:
-            symbols.issues.error(place, f"'{identifier}' has two rules; one of them is too many")
+            reading.error(place, f"'{identifier}' has two rules; one of them is too many")
             continue
-        if symbol.constant and model.getLevel() > 1:
-            symbols.issues.error(place, f"'{identifier}' is constant and cannot have a rule")
+        if symbol.constant and reading.model.getLevel() > 1:
+            reading.error(place, f"'{identifier}' is constant and cannot have a rule")
         symbol.rule = kind
-        term = symbols.term(rule.getMath(), place)
-        target = equations.definitions if kind == "assignment" else equations.rates
+        term = reading.term(rule.getMath(), place)
+        target = reading.definitions if kind == "assignment" else reading.rate_rules
         target[symbol.name] = ZERO if term is None else numeric(term)
 
 
-def read_reactions(model: Any, symbols: Symbols, equations: Equations) -> None:
+def read_reactions(reading: Reading) -> None:
     """Read the reactions of a model: their rates, and what they make of each species."""
-    for reaction in model.getListOfReactions():
-        symbol = symbols.by_id.get(reaction.getId())
+    for reaction in reading.model.getListOfReactions():
+        symbol = reading.by_id.get(reaction.getId())
         if symbol is None or (symbol.element is not reaction and symbol.kind != "reaction"):
             continue
         place = symbol.place
         if reaction.isSetFast() and reaction.getFast():
-            symbols.issues.error(
+            reading.error(
                 place, "it is fast (instantaneous); give it a kinetic law of finite speed"
             )
         for modifier in reaction.getListOfModifiers():
-            _species_of(modifier, place, symbols)
+            _species_of(modifier, place, reading)
         changed = [
-            _stoichiometry(reference, sign, symbol, symbols)
+            _stoichiometry(reference, sign, symbol, reading)
             for sign, references in (
                 (-1.0, reaction.getListOfReactants()),
                 (1.0, reaction.getListOfProducts()),
@@ -90,41 +72,39 @@ def read_reactions(model: Any, symbols: Symbols, equations: Equations) -> None:
         law = reaction.getKineticLaw()
         if law is None or law.getMath() is None:
             if any(changed):
-                symbols.issues.error(
-                    place, "it has no kinetic law, so that nothing tells how fast it is"
-                )
+                reading.error(place, "it has no kinetic law, so that nothing tells how fast it is")
             continue
-        term = symbols.term(law.getMath(), place)
-        equations.definitions[symbol.name] = ZERO if term is None else numeric(term)
+        term = reading.term(law.getMath(), place)
+        reading.definitions[symbol.name] = ZERO if term is None else numeric(term)
 
 
-def _species_of(reference: Any, place: str, symbols: Symbols) -> Symbol | None:
-    species = symbols.by_id.get(reference.getSpecies())
+def _species_of(reference: Any, place: str, reading: Reading) -> Symbol | None:
+    species = reading.by_id.get(reference.getSpecies())
     if species is None or species.kind != "species":
-        known = did_you_mean(reference.getSpecies(), [s.id for s in symbols.of("species")])
-        symbols.issues.error(place, f"there is no species {shown(reference.getSpecies())}{known}")
+        known = did_you_mean(reference.getSpecies(), [s.id for s in reading.of("species")])
+        reading.error(place, f"there is no species {shown(reference.getSpecies())}{known}")
         return None
     return species
 
 
-def _stoichiometry(reference: Any, sign: float, reaction: Symbol, symbols: Symbols) -> bool:
+def _stoichiometry(reference: Any, sign: float, reaction: Symbol, reading: Reading) -> bool:
     """Note how often a reaction makes (or, with `sign` -1, takes) a species; whether it does."""
-    species = _species_of(reference, reaction.place, symbols)
+    species = _species_of(reference, reaction.place, reading)
     if species is None or species.boundary:
         return False
     if species.constant:
-        symbols.issues.error(
+        reading.error(
             reaction.place,
             f"it changes '{species.id}', which is constant; a boundaryCondition is missing",
         )
         return False
     if species.rule:
-        symbols.issues.error(
+        reading.error(
             reaction.place,
             f"it changes '{species.id}', which has a rule; a boundaryCondition is missing",
         )
         return False
-    coefficient = _coefficient(reference, reaction.place, symbols)
+    coefficient = _coefficient(reference, reaction.place, reading)
     if coefficient is not None:
         signed = sign * coefficient if isinstance(coefficient, float) else coefficient
         if isinstance(signed, Term) and sign < 0:
@@ -133,59 +113,59 @@ def _stoichiometry(reference: Any, sign: float, reaction: Symbol, symbols: Symbo
     return True
 
 
-def _coefficient(reference: Any, place: str, symbols: Symbols) -> float | Term | None:
-    symbol = symbols.by_id.get(reference.getId()) if reference.getLevel() > 2 else None
+def _coefficient(reference: Any, place: str, reading: Reading) -> float | Term | None:
+    symbol = reading.by_id.get(reference.getId()) if reference.getLevel() > 2 else None
     if symbol is not None and (symbol.rule or symbol.assigned_at_start or symbol.event):
         return Term(symbol.name)
     if reference.getLevel() == 2 and reference.isSetStoichiometryMath():
-        term = symbols.term(reference.getStoichiometryMath().getMath(), place)
+        term = reading.term(reference.getStoichiometryMath().getMath(), place)
         return None if term is None else numeric(term)
     if reference.getLevel() > 2 and not reference.isSetStoichiometry():
-        symbols.issues.error(place, f"the stoichiometry of '{reference.getSpecies()}' is not given")
+        reading.error(place, f"the stoichiometry of '{reference.getSpecies()}' is not given")
         return None
     value = float(reference.getStoichiometry())
     if reference.getLevel() == 1 and reference.getDenominator():
         value /= reference.getDenominator()
     if not -1e300 < value < 1e300:
-        symbols.issues.error(place, f"the stoichiometry of '{reference.getSpecies()}' is {value}")
+        reading.error(place, f"the stoichiometry of '{reference.getSpecies()}' is {value}")
         return None
     return value
 
 
-def read_algebraic_rules(model: Any, symbols: Symbols, equations: Equations) -> None:
+def read_algebraic_rules(reading: Reading) -> None:
     """Read algebraic rules, and find the variable that each of them determines."""
-    rules = [rule for rule in model.getListOfRules() if rule.isAlgebraic()]
+    rules = [rule for rule in reading.model.getListOfRules() if rule.isAlgebraic()]
     if not rules:
         return
     free = {
         symbol.name: symbol
-        for symbol in symbols.by_id.values()
+        for symbol in reading.by_id.values()
         if symbol.kind != "reaction"
         and not (symbol.constant or symbol.rule or symbol.reactions or symbol.event)
     }
     terms: list[tuple[Term, list[str], str]] = []
     for count, rule in enumerate(rules, 1):
         place = place_of(rule, "algebraic rule", str(count))
-        term = symbols.term(rule.getMath(), place)
+        term = reading.term(rule.getMath(), place)
         if term is None:
             return
         try:
-            written = replaced_in(numeric(term), expanded(equations.definitions))
+            written = replaced_in(numeric(term), expanded(reading.definitions))
         except ExpressionError as error:
-            symbols.issues.error(place, str(error))
+            reading.error(place, str(error))
             return
         terms.append((numeric(term), [n for n in names_in(written.text) if n in free], place))
     owner: dict[str, int] = {}
     for index, (_, _, place) in enumerate(terms):
         if not _matched(index, [names for _, names, _ in terms], owner, set()):
-            symbols.issues.error(
+            reading.error(
                 place,
                 "nothing is left for it to determine: other rules, reactions and events "
                 "determine its variables (an index of more than 1), and odefit needs index 1",
             )
     for name, index in owner.items():
         free[name].rule = "algebraic"
-        equations.conditions[name] = terms[index][0]
+        reading.conditions[name] = terms[index][0]
 
 
 def _matched(rule: int, candidates: list[list[str]], owner: dict[str, int], seen: set[str]) -> bool:
@@ -205,22 +185,22 @@ def varies(compartment: Symbol) -> bool:
     return bool(compartment.rule or compartment.event)
 
 
-def keep_amounts(symbols: Symbols, equations: Equations) -> None:
+def keep_amounts(reading: Reading) -> None:
     """Keep the amounts of species in compartments whose size follows from a rule."""
-    for species in symbols.of("species"):
-        compartment = symbols.by_id.get(species.compartment)
+    for species in reading.of("species"):
+        compartment = reading.by_id.get(species.compartment)
         if species.amount or species.rule or compartment is None:
             continue
         if compartment.rule in {"assignment", "algebraic"}:
-            name = symbols.new_name(f"{species.name}_amount")
-            equations.amounts[species.name] = name
-            equations.definitions[species.name] = quotient(Term(name), Term(compartment.name))
+            name = reading.new_name(f"{species.name}_amount")
+            reading.amounts[species.name] = name
+            reading.definitions[species.name] = quotient(Term(name), Term(compartment.name))
 
 
-def changing_species(symbols: Symbols) -> Iterable[Symbol]:
+def changing_species(reading: Reading) -> Iterable[Symbol]:
     """Return the species that reactions, events or their compartment change, rules apart."""
-    for species in symbols.of("species"):
-        compartment = symbols.by_id.get(species.compartment)
+    for species in reading.of("species"):
+        compartment = reading.by_id.get(species.compartment)
         diluted = not species.amount and compartment is not None and varies(compartment)
         if not species.rule and (_has_effect(species) or species.event or diluted):
             yield species
@@ -237,12 +217,10 @@ def _net(parts: list[float | Term]) -> Term:
     return total([*([number(plain)] if plain or not terms else []), *terms])
 
 
-def right_hand_side(
-    species: Symbol, symbols: Symbols, equations: Equations, written: dict[str, Term], model: Any
-) -> Term:
+def right_hand_side(species: Symbol, reading: Reading, written: dict[str, Term]) -> Term:
     """Return the rate of change of a species without a rule; rates not `written` stay names."""
-    amount = species.amount or species.name in equations.amounts
-    volume = Term("" if amount else symbols.by_id[species.compartment].name)
+    amount = species.amount or species.name in reading.amounts
+    volume = Term("" if amount else reading.by_id[species.compartment].name)
     undivided, divided = [], []
     for reaction, parts in species.reactions.items():
         net = _net(parts)
@@ -257,21 +235,21 @@ def right_hand_side(
     if divided:
         undivided.append(quotient(total(divided), volume))
     result = total(undivided)
-    factor = species.element.getConversionFactor() if model.getLevel() > 2 else ""
-    factor = factor or (model.getConversionFactor() if model.getLevel() > 2 else "")
+    factor = species.element.getConversionFactor() if reading.model.getLevel() > 2 else ""
+    factor = factor or (reading.model.getConversionFactor() if reading.model.getLevel() > 2 else "")
     if factor and result != ZERO:
-        result = product([_conversion(factor, species, symbols), result])
-    growth = None if amount else equations.rates.get(volume.text)
+        result = product([_conversion(factor, species, reading), result])
+    growth = None if amount else reading.rate_rules.get(volume.text)
     if growth is not None:  # dilution in a growing compartment
         loss = quotient(product([Term(species.name), growth]), volume)
         result = negative(loss) if result == ZERO else difference(result, loss)
     return result
 
 
-def _conversion(factor: str, species: Symbol, symbols: Symbols) -> Term:
-    symbol = symbols.by_id.get(factor)
+def _conversion(factor: str, species: Symbol, reading: Reading) -> Term:
+    symbol = reading.by_id.get(factor)
     if symbol is None or symbol.kind != "parameter":
-        symbols.issues.error(species.place, f"its conversion factor {shown(factor)} is unknown")
+        reading.error(species.place, f"its conversion factor {shown(factor)} is unknown")
         return Term("1")
     return Term(symbol.name)
 
@@ -284,21 +262,21 @@ def _scaled(coefficient: Term, rate: Term) -> Term:
     return product([coefficient, rate])
 
 
-def define_rates_of_change(symbols: Symbols, equations: Equations, model: Any) -> None:
+def define_rates_of_change(reading: Reading) -> None:
     """Define what stands for rateOf of each name for which a formula asks."""
-    changing = {species.name: species for species in changing_species(symbols)}
-    for symbol in symbols.by_id.values():
+    changing = {species.name: species for species in changing_species(reading)}
+    for symbol in reading.by_id.values():
         name = symbol.name
-        if name not in symbols.rates:
+        if name not in reading.rates_asked:
             continue
-        if symbol.rule in {"assignment", "algebraic"} or name in equations.amounts:
-            symbols.issues.error(
+        if symbol.rule in {"assignment", "algebraic"} or name in reading.amounts:
+            reading.error(
                 symbol.place,
                 "rateOf asks for the rate of change of a variable that follows from others",
             )
         elif symbol.kind == "reaction":
-            symbols.issues.error(symbol.place, "rateOf of a reaction has no meaning")
-        rate = equations.rates.get(name, ZERO)
+            reading.error(symbol.place, "rateOf of a reaction has no meaning")
+        rate = reading.rate_rules.get(name, ZERO)
         if name in changing and not symbol.rule:
-            rate = right_hand_side(symbol, symbols, equations, {}, model)
-        equations.definitions[f"{RATE_PREFIX}{name}"] = rate
+            rate = right_hand_side(symbol, reading, {})
+        reading.definitions[f"{RATE_PREFIX}{name}"] = rate

@@ -277,10 +277,6 @@ def is_function(name: str) -> bool:
 _MANY = 10**6
 
 
-def _minus(first: Term, *rest: Term) -> Term:
-    return difference(first, rest[0]) if rest else negative(first)
-
-
 def _logarithm(x: Term, base: Term | None = None) -> Term:
     x = numeric(x)
     if base is None:
@@ -291,12 +287,7 @@ def _logarithm(x: Term, base: Term | None = None) -> Term:
 
 
 def _chain(operator: str, *terms: Term) -> Term:
-    pairs = itertools.pairwise(terms)
-    return all_of([compared(operator, left, right) for left, right in pairs])
-
-
-def _not_both(left: Term, right: Term) -> Term:
-    return compared("!=", condition(left), condition(right))
+    return all_of([compared(operator, a, b) for a, b in itertools.pairwise(terms)])
 
 
 def _sign(x: Term) -> Term:
@@ -375,7 +366,7 @@ _BUILDERS: dict[str, tuple[int, int, Builder]] = {
              else power(x, quotient(ONE, n))),
     "plus": (0, _MANY, lambda *terms: total(terms)),
     "times": (0, _MANY, lambda *terms: product(terms)),
-    "minus": (1, 2, _minus),
+    "minus": (1, 2, lambda a, b=None: negative(a) if b is None else difference(a, b)),
     "divide": (2, 2, quotient),
     "power": (2, 2, power),
     "pow": (2, 2, power),
@@ -386,7 +377,8 @@ _BUILDERS: dict[str, tuple[int, int, Builder]] = {
     "and": (0, _MANY, lambda *terms: all_of(terms)),
     "or": (0, _MANY, lambda *terms: any_of(terms)),
     "not": (1, 1, opposite),
-    "xor": (0, _MANY, lambda *terms: reduce(_not_both, terms, FALSE)),
+    "xor": (0, _MANY, lambda *terms: reduce(
+        lambda a, b: compared("!=", condition(a), condition(b)), terms, FALSE)),
     "implies": (2, 2, lambda a, b: any_of([opposite(a), b])),
     **{
         name: (2, 2 if name == "neq" else _MANY, partial(_chain, operator))

@@ -5,31 +5,29 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from odefit.common.errors import did_you_mean
 from odefit.expressions.expressions import ExpressionError
-from odefit.problem.sbml.equations import Equations, changing_species
+from odefit.problem.sbml.equations import changing_species
 from odefit.problem.sbml.sbml_model import SbmlEvent
-from odefit.problem.sbml.symbols import Symbol, Symbols, place_of
+from odefit.problem.sbml.symbols import Reading, Symbol, place_of
 from odefit.problem.sbml.terms import Term, condition, numeric, product, quotient, replaced_in
 
 
-def mark_events(model: Any, symbols: Symbols) -> None:
+def mark_events(reading: Reading) -> None:
     """Note what events change, and report what cannot be."""
-    for count, event in enumerate(model.getListOfEvents(), 1):
+    for count, event in enumerate(reading.model.getListOfEvents(), 1):
         place = _place(event, count)
         changed = set()
         for assignment in event.getListOfEventAssignments():
             identifier = assignment.getVariable()
-            symbol = symbols.by_id.get(identifier)
-            if symbol is None or symbol.kind == "reaction":
-                known = did_you_mean(identifier, symbols.by_id)
-                symbols.issues.error(place, f"'{identifier}' is no variable of the model{known}")
-            elif identifier in changed:
-                symbols.issues.error(place, f"it assigns to '{identifier}' twice")
+            symbol = reading.variable(identifier, place)
+            if symbol is None:
+                continue
+            if identifier in changed:
+                reading.error(place, f"it assigns to '{identifier}' twice")
             elif symbol.constant:
-                symbols.issues.error(place, f"it assigns to '{identifier}', which is constant")
+                reading.error(place, f"it assigns to '{identifier}', which is constant")
             elif symbol.rule == "assignment":
-                symbols.issues.error(
+                reading.error(
                     place, f"it assigns to '{identifier}', which an assignment rule determines"
                 )
             else:
@@ -38,12 +36,12 @@ def mark_events(model: Any, symbols: Symbols) -> None:
 
 
 def read_events(
-    model: Any, symbols: Symbols, equations: Equations, written: dict[str, Term]
+    reading: Reading, written: dict[str, Term]
 ) -> tuple[tuple[SbmlEvent, ...], list[str]]:
     """Return the events in the order in which they happen at the same time, and remarks."""
     found: list[tuple[float, SbmlEvent]] = []
     remarks: list[str] = []
-    listed = list(model.getListOfEvents())
+    listed = list(reading.model.getListOfEvents())
     for count, event in enumerate(listed, 1):
         place = _place(event, count)
         if not event.getListOfEventAssignments().size():
@@ -51,17 +49,17 @@ def read_events(
             continue
         trigger = event.getTrigger()
         if trigger is None or trigger.getMath() is None:
-            symbols.issues.error(place, "it has no trigger")
+            reading.error(place, "it has no trigger")
             continue
-        priority = _priority(event, place, len(listed), symbols)
-        _check_delay(event, place, symbols)
-        term = symbols.term(trigger.getMath(), place)
+        priority = _priority(event, place, len(listed), reading)
+        _check_delay(event, place, reading)
+        term = reading.term(trigger.getMath(), place)
         if term is None:
             continue
         assign = {
-            symbols.by_id[a.getVariable()].name: symbols.term(a.getMath(), place)
+            reading.by_id[a.getVariable()].name: reading.term(a.getMath(), place)
             for a in event.getListOfEventAssignments()
-            if a.getVariable() in symbols.by_id
+            if a.getVariable() in reading.by_id
         }
         try:
             terms = {
@@ -70,9 +68,9 @@ def read_events(
                 if value is not None
             }
             text = replaced_in(condition(term), written).text
-            terms = _with_amounts_kept(terms, symbols, equations, written)
+            terms = _with_amounts_kept(terms, reading, written)
         except ExpressionError as error:
-            symbols.issues.error(place, str(error))
+            reading.error(place, str(error))
             continue
         level3 = event.getLevel() > 2
         found.append(
@@ -122,59 +120,55 @@ def _place(event: Any, count: int) -> str:
     return place_of(event, "event", event.getId() or str(count))
 
 
-def _priority(event: Any, place: str, events: int, symbols: Symbols) -> float:
+def _priority(event: Any, place: str, events: int, reading: Reading) -> float:
     """Return the priority of an event; of the only one it has no meaning."""
     if event.getLevel() < 3 or not event.isSetPriority() or events < 2:
         return 0.0
-    term = symbols.term(event.getPriority().getMath(), place)
+    term = reading.term(event.getPriority().getMath(), place)
     if term is None:
         return 0.0
     try:
         return float(term.text)
     except ValueError:
-        symbols.issues.error(
-            place, f"its priority {term.text!r} is no number, and there are other events"
-        )
+        reading.error(place, f"its priority {term.text!r} is no number, and there are other events")
     return 0.0
 
 
-def _check_delay(event: Any, place: str, symbols: Symbols) -> None:
+def _check_delay(event: Any, place: str, reading: Reading) -> None:
     delay = event.getDelay()
     if delay is None:
         return
-    term = symbols.term(delay.getMath(), place)
+    term = reading.term(delay.getMath(), place)
     if term is not None and term.text != "0":
-        symbols.issues.error(
-            place, f"it has a delay of {term.text!r}; odefit has no events with delays"
-        )
+        reading.error(place, f"it has a delay of {term.text!r}; odefit has no events with delays")
 
 
 def _with_amounts_kept(
-    terms: dict[str, Term], symbols: Symbols, equations: Equations, written: dict[str, Term]
+    terms: dict[str, Term], reading: Reading, written: dict[str, Term]
 ) -> dict[str, Term]:
     """Return assignments with those that keep amounts when the size of a compartment changes."""
     found: dict[str, Term] = {}
     for name, value in terms.items():
-        amount = equations.amounts.get(name)
+        amount = reading.amounts.get(name)
         if amount is None:
             found[name] = value
             continue
-        species = next(s for s in symbols.of("species") if s.name == name)
-        volume = Term(symbols.by_id[species.compartment].name)
+        species = next(s for s in reading.of("species") if s.name == name)
+        volume = reading.volume(species)
         found[amount] = product([value, replaced_in(volume, written)])
-    for species in _concentrations(symbols, equations):
-        compartment = symbols.by_id[species.compartment].name
+    for species in _concentrations(reading):
+        compartment = reading.by_id[species.compartment].name
         if compartment in terms and species.name not in terms:
             before = product([Term(species.name), Term(compartment)])
             found[species.name] = quotient(before, terms[compartment])
     return found
 
 
-def _concentrations(symbols: Symbols, equations: Equations) -> list[Symbol]:
+def _concentrations(reading: Reading) -> list[Symbol]:
     """Return the states that are concentrations."""
-    ruled = [s for s in symbols.of("species") if s.rule == "rate"]
+    ruled = [s for s in reading.of("species") if s.rule == "rate"]
     return [
         species
-        for species in (*changing_species(symbols), *ruled)
-        if not species.amount and species.name not in equations.amounts
+        for species in (*changing_species(reading), *ruled)
+        if not species.amount and species.name not in reading.amounts
     ]

@@ -71,7 +71,7 @@ def problem_from_mapping(
     """
     issues = Issues(source)
     if not isinstance(raw, Mapping):
-        issues.error("problem", f"expected a table, got {shown(raw)}")
+        issues.expected("problem", "a table", raw)
         issues.raise_errors()
     _check_format(raw, issues)
     refuse_controls(raw, issues)
@@ -114,7 +114,7 @@ def problem_from_mapping(
         initial=sections["initial"],
         noise=sections["noise"],
         experiments=experiments,
-        name=texts["name"] or _stem(source),
+        name=texts["name"] or (Path(source).stem if source else "problem"),
         description=texts["description"] or "",
         time_unit=texts["time_unit"] or "",
         units=sections["units"],
@@ -132,7 +132,7 @@ def _check_format(raw: Mapping[str, Any], issues: Issues) -> None:
         issues.error("format", f"missing; write format = {FORMAT_VERSION} at the top{hint}")
         return
     value = raw["format"]
-    if isinstance(value, bool) or not isinstance(value, int) or value != FORMAT_VERSION:
+    if isinstance(value, (bool, float)) or value != FORMAT_VERSION:
         issues.error(
             "format",
             f"expected {FORMAT_VERSION}, got {shown(value)}; "
@@ -195,26 +195,19 @@ def _list_of_tables(value: Any, place: str, issues: Issues) -> list[Mapping[str,
 def _text(value: Any, place: str, issues: Issues) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    issues.error(place, f"expected a text in quotes, got {shown(value)}")
+    issues.expected(place, "a text in quotes", value)
     return None
 
 
-def _stem(source: str | None) -> str:
-    return Path(source).stem if source else "problem"
-
-
 def _interpolations(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
-    found = {}
+    found = dict.fromkeys(table, "linear")
     for name, value in table.items():
-        found[name] = "linear"
         place = f"[inputs] {name}"
-        if not isinstance(value, Mapping):
-            issues.error(
-                place, f'expected {{ interpolation = "linear" }} or the like, got {shown(value)}'
-            )
-            continue
-        known = _known_keys(value, ("interpolation",), place, issues)
-        found[name] = known.get("interpolation", "linear")
+        if isinstance(value, Mapping):
+            known = _known_keys(value, ("interpolation",), place, issues)
+            found[name] = known.get("interpolation", "linear")
+        else:
+            issues.expected(place, '{ interpolation = "linear" } or the like', value)
     return found
 
 
@@ -265,7 +258,7 @@ def _experiment(
     name = given if isinstance(given, str) else f"experiment {number}"
     place = experiment_place(name)
     if not isinstance(given, str):
-        issues.error(f"{place} name", f"expected a text in quotes, got {shown(given)}")
+        issues.expected(f"{place} name", "a text in quotes", given)
     known = _known_keys(raw, EXPERIMENT_KEYS, place, issues)
     events = _list_of_tables(known.get("event"), f"{place} [[experiment.event]]", issues) or []
     time = _text(known.get("time", TIME), f"{place} time", issues) or TIME
@@ -281,17 +274,15 @@ def _experiment(
         t0=known.get("t0"),
         initial=_table(known.get("initial"), f"{place} initial", issues) or {},
         constants=_table(known.get("constants"), f"{place} constants", issues) or {},
-        events=[
-            event
-            for i, table in enumerate(events, 1)
-            if (event := _event(table, f"{place} event {i}", issues)) is not None
-        ],
+        events=_events(events, f"{place} event", issues),
         steady_state=_steady_state(known.get("steady_state", False), place, issues),
         source=label,
         time=time,
         by=by,
         doses=known.get("doses"),
-        observable=_observable(known.get("observable"), f"{place} observable", issues),
+        observable=(_names if isinstance(known.get("observable"), Mapping) else _text)(
+            known.get("observable"), f"{place} observable", issues
+        ),
         columns=columns,
     )
 
@@ -301,14 +292,8 @@ def _names(value: Any, place: str, issues: Issues) -> dict[str, str]:
     table = _table(value, place, issues) or {}
     for key, name in table.items():
         if not isinstance(name, str):
-            issues.error(f"{place}.{key}", f"expected a text in quotes, got {shown(name)}")
+            issues.expected(f"{place}.{key}", "a text in quotes", name)
     return {str(key): name for key, name in table.items() if isinstance(name, str)}
-
-
-def _observable(value: Any, place: str, issues: Issues) -> str | dict[str, str] | None:
-    if isinstance(value, Mapping):
-        return _names(value, place, issues)
-    return _text(value, place, issues)
 
 
 def _data(
@@ -335,20 +320,19 @@ def _data(
         return (UNREADABLE if columns is None else columns), value
     elif isinstance(value, Mapping):
         value = {k: _as_list(v) for k, v in value.items()}
-        if long:
-            inside = data_place(Experiment(experiment, value))
-            for k in [k for k, v in value.items() if not isinstance(v, list)]:
-                issues.error(f"{inside}, column {k}", f"expected a list, got {shown(value[k])}")
-            whole = all(isinstance(v, list) for v in value.values())
-            return (dict(value) if whole else UNREADABLE), None
         inside = data_place(Experiment(experiment, value))
+        if long:
+            wrong = [k for k, v in value.items() if not isinstance(v, list)]
+            for k in wrong:
+                issues.expected(f"{inside}, column {k}", "a list", value[k])
+            return (UNREADABLE if wrong else dict(value)), None
         found = {
             k: _column(v, f"{inside}, column {k}", issues, infinite=k == time)
             for k, v in value.items()
         }
         return (UNREADABLE if any(v is None for v in found.values()) else found), None
     else:
-        issues.error(f"{place} data", f"expected the name of a CSV file, got {shown(value)}")
+        issues.expected(f"{place} data", "the name of a CSV file", value)
     return UNREADABLE, None
 
 
@@ -369,18 +353,15 @@ def _as_list(values: Any) -> Any:
 def _column(values: Any, place: str, issues: Issues, *, infinite: bool) -> Array | None:
     """Return a column given in place; a mistaken value is NaN, and a time may be infinite."""
     if not isinstance(values, list):
-        issues.error(place, f"expected a list of numbers, got {shown(values)}")
+        issues.expected(place, "a list of numbers", values)
         return None
     column = np.full(len(values), math.nan)
     for i, value in enumerate(values):
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            continue
         if infinite and value in (math.inf, "inf"):
             column[i] = math.inf
-            continue
-        number = finite_number(value, f"{place}, value {i + 1}", issues)
-        if number is not None:
-            column[i] = number
+        elif not (value is None or (isinstance(value, float) and math.isnan(value))):
+            number = finite_number(value, f"{place}, value {i + 1}", issues)
+            column[i] = math.nan if number is None else number
     return column
 
 
@@ -393,8 +374,12 @@ def _steady_state(value: Any, place: str, issues: Issues) -> Any:
     if "period" not in known:
         issues.error(f"{at}.period", "missing; write the time from one repetition to the next")
     tables = _list_of_tables(known.get("event"), f"{at}.event", issues) or []
-    events = [_event(table, f"{at}.event {i}", issues) for i, table in enumerate(tables, 1)]
-    return Cycle(known.get("period", 1.0), tuple(e for e in events if e is not None))
+    return Cycle(known.get("period", 1.0), _events(tables, f"{at}.event", issues))
+
+
+def _events(tables: Sequence[Mapping[str, Any]], place: str, issues: Issues) -> list[Event]:
+    found = [_event(table, f"{place} {i}", issues) for i, table in enumerate(tables, 1)]
+    return [event for event in found if event is not None]
 
 
 def _event(raw: Mapping[str, Any], place: str, issues: Issues) -> Event | None:
@@ -417,11 +402,11 @@ def _event(raw: Mapping[str, Any], place: str, issues: Issues) -> Event | None:
         if times is None:
             return None
     return Event(
-        tuple(times or ()) if times is not None or time is None else (time,),
-        assign,
-        known.get("when"),
-        known.get("measured", "before"),
-        known.get("initially", True),
+        times=tuple(times or ()) if times is not None or time is None else (time,),
+        assign=assign,
+        when=known.get("when"),
+        measured=known.get("measured", "before"),
+        initially=known.get("initially", True),
     )
 
 

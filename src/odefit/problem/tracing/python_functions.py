@@ -15,13 +15,7 @@ from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import Expression
 from odefit.expressions.formulas import name as part_of_name
 from odefit.expressions.postfix import TIME
-from odefit.problem.tracing.traced import (
-    OWN_FILES,
-    Traced,
-    TracingError,
-    as_part,
-    traced_array,
-)
+from odefit.problem.tracing.traced import OWN_FILES, Traced, TracingError, as_part, traced_array
 
 TIMES = ("t", "time")
 """Names by which the argument that is the time is known."""

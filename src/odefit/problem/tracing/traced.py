@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import linecache
 import math
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from numbers import Real
@@ -60,21 +61,17 @@ def as_part(value: object) -> Part | None:
     return number(found)
 
 
-def _limited(part: Part) -> Part:
-    if len(part.program) > MAX_LENGTH:
-        raise refusal(
-            "the expression becomes too long; does a loop use its own result many times over?"
-        )
-    return part
-
-
 class _Recorded:
     """What is known as an expression alone."""
 
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, part: Part) -> None:
-        self.part = _limited(part)
+        if len(part.program) > MAX_LENGTH:
+            raise refusal(
+                "the expression becomes too long; does a loop use its own result many times over?"
+            )
+        self.part = part
 
     def __repr__(self) -> str:
         return self.part.expression().text
@@ -86,46 +83,56 @@ class _Recorded:
         return apply_function(function, args, options)
 
 
-class Traced(_Recorded):
-    """A number that is known as an expression."""
+def _quotient(above: Part, below: Part) -> Part:
+    if below.number == 0.0:
+        raise refusal("a division by zero")
+    return above / below
 
-    def _binary(self, other: object, operation: Callable[[Any, Any], Any], ufunc: Any) -> Any:
+
+def _operator(
+    operation: Callable[[Part, Part], Part],
+    ufunc: Any,
+    reflected: bool = False,
+    compares: bool = False,
+) -> Any:
+    """Return a method for an operator, whose other operand may be an array or a number."""
+
+    def method(self: Traced, other: object) -> Any:
         if isinstance(other, np.ndarray) and other.ndim:
-            return ufunc(self, other)
+            return ufunc(other, self) if reflected else ufunc(self, other)
         part = as_part(other)
         if part is None:
             return NotImplemented
-        return Traced(operation(self.part, part))
+        made = operation(part, self.part) if reflected else operation(self.part, part)
+        return TracedCondition(made) if compares else Traced(made)
 
-    def __add__(self, other: object) -> Any:
-        return self._binary(other, lambda a, b: a + b, np.add)
+    return method
 
-    def __radd__(self, other: object) -> Any:
-        return self._binary(other, lambda a, b: b + a, np.add)
 
-    def __sub__(self, other: object) -> Any:
-        return self._binary(other, lambda a, b: a - b, np.subtract)
+def _comparison(sign: str, ufunc: Any) -> Any:
+    return _operator(lambda a, b: call(sign, [a, b]), ufunc, compares=True)
 
-    def __rsub__(self, other: object) -> Any:
-        return self._binary(other, lambda a, b: b - a, lambda a, b: np.subtract(b, a))
 
-    def __mul__(self, other: object) -> Any:
-        return self._binary(other, lambda a, b: a * b, np.multiply)
+class Traced(_Recorded):
+    """A number that is known as an expression."""
 
-    def __rmul__(self, other: object) -> Any:
-        return self._binary(other, lambda a, b: b * a, np.multiply)
-
-    def __truediv__(self, other: object) -> Any:
-        return self._binary(other, _quotient, np.divide)
-
-    def __rtruediv__(self, other: object) -> Any:
-        return self._binary(other, lambda a, b: _quotient(b, a), lambda a, b: np.divide(b, a))
-
-    def __pow__(self, other: object) -> Any:
-        return self._binary(other, PARTS.power, np.power)
-
-    def __rpow__(self, other: object) -> Any:
-        return self._binary(other, lambda a, b: PARTS.power(b, a), lambda a, b: np.power(b, a))
+    __add__, __radd__ = _operator(operator.add, np.add), _operator(operator.add, np.add, True)
+    __sub__, __rsub__ = (
+        _operator(operator.sub, np.subtract),
+        _operator(operator.sub, np.subtract, True),
+    )
+    __mul__, __rmul__ = (
+        _operator(operator.mul, np.multiply),
+        _operator(operator.mul, np.multiply, True),
+    )
+    __truediv__, __rtruediv__ = (
+        _operator(_quotient, np.divide),
+        _operator(_quotient, np.divide, True),
+    )
+    __pow__, __rpow__ = _operator(PARTS.power, np.power), _operator(PARTS.power, np.power, True)
+    __lt__, __le__ = _comparison("<", np.less), _comparison("<=", np.less_equal)
+    __gt__, __ge__ = _comparison(">", np.greater), _comparison(">=", np.greater_equal)
+    __eq__, __ne__ = _comparison("==", np.equal), _comparison("!=", np.not_equal)
 
     def __neg__(self) -> Traced:
         return Traced(-self.part)
@@ -135,30 +142,6 @@ class Traced(_Recorded):
 
     def __abs__(self) -> Traced:
         return Traced(call("abs", [self.part]))
-
-    def _compared(self, other: object, sign: str, ufunc: Any) -> Any:
-        if isinstance(other, np.ndarray) and other.ndim:
-            return ufunc(self, other)
-        part = as_part(other)
-        return NotImplemented if part is None else TracedCondition(call(sign, [self.part, part]))
-
-    def __lt__(self, other: object) -> Any:
-        return self._compared(other, "<", np.less)
-
-    def __le__(self, other: object) -> Any:
-        return self._compared(other, "<=", np.less_equal)
-
-    def __gt__(self, other: object) -> Any:
-        return self._compared(other, ">", np.greater)
-
-    def __ge__(self, other: object) -> Any:
-        return self._compared(other, ">=", np.greater_equal)
-
-    def __eq__(self, other: object) -> Any:
-        return self._compared(other, "==", np.equal)
-
-    def __ne__(self, other: object) -> Any:
-        return self._compared(other, "!=", np.not_equal)
 
     def __bool__(self) -> bool:
         raise refusal(
@@ -191,12 +174,6 @@ class Traced(_Recorded):
     def T(self) -> Traced:
         """The number itself, as for an array without dimensions."""
         return self
-
-
-def _quotient(above: Part, below: Part) -> Part:
-    if below.number == 0.0:
-        raise refusal("a division by zero")
-    return above / below
 
 
 class TracedCondition(_Recorded):
@@ -265,14 +242,8 @@ def traced_array(values: Sequence[Any]) -> Any:
     return found.view(TracedArray)
 
 
-# What NumPy's functions are -----------------------------------------------------------------------
-
-
-def _of_one(function: str) -> Callable[[Any], Any]:
-    def made(value: Any) -> Any:
-        return Traced(call(function, [_part(value)]))
-
-    return made
+def _function(function: str) -> Callable[..., Any]:
+    return lambda *values: Traced(call(function, [_part(v) for v in values]))
 
 
 def _part(value: Any) -> Part:
@@ -293,14 +264,7 @@ def choice(condition: Any, a: Any, b: Any) -> Any:
     return Traced(call(PIECEWISE, [_part(a), condition.part, _part(b)]))
 
 
-def _extreme(function: str) -> Callable[[Any, Any], Any]:
-    def made(a: Any, b: Any) -> Any:
-        return Traced(call(function, [_part(a), _part(b)]))
-
-    return made
-
-
-_max, _min = _extreme("max"), _extreme("min")
+_max, _min = _function("max"), _function("min")
 
 
 def _clip(value: Any, low: Any, high: Any) -> Any:
@@ -315,15 +279,13 @@ def _negation(condition: Any) -> Any:
 _SAME = "exp log log10 sqrt sin cos tan sinh cosh tanh".split()
 
 _UFUNCS: dict[str, tuple[int, Callable[..., Any]]] = {
-    **{name: (1, _of_one(name)) for name in _SAME},
-    "arcsin": (1, _of_one("asin")),
-    "arccos": (1, _of_one("acos")),
-    "arctan": (1, _of_one("atan")),
-    "absolute": (1, _of_one("abs")),
-    "fabs": (1, _of_one("abs")),
-    "log2": (1, lambda a: _of_one("log")(a) / _of_one("log")(2)),
-    "log1p": (1, lambda a: _of_one("log")(1 + a)),
-    "expm1": (1, lambda a: _of_one("exp")(a) - 1),
+    **{name: (1, _function(name)) for name in _SAME},
+    **{f"arc{name}": (1, _function(f"a{name}")) for name in ("sin", "cos", "tan")},
+    "absolute": (1, _function("abs")),
+    "fabs": (1, _function("abs")),
+    "log2": (1, lambda a: _function("log")(a) / _function("log")(2)),
+    "log1p": (1, lambda a: _function("log")(1 + a)),
+    "expm1": (1, lambda a: _function("exp")(a) - 1),
     "exp2": (1, lambda a: 2**a),
     "square": (1, lambda a: a**2),
     "reciprocal": (1, lambda a: 1 / a),
@@ -338,7 +300,7 @@ _UFUNCS: dict[str, tuple[int, Callable[..., Any]]] = {
     "divide": (2, lambda a, b: a / b),
     "power": (2, lambda a, b: a**b),
     "float_power": (2, lambda a, b: a**b),
-    "hypot": (2, lambda a, b: _of_one("sqrt")(a**2 + b**2)),
+    "hypot": (2, lambda a, b: _function("sqrt")(a**2 + b**2)),
     "heaviside": (2, lambda a, b: choice(a < 0, 0, choice(a > 0, 1, b))),
     "maximum": (2, _max),
     "fmax": (2, _max),

@@ -25,39 +25,24 @@ def integrated_features(
     that trajectories on shooting nodes can handle are left out. With `noise`, values with standard
     deviations of their own beside others of the same observable count.
     """
-    tests: list[tuple[str, str, Test]] = [
-        ("begins at a steady state", "begin at a steady state", lambda c: c.steady_start),
-        (
-            "has measurements at t = inf",
-            "have measurements at t = inf",
-            lambda c: len(c.times) > 0 and math.isinf(c.times[-1]),
-        ),
-        (
-            "has events at times that depend on the unknowns",
-            "have events at times that depend on the unknowns",
-            lambda c: bool(c.located),
-        ),
-    ]
+    tests: dict[str, Test] = {
+        "begin at a steady state": lambda c: c.steady_start,
+        "have measurements at t = inf": lambda c: len(c.times) > 0 and math.isinf(c.times[-1]),
+        "have events at times that depend on the unknowns": lambda c: bool(c.located),
+    }
     if not on_nodes:
-        tests.append(
-            (
-                "has measurements that see the values after an event of their time",
-                "have measurements that see the values after an event of their time",
-                lambda c: any(c.sees_events(float(t)) for t in c.times),
-            )
+        tests["have measurements that see the values after an event of their time"] = lambda c: any(
+            c.sees_events(float(t)) for t in c.times
         )
     if noise and not on_nodes:
-        tests.append(
-            (
-                "has standard deviations for a part of the values of an observable alone",
-                "have standard deviations for a part of the values of an observable alone",
-                lambda c: any(len(s.by_source_of_sds()) > 1 for s in c.series.values()),
-            )
+        tests["have standard deviations for a part of the values of an observable alone"] = (
+            lambda c: any(len(s.by_source_of_sds()) > 1 for s in c.series.values())
         )
     found = []
-    for one, several, has in tests:
+    for several, has in tests.items():
         names = [f'"{c.name}"' for c in problem.conditions if has(c)]
         if len(names) == 1:
+            one = several.replace("begin", "begins").replace("have", "has", 1)
             found.append(f"experiment {names[0]} {one}")
         elif names:
             shown, more = names[:NAMED], len(names) - NAMED
