@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from odefit.formats.petab.tables import Table, as_list, as_number, read_tsv
-from odefit.formats.petab.version1 import COLUMNS
+from odefit.formats.petab.versions import COLUMNS_1
 from odefit.problem.inputs.issues import Issues
 
 
@@ -96,7 +96,7 @@ def test_a_further_column_is_no_mistake_unless_it_is_nearly_a_known_one(
     table, _ = read(tmp_path, f"observableId\ttime\t{column}\ny\t1\tx\n")
     assert table is not None
     issues = Issues()
-    table.check_near_misses(COLUMNS["measurement"], issues)
+    table.check_near_misses(COLUMNS_1["measurement"], issues)
     assert bool(issues.errors) == mistyped
 
 

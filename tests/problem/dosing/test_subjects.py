@@ -293,7 +293,7 @@ ROW = "ID,TIME,AMT,DV,EVID,RATE,DUR,II,ADDL,SS,CMT\n1,1,,3.1,0,,,,,,\n"
         ("ID,TIME,DV,LIMIT,CENS\n1,1,2,0.1,1\n", "column LIMIT: values within an interval are not"),
         (
             "ID,TIME,DV,CENS\n1,1,.,1\n",
-            "column DV: the value is censored, but its limit is not given",
+            "column DV: the value is censored without a limit",
         ),
         (
             "ID,TIME,DV\n1,2020-01-01,1\n",
@@ -339,7 +339,7 @@ def test_several_observables_need_a_word_which_one_dv_is(tmp_path: Path) -> None
     messages = refusal(tmp_path, more='g = "gut"')
     assert (
         "d.csv: the column 'DV' has measurements of one of c, g; write observable = \"c\", or name "
-        'the column that tells which: observable = "COLUMN"'
+        'the column that tells them apart: observable = "COLUMN"'
     ) in messages
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from odefit.formats.petab import version1, version2
 from odefit.formats.petab.description import Description, Measurement
 from odefit.formats.petab.experiments import Experiments, comment_columns
 from odefit.formats.petab.names import PetabNames, names_in, reachable
 from odefit.formats.petab.observables import Observables, Observed, ObservedRow
+from odefit.formats.petab.versions import describe
 from odefit.formats.petab.yaml_file import read_files
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.problem import Problem
@@ -46,7 +46,6 @@ def read_petab(
     source = Path(os.fspath(path))
     issues = Issues(source.name)
     files = read_files(source, issues, within)
-    describe = version1.describe if files.version == 1 else version2.describe
     description = describe(files, issues)
     issues.raise_errors()
     model = read_sbml(description.model)

@@ -47,6 +47,13 @@ class Row:
             issues.error(self.place, f"{column} is empty; every row needs one")
         return found
 
+    def choice(self, column: str, choices: Sequence[str], issues: Issues) -> str:
+        """Return a cell that has to be one of some words; an empty one is the first of them."""
+        found = self.get(column) or choices[0]
+        if found not in choices:
+            issues.error(self.place, f"{column}: unknown {shown(found)}{one_of(found, choices)}")
+        return found
+
     def number(
         self, column: str, issues: Issues, *, infinite: bool = False, missing: float | None = None
     ) -> float | None:

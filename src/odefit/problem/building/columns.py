@@ -79,7 +79,7 @@ def read_columns(experiment: Experiment, model: Model, issues: Issues) -> Column
     place = data_place(experiment)
     table = as_table(experiment.data)
     if table is None:
-        got = "None" if experiment.data is None else f"a {type(experiment.data).__name__}"
+        got = "nothing" if experiment.data is None else f"a {type(experiment.data).__name__}"
         issues.error(place, f"expected a DataFrame or a dict of columns, got {got}")
         return NO_COLUMNS
     counts = Counter(str(name) for name in experiment.data)

@@ -69,36 +69,27 @@ class DoseEvents:
     def find_infusions(self, records: Sequence[Record], taken: set[str]) -> None:
         """Name the rates of all infusions in some records; names in `taken` are not free."""
         for record in records:
-            if record.doses:
-                state = self._target(record, quiet=True)
-                if (
-                    state is not None
-                    and state not in self.infusions
-                    and self._infused(record, state)
-                ):
-                    name = f"{state}_infusion"
-                    while name in taken:
-                        name += "_"
-                    self.infusions[state] = name
+            state = self._target(record, quiet=True) if record.doses else None
+            if state is None or state in self.infusions or not self._infused(record, state):
+                continue
+            name = f"{state}_infusion"
+            while name in taken:
+                name += "_"
+            self.infusions[state] = name
 
     def course(self, records: Sequence[Record], t0: float) -> Course:
         """Return what happens to one subject, whose records are in the order of the table."""
         found = Course()
         resets = [r for r in records if r.resets]
-        arrivals: list[Arrival] = []
-        for record in records:
-            if record.doses:
-                arrivals += self._arrivals(record)
-        steady = [r for r in records if r.doses and r.steady]
-        for record in steady:
+        arrivals = [arrival for r in records if r.doses for arrival in self._arrivals(r)]
+        for record in [r for r in records if r.doses and r.steady]:
             self._begin_steady(record, records, t0, found)
             if record.rate and not record.amount:  # at rest until now, and off from now on
                 arrivals = [a for a in arrivals if a.record is not record]
         # The dose of a row that resets comes after the reset, as the order of equals stays.
         ordered = [(r.time, r.order, self._reset(r, records)) for r in resets]
         for arrival in arrivals:
-            cancelled = [r.time for r in resets if r.order > arrival.record.order]
-            self._bolus(arrival, min(cancelled, default=math.inf), records, ordered)
+            self._bolus(arrival, _first_reset(arrival, resets), records, ordered)
         for state, name in self.infusions.items():
             own = [a for a in arrivals if a.target == state and a.amount is None]
             self._infusion(name, own, resets, found.running.get(name, []), ordered)
@@ -106,8 +97,6 @@ class DoseEvents:
         if not resets:
             found.events = _together(found.events)
         return found
-
-    # Doses --------------------------------------------------------------------------------------
 
     def _target(self, record: Record, *, quiet: bool = False) -> str | None:
         """Return the state that a dose goes into."""
@@ -159,15 +148,23 @@ class DoseEvents:
             )
             return []
         amount = None if self._infused(record, state) else self._amount(record, state)
-        found = []
-        for k in range(record.additional + 1):
-            time = _sum(record.time + k * interval, lag)
-            end = _sum(time, length)
-            found.append(Arrival(record, time, state, amount, rate, end, k > 0))
-        return found
+        times = [_sum(record.time + k * interval, lag) for k in range(record.additional + 1)]
+        return [
+            Arrival(
+                record=record,
+                time=time,
+                target=state,
+                amount=amount,
+                rate=rate,
+                end=_sum(time, length),
+                implied=k > 0,
+            )
+            for k, time in enumerate(times)
+        ]
 
     def _amount(self, record: Record, state: str) -> Quantity:
-        return _product(record.amount or 0.0, self._of("bioavailability", state))
+        amount, fraction = record.amount or 0.0, self._of("bioavailability", state)
+        return amount if fraction is None else _combined(amount, "*", fraction)
 
     def _rate_and_length(self, record: Record, state: str) -> tuple[Quantity, Quantity]:
         """Return rate and duration of an infusion; zeros for a bolus."""
@@ -206,8 +203,6 @@ class DoseEvents:
             return value, _quotient(amount, value)
         return _quotient(amount, value), value
 
-    # Events -------------------------------------------------------------------------------------
-
     def _bolus(
         self,
         arrival: Arrival,
@@ -234,13 +229,8 @@ class DoseEvents:
     ) -> Literal["before", "after"]:
         """Return what measurements at the very time of a record see, by the order of the rows."""
         model = self._model
-        seen = {
-            name
-            for name, expression in model.observables.items()
-            if state is None
-            or state in expression.names
-            or model.algebraic.keys() & expression.names
-        }
+        acting = {state, *model.algebraic}
+        seen = {n for n, e in model.observables.items() if state is None or acting & e.names}
         orders = [r.order for r in records if r.time == time and seen & r.values.keys()]
         if not orders or max(orders) < record.order:
             return "before"
@@ -310,8 +300,6 @@ class DoseEvents:
             (record.time,), assign, measured=self._measured(record, record.time, None, records)
         )
 
-    # Steady states ------------------------------------------------------------------------------
-
     def _begin_steady(
         self, record: Record, records: Sequence[Record], t0: float, found: Course
     ) -> None:
@@ -344,9 +332,8 @@ class DoseEvents:
             found.events.append(Event((record.time,), {name: 0.0}))
             return
         if not record.interval:
-            self._issues.error(
-                record.place, "SS = 1 needs II, the interval between the doses before"
-            )
+            message = "SS = 1 needs II, the interval between the doses before"
+            self._issues.error(record.place, message)
             return
         self._cycle(record, state, record.interval, found)
 
@@ -356,10 +343,7 @@ class DoseEvents:
         if not self._infused(record, state):
             amount = self._amount(record, state)
             if isinstance(begin, float):
-                if not 0.0 <= begin < period:
-                    self._issues.error(
-                        record.place, f"the lag time {begin:g} is not between 0 and II = {period:g}"
-                    )
+                self._check_lag(begin, period, record)
             else:  # an evaluation with a longer one fails, as a division by zero
                 shorter = f"piecewise(1, {begin.text} < {period!r}, 0)"
                 amount = parse(f"{_text(amount)}/{shorter}")
@@ -377,9 +361,7 @@ class DoseEvents:
             )
             return
         if begin >= period:
-            self._issues.error(
-                record.place, f"the lag time {begin:g} is not between 0 and II = {period:g}"
-            )
+            self._check_lag(begin, period, record)
             return
         running = max(math.ceil((begin + length) / period) - 1, 0)  # still of doses before
         off = begin + length - running * period
@@ -389,6 +371,12 @@ class DoseEvents:
         found.constants[name] = rate * running
         ends = [record.time + begin + length - j * period for j in range(running, 0, -1)]
         found.running[name] = [(end, rate) for end in ends]
+
+    def _check_lag(self, lag: float, period: float, record: Record) -> None:
+        if not 0.0 <= lag < period:
+            self._issues.error(
+                record.place, f"the lag time {lag:g} is not between 0 and II = {period:g}"
+            )
 
 
 def _first_reset(arrival: Arrival, resets: Sequence[Record]) -> float:
@@ -427,10 +415,6 @@ def _combined(first: Quantity, sign: str, second: Quantity) -> Quantity:
 
 def _sum(first: Quantity, second: Quantity | None) -> Quantity:
     return first if second is None else _combined(first, "+", second)
-
-
-def _product(first: float, second: Quantity | None) -> Quantity:
-    return first if second is None else _combined(first, "*", second)
 
 
 def _quotient(first: Quantity, second: Quantity) -> Quantity:

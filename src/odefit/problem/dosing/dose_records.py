@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,23 +16,15 @@ from odefit.problem.inputs.table import Cells, remedy
 from odefit.problem.model import Model
 
 ROLES: dict[str, tuple[str, ...]] = {
-    "AMT": ("AMT", "DOSE_AMT"),
-    "RATE": ("RATE",),
-    "DUR": ("DUR", "TINF"),
-    "II": ("II", "TAU"),
-    "ADDL": ("ADDL",),
-    "SS": ("SS",),
-    "EVID": ("EVID",),
-    "MDV": ("MDV",),
-    "CMT": ("CMT", "ADM"),
-    "DV": ("DV",),
-    "DVID": ("DVID", "YTYPE"),
-    "CENS": ("CENS",),
-    "LIMIT": ("LIMIT",),
-    "BLQ": ("BLQ",),
-    "LLOQ": ("LLOQ",),
-}
+    "AMT": ("AMT", "DOSE_AMT"), "RATE": ("RATE",), "DUR": ("DUR", "TINF"), "II": ("II", "TAU"),
+    "ADDL": ("ADDL",), "SS": ("SS",), "EVID": ("EVID",), "MDV": ("MDV",), "CMT": ("CMT", "ADM"),
+    "DV": ("DV",), "DVID": ("DVID", "YTYPE"), "CENS": ("CENS",), "LIMIT": ("LIMIT",),
+    "BLQ": ("BLQ",), "LLOQ": ("LLOQ",),
+}  # fmt: skip
 """The columns of the convention by their role, and the names by which they are recognised."""
+
+BESIDE = ("", "_sd", "_cens")
+"""Endings of the columns that belong to an observable."""
 
 MISSING = frozenset({"", ".", "nan", "na", "n/a", "null", "none"})
 """Cells that hold nothing, in lower case."""
@@ -48,18 +40,16 @@ class Record:
     place: str  # the row in messages
     order: int  # its number in the table
     kind: int  # the number that EVID gives or implies
-    # AMT, RATE, DUR and II; None where there is nothing
+    # AMT, RATE, DUR, II, ADDL, SS and CMT
     amount: float | None
     rate: float | None
     duration: float | None
     interval: float | None
-    # ADDL and SS
     additional: int
     steady: int
-    target: str | None  # the text of CMT; None where there is nothing
-    # measured values by data column: observables, their ``_sd`` and ``_cens``
-    values: Mapping[str, float]
-    others: Mapping[str, float]  # values of inputs and covariates, as far as the row has them
+    target: str | None
+    values: Mapping[str, float]  # by data column: observables, their _sd and _cens
+    others: Mapping[str, float]  # of inputs and covariates, as far as the row has them
 
     @property
     def doses(self) -> bool:
@@ -90,11 +80,12 @@ class LongTable:
         self.covariates: list[str] = []
         self.usable = False
         lengths = {len(column) for column in self._columns.values()}
-        if not self._columns:
-            issues.error(self.place, "no columns; expected those of a long table")
-            return
-        if len(lengths) > 1:
-            issues.error(self.place, "the columns have different lengths")
+        if len(lengths) != 1:
+            self._refuse(
+                "the columns have different lengths"
+                if lengths
+                else "no columns; expected those of a long table"
+            )
             return
         self._count = lengths.pop()
         self._time = self._name_of_time()
@@ -118,33 +109,32 @@ class LongTable:
                 found.setdefault(key, []).append(record)
         return found
 
-    # Columns ------------------------------------------------------------------------------------
+    def _refuse(self, message: str) -> bool:
+        """Note a mistake of the whole table, and return false."""
+        self._issues.error(self.place, message)
+        return False
 
     def _missing_column(self, key: str, name: str) -> None:
-        have = ", ".join(self._columns)
-        self._issues.error(
-            self.place,
-            f"no column '{name}', which {key} names{did_you_mean(name, self._columns)} "
-            f"(columns are: {have})",
+        hint = did_you_mean(name, self._columns)
+        self._refuse(
+            f"no column '{name}', which {key} names{hint} (columns are: {', '.join(self._columns)})"
         )
 
     def _name_of_time(self) -> str | None:
         time = self._experiment.time
         if time in self._columns:
             return time
-        if time == TIME:
-            for name in self._columns:
-                if name.casefold() in NAMES_OF_TIME:
-                    return name
-            have = ", ".join(self._columns)
-            self._issues.error(
-                self.place,
-                f"no column with the times, such as TIME (columns are: {have}); name it: "
-                'time = "COLUMN"',
-            )
+        if time != TIME:
+            self._missing_column("time", time)
             return None
-        self._missing_column("time", time)
-        return None
+        found = next((name for name in self._columns if name.casefold() in NAMES_OF_TIME), None)
+        if found is None:
+            have = ", ".join(self._columns)
+            self._refuse(
+                f"no column with the times, such as TIME (columns are: {have}); name it: "
+                'time = "COLUMN"'
+            )
+        return found
 
     def _find_roles(self) -> None:
         given = dict(self._experiment.columns)
@@ -179,53 +169,42 @@ class LongTable:
         self._codes: dict[str, str] = {}
         given = self._experiment.observable
         if "DV" not in self._roles:
-            if isinstance(given, (str, Mapping)):
-                self._issues.error(
-                    self.place,
-                    "observable says what is measured in DV, but there is no such column; write "
-                    'columns = { DV = "NAME" }, or leave observable out',
-                )
-                return False
-            return True
-        if self._wide:
-            self._issues.error(
-                self.place,
-                f"the column '{self._roles['DV']}' and '{self._wide[0]}' both have measurements; "
-                "remove or rename one of them",
+            return not isinstance(given, (str, Mapping)) or self._refuse(
+                "observable says what is measured in DV, but there is no such column; write "
+                'columns = { DV = "NAME" }, or leave observable out'
             )
-            return False
+        dv = self._roles["DV"]
+        if self._wide:
+            return self._refuse(
+                f"the columns '{dv}' and '{self._wide[0]}' both have measurements; remove or "
+                "rename one of them"
+            )
         if isinstance(given, Mapping):
             self._codes = {str(k): str(v) for k, v in given.items()}
             wrong = [v for v in self._codes.values() if v not in observables]
             if wrong:
-                self._issues.error(
-                    self.place,
-                    f"observable names '{wrong[0]}', which is no observable"
-                    f"{did_you_mean(wrong[0], observables)}",
+                return self._refuse(
+                    f"observable names '{wrong[0]}', which is not an observable"
+                    f"{did_you_mean(wrong[0], observables)}"
                 )
-                return False
         elif isinstance(given, str) and given in observables:
             self._single = given
             return True
         elif isinstance(given, str) and given in self._columns:
             self._roles["DVID"] = given
         elif isinstance(given, str):
-            self._issues.error(
-                self.place,
+            return self._refuse(
                 f"observable = {shown(given)} is neither an observable nor a column"
-                f"{did_you_mean(given, [*observables, *self._columns])}",
+                f"{did_you_mean(given, [*observables, *self._columns])}"
             )
-            return False
         if len(observables) == 1:
             self._single = observables[0]
         elif "DVID" not in self._roles:
-            self._issues.error(
-                self.place,
-                f"the column '{self._roles['DV']}' has measurements of one of "
-                f"{', '.join(observables)}; write observable = "
-                f'"{observables[0]}", or name the column that tells which: observable = "COLUMN"',
+            return self._refuse(
+                f"the column '{dv}' has measurements of one of {', '.join(observables)}; write "
+                f'observable = "{observables[0]}", or name the column that tells them apart: '
+                'observable = "COLUMN"'
             )
-            return False
         if not self._codes:
             self._codes = {str(i): name for i, name in enumerate(observables, 1)}
             self._codes |= {name: name for name in observables}
@@ -233,10 +212,9 @@ class LongTable:
 
     def _find_others(self, wanted: set[str]) -> None:
         model = self._model
-        beside = {f"{o}_{w}" for o in model.observables for w in ("sd", "cens")}
-        dv = self._roles.get("DV")
-        used = {*self._roles.values(), *model.observables, *model.inputs, *beside, self._time}
-        used |= {self._experiment.by, *((f"{dv}_sd", f"{dv}_cens") if dv else ())}
+        measured = [*model.observables, *([self._roles["DV"]] if "DV" in self._roles else ())]
+        used: set[str | None] = {f"{name}{what}" for name in measured for what in BESIDE}
+        used |= {*self._roles.values(), *model.inputs, self._time, self._experiment.by}
         for name in self._columns:
             # The column that tells subjects apart may be what differs between them, such as a dose.
             own = name == self._experiment.by
@@ -248,8 +226,6 @@ class LongTable:
                 self._issues.warn(
                     f"{self.place}, column {name}", f"not used{did_you_mean(name, wanted)}"
                 )
-
-    # Rows ---------------------------------------------------------------------------------------
 
     def _row(self, row: int) -> str:
         return f"row {row} (counting from 0)" if self._lines is None else f"row {self._lines[row]}"
@@ -296,11 +272,10 @@ class LongTable:
         number = self._value(row, role)
         if number is None:
             return None
-        good = number.is_integer() and (number >= 0 if choices is None else number in choices)
-        if not good:
-            self._error(row, role, f"expected {what}, got {number:g}")
-            return None
-        return int(number)
+        if number.is_integer() and (number >= 0 if choices is None else number in choices):
+            return int(number)
+        self._error(row, role, f"expected {what}, got {number:g}")
+        return None
 
     def _record(self, row: int) -> Record | None:
         assert self._time is not None
@@ -338,7 +313,7 @@ class LongTable:
             steady=steady or 0,
             target=None if _missing(target) else _code(target),
             values=values,
-            others=self._others(row),
+            others=self._values(row, (*self._model.inputs, *self.covariates)),
         )
         return found if len(self._issues.errors) == before else None
 
@@ -346,23 +321,13 @@ class LongTable:
         """Return what is measured in a row with an amount, where no EVID tells."""
         values = {} if mdv else self._measured(row)
         if "DV" in self._roles and any(values.values()):
-            self._error(
-                row,
-                "DV",
-                "a measurement and an amount in one row; add a column EVID (1 for doses), or write "
-                "two rows",
-            )
+            message = "a measurement and an amount in one row; add a column EVID (1 for doses), "
+            self._error(row, "DV", f"{message}or write two rows")
         return {} if "DV" in self._roles else values
 
     def _measured(self, row: int) -> dict[str, float]:
         if "DV" not in self._roles:
-            found = {}
-            for name in self._wide:
-                for column in (name, f"{name}_sd", f"{name}_cens"):
-                    number = self._value(row, column)
-                    if number is not None:
-                        found[column] = number
-            return found
+            return self._values(row, [f"{n}{what}" for n in self._wide for what in BESIDE])
         dv = self._roles["DV"]
         value = self._value(row, "DV")
         code = self._censoring(row)
@@ -370,12 +335,8 @@ class LongTable:
             limit = self._value(row, "LLOQ")
             value = value if limit is None else limit
             if not value:
-                self._error(
-                    row,
-                    "DV",
-                    "the value is censored, but its limit is not given; write it here, or in a "
-                    "column LLOQ",
-                )
+                message = "the value is censored without a limit; write it here, or in column LLOQ"
+                self._error(row, "DV", message)
         observable = None if value is None else self._observable(row)
         if observable is None or value is None:
             return {}
@@ -414,13 +375,9 @@ class LongTable:
             )
         return name
 
-    def _others(self, row: int) -> dict[str, float]:
-        found = {}
-        for name in (*self._model.inputs, *self.covariates):
-            value = self._value(row, name)
-            if value is not None:
-                found[name] = value
-        return found
+    def _values(self, row: int, columns: Iterable[str]) -> dict[str, float]:
+        found = {name: self._value(row, name) for name in columns}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def _raw_columns(data: Any) -> dict[str, list[Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,6 +98,19 @@ def read_text(path: Path, label: str, issues: Issues, most: int = MAX_TABLE_SIZE
     return None
 
 
+def text_or_file(
+    given: str | os.PathLike[str], is_text: Callable[[str], object], label: str
+) -> tuple[str, str]:
+    """Return a text, given itself or as the path of its file, and its name in messages."""
+    source = os.fspath(given)
+    if is_text(source):
+        return source, label
+    issues = Issues()
+    text = read_text(Path(source), source, issues)
+    issues.raise_errors()
+    return text or "", source
+
+
 def read_content(path: Path, label: str, issues: Issues, most: int) -> bytes | None:
     """Return the bytes of a file, or None with the reason noted, as :func:`read_text` does."""
     try:
@@ -111,7 +124,7 @@ def read_content(path: Path, label: str, issues: Issues, most: int) -> bytes | N
         with path.open("rb") as file:
             content = file.read(most + 1)
     except (FileNotFoundError, NotADirectoryError):
-        issues.error(label, f"there is no such file in {_folder(path)}{_similar(path)}")
+        issues.error(label, f"there is no such file in {path.parent.absolute()}{_similar(path)}")
         return None
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -125,10 +138,6 @@ def read_content(path: Path, label: str, issues: Issues, most: int) -> bytes | N
         )
         return None
     return content
-
-
-def _folder(path: Path) -> str:
-    return str(path.parent.absolute())
 
 
 def _similar(path: Path) -> str:

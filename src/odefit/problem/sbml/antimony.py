@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
-from pathlib import Path
 
 from odefit.common.errors import InputError
 from odefit.common.packages import require
-from odefit.problem.inputs.file_access import read_text
-from odefit.problem.inputs.issues import Issues
+from odefit.problem.inputs.file_access import text_or_file
 from odefit.problem.sbml.sbml_model import SbmlModel
 from odefit.problem.sbml.sbml_reading import read_sbml
 
@@ -64,14 +62,7 @@ def read_antimony(path_or_text: str | os.PathLike[str]) -> SbmlModel:
     require("antimony")
     import antimony
 
-    given = os.fspath(path_or_text)
-    if _STATEMENT.search(given):
-        text, source = given, "Antimony text"
-    else:
-        source = given
-        issues = Issues()
-        text = read_text(Path(given), source, issues) or ""
-        issues.raise_errors()
+    text, source = text_or_file(path_or_text, _STATEMENT.search, "Antimony text")
     if len(text) > MAX_SIZE:
         raise InputError(f"{source}: longer than {MAX_SIZE} characters")
     text = text.replace("\r\n", "\n").replace("\r", "\n")  # both end a comment
@@ -80,7 +71,7 @@ def read_antimony(path_or_text: str | os.PathLike[str]) -> SbmlModel:
             f"{source}: the word 'import' in a text with notes in three quotes is refused, as it "
             "could read another file; remove one of them"
         )
-    bare = _COMMENTS_AND_STRINGS.sub(_blank, text)
+    bare = _COMMENTS_AND_STRINGS.sub(lambda found: "\n" * found[0].count("\n"), text)
     _refuse_bombs(bare, source)
     for number, line in enumerate(bare.splitlines(), 1):
         if _IMPORT.search(line):
@@ -91,7 +82,8 @@ def read_antimony(path_or_text: str | os.PathLike[str]) -> SbmlModel:
     antimony.clearPreviousLoads()
     try:
         if antimony.loadAntimonyString(f"{text}\n") < 0:
-            raise InputError(f"{source}: {_sentence(antimony.getLastError())}")
+            message = antimony.getLastError().removeprefix("Error in model string, ")
+            raise InputError(f"{source}: {' '.join(message.split())}")
         name = antimony.getMainModuleName()
         sbml = antimony.getSBMLString(name)
     except UnicodeDecodeError:  # libAntimony quotes half a character
@@ -130,13 +122,3 @@ def _refuse_bombs(text: str, source: str) -> None:
                     f"{source}: {current} holds more than {MAX_SUBMODELS} models, those in its "
                     "models included; nest them less deeply"
                 )
-
-
-def _blank(match: re.Match[str]) -> str:
-    """Return nothing but the line breaks of what is left out."""
-    return "\n" * match[0].count("\n")
-
-
-def _sentence(message: str) -> str:
-    """Return what libAntimony says in one line, without its words for a text."""
-    return re.sub(r"\s+", " ", message.removeprefix("Error in model string, ")).strip()

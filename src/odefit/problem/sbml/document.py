@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
 from odefit.common.errors import InputError, did_you_mean, shown
 from odefit.common.packages import require
-from odefit.problem.inputs.file_access import read_text
+from odefit.problem.inputs.file_access import text_or_file
 from odefit.problem.inputs.issues import Issues
 
 MAX_DEPTH = 1500
@@ -31,6 +30,9 @@ NUMBER_ATTRIBUTES = (
 )  # fmt: skip
 """Attributes that MathML 2 has for a number."""
 
+BLANK = "\ufeff \t\r\n"
+"""What may stand before a document."""
+
 _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 
 
@@ -39,15 +41,10 @@ def open_model(path_or_text: str | os.PathLike[str]) -> tuple[Any, Any, str]:
     require("libsbml")
     import libsbml
 
-    given = os.fspath(path_or_text)
-    if given.lstrip("\ufeff \t\r\n").startswith("<"):
-        text, source = given.lstrip("\ufeff \t\r\n"), "SBML text"
-    else:
-        source = given
-        issues = Issues()
-        read = read_text(Path(given), source, issues)
-        issues.raise_errors()
-        text = (read or "").lstrip("\ufeff \t\r\n")
+    text, source = text_or_file(
+        path_or_text, lambda given: given.lstrip(BLANK).startswith("<"), "SBML text"
+    )
+    text = text.lstrip(BLANK)
     _check_xml(text, source)
     body = _DECLARATION.sub("", text, count=1)
     document = libsbml.readSBMLFromString(f'<?xml version="1.0" encoding="UTF-8"?>{body}')
@@ -69,7 +66,8 @@ def promote_local_parameters(document: Any, issues: Issues) -> list[str]:
         law = reaction.getKineticLaw()
         if law is None:
             continue
-        listed = law.getListOfLocalParameters() if law.getLevel() > 2 else law.getListOfParameters()
+        level3 = law.getLevel() > 2
+        listed = law.getListOfLocalParameters() if level3 else law.getListOfParameters()
         names = [parameter.getId() for parameter in listed]
         for name in dict.fromkeys(n for n in names if names.count(n) > 1):
             # libsbml would give the second one another name.
@@ -125,7 +123,10 @@ class _Scan:
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if self.depth == 0:
-            self._root(name, attributes)
+            namespace, _, local = name.rpartition(" ")
+            if local != "sbml" or "sbml.org/sbml/level" not in namespace:
+                raise _RefusedError(f"no SBML: the outermost element is <{local}>, not <sbml>")
+            self.packages.root(attributes)
         if name == f"{MATHML} cn":
             self._number(attributes)
         if refusal := self.packages.start(name, attributes):
@@ -143,26 +144,18 @@ class _Scan:
             "it declares a document type (<!DOCTYPE>), which SBML files do not have; remove it"
         )
 
-    def _root(self, name: str, attributes: dict[str, str]) -> None:
-        namespace, _, local = name.rpartition(" ")
-        if local != "sbml" or "sbml.org/sbml/level" not in namespace:
-            raise _RefusedError(f"no SBML: the outermost element is <{local}>, not <sbml>")
-        self.packages.root(attributes)
-
     def _number(self, attributes: dict[str, str]) -> None:
         """Refuse attributes of a number that libsbml would pass over in silence."""
         for key in attributes:
             namespace, _, what = key.rpartition(" ")
             if not namespace and what not in NUMBER_ATTRIBUTES:
-                raise _RefusedError(
-                    f"line {self.parser.CurrentLineNumber}: unknown attribute {shown(what)} of <cn>"
-                    f"{did_you_mean(what, NUMBER_ATTRIBUTES)}"
-                )
-            if "sbml.org/sbml/" in namespace and what != "units":
-                raise _RefusedError(
-                    f"line {self.parser.CurrentLineNumber}: unknown attribute {shown(what)} of "
-                    "<cn>; of SBML a number has 'units' alone"
-                )
+                hint = did_you_mean(what, NUMBER_ATTRIBUTES)
+            elif "sbml.org/sbml/" in namespace and what != "units":
+                hint = "; the only attribute that SBML adds to a number is 'units'"
+            else:
+                continue
+            line = self.parser.CurrentLineNumber
+            raise _RefusedError(f"line {line}: unknown attribute {shown(what)} of <cn>{hint}")
 
 
 def _matters(error: Any) -> bool:

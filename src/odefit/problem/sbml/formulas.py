@@ -114,11 +114,6 @@ class _Formula:
     def _peek(self) -> str:
         return self.tokens[self.position][1] if self.position < len(self.tokens) else ""
 
-    def _expect(self, token: str) -> None:
-        if self._peek() != token:
-            raise self._unexpected(f"'{token}'")
-        self.position += 1
-
     def _unexpected(self, wanted: str) -> ExpressionError:
         if self.position >= len(self.tokens):
             return ExpressionError(f"the formula {self._short()} ends where {wanted} is expected")
@@ -176,24 +171,27 @@ class _Formula:
         if kind == "number":
             return number(float(token))
         if token == "(":
-            inside = self._operation(1)
-            self._expect(")")
-            return inside
+            return self._closed([self._operation(1)])[0]
         if self._peek() == "(":
             return self._call(token, start)
         return self._name(token, start)
+
+    def _closed(self, inside: list[Term]) -> list[Term]:
+        """Return what was read within parentheses, which have to close here."""
+        if self._peek() != ")":
+            raise self._unexpected("')'")
+        self.position += 1
+        return inside
 
     def _call(self, function: str, start: int) -> Term:
         if not is_function(function) or function in {"plus", "times", "and", "or", "not"}:
             raise ExpressionError(f"unknown function {function!r} {self._where(start)}")
         self.position += 1
-        arguments = []
-        if self._peek() != ")":
+        arguments = [] if self._peek() == ")" else [self._operation(1)]
+        while arguments and self._peek() == ",":
+            self.position += 1
             arguments.append(self._operation(1))
-            while self._peek() == ",":
-                self.position += 1
-                arguments.append(self._operation(1))
-        self._expect(")")
+        self._closed(arguments)
         try:
             return applied(function, arguments)
         except ExpressionError as error:

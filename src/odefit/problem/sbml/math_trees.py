@@ -12,7 +12,6 @@ from typing import Any
 from odefit.common.packages import require
 from odefit.expressions.expressions import MAX_NESTING, TIME, ExpressionError, parse
 from odefit.problem.sbml.terms import (
-    ATOM,
     FALSE,
     ONE,
     OPPOSITES,
@@ -82,7 +81,9 @@ class Translator:
                 done.append(self._leaf(node, function))
                 continue
             if not function:
-                raise ExpressionError(f"{_element(node)} has no counterpart in expressions")
+                name = node.getName()
+                element = f"the element '{name}'" if name else "an element of its formula"
+                raise ExpressionError(f"{element} has no counterpart in expressions")
             if function == "delay":
                 raise ExpressionError("it has a delay; odefit has no delay differential equations")
             if function == "rateof":
@@ -187,41 +188,16 @@ def _kinds() -> dict[int, str]:
     require("libsbml")
     import libsbml
 
-    found: dict[int, str] = {
-        libsbml.AST_PLUS: "plus",
-        libsbml.AST_MINUS: "minus",
-        libsbml.AST_TIMES: "times",
-        libsbml.AST_DIVIDE: "divide",
-        libsbml.AST_POWER: "power",
-        libsbml.AST_INTEGER: "integer",
-        libsbml.AST_REAL: "real",
-        libsbml.AST_REAL_E: "real_e",
-        libsbml.AST_RATIONAL: "rational",
-        libsbml.AST_NAME: "name",
-        libsbml.AST_NAME_TIME: "time",
-        libsbml.AST_NAME_AVOGADRO: "avogadro",
-        libsbml.AST_CONSTANT_E: "e",
-        libsbml.AST_CONSTANT_PI: "pi",
-        libsbml.AST_CONSTANT_TRUE: "true",
-        libsbml.AST_CONSTANT_FALSE: "false",
-        libsbml.AST_FUNCTION: "function",
-        libsbml.AST_FUNCTION_RATE_OF: "rateof",
-    }
+    own = {"NAME_TIME": "time", "NAME_AVOGADRO": "avogadro", "FUNCTION_RATE_OF": "rateof"}
+    own |= {f"CONSTANT_{word}": word.lower() for word in ("E", "PI", "TRUE", "FALSE")}
+    plain = "PLUS MINUS TIMES DIVIDE POWER INTEGER REAL REAL_E RATIONAL NAME FUNCTION".split()
+    own |= {word: word.lower() for word in plain}
+    found: dict[int, str] = {getattr(libsbml, f"AST_{n}"): kind for n, kind in own.items()}
     for constant, value in vars(libsbml).items():
         for prefix in ("AST_FUNCTION_", "AST_LOGICAL_", "AST_RELATIONAL_"):
             if constant.startswith(prefix):
                 found.setdefault(value, constant.removeprefix(prefix).lower())
     return found
-
-
-def _element(node: Any) -> str:
-    name = node.getName()
-    return f"the element '{name}'" if name else "an element of its formula"
-
-
-def simple(name: str) -> Term:
-    """Return a name as a term."""
-    return Term(name, ATOM)
 
 
 Builder = Callable[..., Term]

@@ -227,14 +227,10 @@ def _started(
     definitions: Mapping[str, Term], states: Mapping[str, str], computed: Mapping[str, str]
 ) -> Start:
     """Return values at the start: constants stay as names in initial values."""
-    still = dict.fromkeys(name for name in computed if name in definitions)
+    still = [name for name in computed if name in definitions]
     constants = {name: term.text for name, term in expanded(definitions).items() if name in still}
     without = {name: term for name, term in definitions.items() if name not in still}
-    # A constant that follows from initial values of states cannot stand in these.
-    for name in still:
-        without[name] = Term(name)
-    without = {n: t for n, t in without.items() if t.text != n}
-    values = expanded(without)
+    values = expanded({n: t for n, t in without.items() if t.text != n})
     initial = {name: values[name].text for name in states if name in values}
     return Start(constants, initial)
 
