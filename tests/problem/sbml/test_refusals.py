@@ -242,7 +242,7 @@ def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         ('typ="integer"', r"line \d+: unknown attribute 'typ' of <cn>; did you mean 'type'"),
         (
             'xmlns:s="http://www.sbml.org/sbml/level3/version2/core" s:unit="second"',
-            r"unknown attribute 'unit' of <cn>; the only attribute that SBML adds to a number is 'u",
+            r"unknown attribute 'unit' of <cn>; the only attribute that SBML adds",
         ),
     ],
 )
