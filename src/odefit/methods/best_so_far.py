@@ -24,26 +24,12 @@ POINTS = 10
 def completed(
     problem: Problem, estimate: Estimate, seen: BestSeen, control: Control, final: bool
 ) -> Estimate:
-    """Return an estimate that has the best point that was evaluated among its starts.
+    """Return an estimate, of a method that was told to stop, with the best point among its starts.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    estimate
-        What a method has returned that was told to stop.
-    seen
-        The best point of all that were evaluated in this process.
-    control
-        What has ended the search.
-    final
-        Whether the method's own answer is the one that is wanted: it then stays as it is.
-
-    Returns
-    -------
-    The estimate as it was where it has something better, or where nothing can be integrated. A
-    search that has evaluated no point in this process is given the guess, or the first of a few
-    points that can be integrated.
+    `seen` is the best point of all that were evaluated in this process. The estimate stays as it is
+    where it has something better, where nothing can be integrated, and where the method's own
+    answer is wanted (`final`). A search that has evaluated no point in this process is given the
+    guess, or the first of a few points that can be integrated.
     """
     best = estimate.best
     if best is not None and (final or not seen.cost < best.cost):
@@ -84,15 +70,7 @@ def _labelled(estimate: Estimate, control: Control) -> Estimate:
 
 
 def with_cause(message: str, told: Cause | None, control: Control) -> str:
-    """Return a message that says what has ended the fit early.
-
-    Parameters
-    ----------
-    message, told
-        The message so far, and the cause of which it speaks already.
-    control
-        What has ended the fit.
-    """
+    """Return a message that says what has ended the fit early, if it does not say so already."""
     cause = control.cause
     if cause is None or cause is told:
         return message

@@ -75,20 +75,11 @@ class BoundedProblem:
         engine: EngineName,
         others: Sequence[str] = (),
     ) -> BoundedProblem:
-        """Begin to solve a problem.
+        """Begin to solve a problem within so many seconds, if `control` has no deadline.
 
-        Parameters
-        ----------
-        bounds, others
-            Bounds as given to the method, and names that may have bounds beside the unknowns.
-        seconds
-            Time limit where `control` has no deadline.
-
-        Raises
-        ------
-        InputError
-            Bounds are missing, or there are bounds of something unknown, or no bound of the
-            objective is known for the noise.
+        `others` may have bounds beside the unknowns. An InputError says that bounds are missing,
+        that there are bounds of something unknown, or that no bound of the objective is known for
+        the noise.
         """
         refuse_integrated_features(given, "a method that proves bounds")
         require_squares(given)
@@ -134,11 +125,8 @@ class BoundedProblem:
 def require_squares(problem: Problem) -> None:
     """Refuse noise and priors for which no bounds of the objective are known.
 
-    Raises
-    ------
-    InputError
-        The noise is not normal, values are censored, or a prior is no normal density of the
-        unknown or of its logarithm.
+    These are noise that is not normal, censored values, and priors that are no normal density of
+    the unknown or of its logarithm.
     """
     for key, prior in problem.priors.items():
         if not prior.gaussian:
@@ -161,13 +149,8 @@ def require_squares(problem: Problem) -> None:
 def finite_bounds(problem: Problem, given: GivenBounds) -> Array:
     """Return finite bounds of all unknowns, shape (n, 2).
 
-    Proposals that are accepted also take the place of a lower bound of zero, or below, where
-    zero is no possible value.
-
-    Raises
-    ------
-    InputError
-        An unknown has no finite bounds; the message proposes some.
+    Proposals that are accepted also take the place of a lower bound of zero, or below, where zero
+    is no possible value. An unknown without finite bounds is an InputError that proposes some.
     """
     found = np.column_stack([problem.lower, problem.upper])
     proposed = _proposals(problem)
@@ -240,13 +223,7 @@ def with_bounds(problem: Problem, bounds: Array) -> Problem:
 
 
 def check_bounds(owner: str, given: Any) -> None:
-    """Refuse a value of the option `bounds` that makes no sense.
-
-    Raises
-    ------
-    InputError
-        The value makes no sense; the message names `owner`, the method whose option it is.
-    """
+    """Refuse a value of the option `bounds` of the method `owner` that makes no sense."""
     if given is None or given == "propose":
         return
     if not isinstance(given, Mapping):
@@ -264,18 +241,7 @@ def check_bounds(owner: str, given: Any) -> None:
 
 
 def check_names(problem: Problem, given: GivenBounds, others: Sequence[str] = ()) -> None:
-    """Refuse bounds of names that the problem does not have.
-
-    Parameters
-    ----------
-    others
-        Names that may have bounds beside the unknowns.
-
-    Raises
-    ------
-    InputError
-        There are such names; the message lists all of them.
-    """
+    """Refuse bounds of names that the problem does not have, `others` aside; list all of them."""
     if not isinstance(given, Mapping):
         return
     known = [*problem.keys, *others]

@@ -29,14 +29,9 @@ LIKELIHOOD = "-2 log L"
 
 @dataclass(frozen=True)
 class FitMeasure:
-    """How well values fit, as users see it.
+    """The measure of a fit that users see: its name, and what is added to twice the cost.
 
-    Attributes
-    ----------
-    name
-        What it is: "-2 log L", "-2 log L + priors", or "objective".
-    offset
-        What is added to twice the cost; None where sums of squares are shown.
+    The offset is None where sums of squares are shown.
     """
 
     name: str
@@ -79,12 +74,8 @@ def likelihood_name(problem: Problem) -> str:
 def prior_squares(problem: Problem, vector: Array) -> float:
     """Return twice the logarithms of how much the priors' densities are below their largest.
 
-    For normal priors that is a sum of squares. It is infinite where a density is zero.
-
-    Parameters
-    ----------
-    vector
-        The unknowns, shape (n,).
+    For normal priors that is a sum of squares. It is infinite where a density is zero. The unknowns
+    have the shape (n,).
     """
     found = PriorResiduals(problem).at(vector)
     return math.inf if isinstance(found, str) else found.squares

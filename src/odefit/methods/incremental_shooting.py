@@ -98,17 +98,7 @@ class IncrementalShooting(LocalMethod):
         return [made[f] for f in wanted if made[f].problem.size >= least]
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
-        """Run one start; a failed integration is counted, never raised.
-
-        Parameters
-        ----------
-        forward
-            The problem's forward map.
-        index
-            The number of the start.
-        start
-            Start values in natural units, shape (n,).
-        """
+        """Run one start; a failed integration is counted, never raised."""
         vector, evaluations, seconds = start, 0, 0.0
         failures: Counter[str] = Counter()
         for part in self.parts(forward, index):

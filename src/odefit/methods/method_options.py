@@ -50,13 +50,7 @@ class MethodOption:
 
 
 def entry_of(name: str, place: str = "--method") -> MethodEntry:
-    """Return what is known of the method of that name.
-
-    Raises
-    ------
-    InputError
-        There is no such method.
-    """
+    """Return the registered row of the method of that name; another name is an InputError."""
     if name in METHODS:
         return METHODS[name]
     raise InputError(
@@ -176,13 +170,7 @@ def configured(name: str | None, options: Mapping[str, Any], texts: Iterable[str
 
 
 def converted(text: str, hint: Any) -> Any:
-    """Return the value of a type that a text means.
-
-    Raises
-    ------
-    ValueError
-        It means none.
-    """
+    """Return the value of a type that a text means; a text that means none is a ValueError."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -85,15 +85,7 @@ class Outlier:
 
 
 def robust_outliers(forward: ForwardMap, vector: Array) -> tuple[Outlier, ...]:
-    """Return the outliers among measurements with a loss, in the order of experiments and times.
-
-    Parameters
-    ----------
-    forward
-        The problem's forward map.
-    vector
-        The answer, shape (n,).
-    """
+    """Return the outliers among measurements with a loss, in the order of experiments and times."""
     if all(noise.loss is None for noise in forward.problem.noise.values()):
         return ()
     found = forward.trajectories(vector, sensitivities=False)
@@ -105,18 +97,8 @@ def suspected_outliers(
 ) -> tuple[Outlier, ...]:
     """Return the few values that keep a fit with known normal noise from explaining the data.
 
-    Parameters
-    ----------
-    forward
-        The problem's forward map.
-    vectors
-        Points from which robust fits begin, shape (n,) each, the best first.
-    control
-        The control of the fit, for its time limit.
-
-    Returns
-    -------
-    The outliers; none where noise is not known, or does not explain the other values.
+    Robust fits begin at `vectors`, shape (n,) each, the best first. There are none where noise is
+    not known, or does not explain the other values.
     """
     if forward.likelihood or not forward.given_noise or not forward.gaussian:
         return ()
@@ -208,12 +190,10 @@ def _distances(
 def _named(
     forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
 ) -> tuple[list[Outlier], Array, int]:
-    """Return the outliers among values with a loss, and what there is beside them.
+    """Return the outliers among values with a loss, and the distances of all others with a loss.
 
-    Returns
-    -------
-    The outliers, the distances of all other values with a loss, and the number of outliers beside
-    another one of the same series on the same side of the curve.
+    The third value is the number of outliers beside another one of the same series on the same side
+    of the curve.
     """
     from scipy.special import ndtri
 

@@ -63,16 +63,7 @@ class Answer:
 def answer(problem: Problem, estimate: Estimate, control: Control, polish: bool) -> Answer | None:
     """Return the best end of `estimate` that can be evaluated; None if there is none.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    estimate
-        What a method found.
-    control
-        Limits of the fit.
-    polish
-        Whether the answer is improved until no step gains anything.
+    With `polish` it is improved until no step gains anything.
     """
     forward = ForwardMap(problem)
     ends = list(_distinct_ends(forward, estimate))
@@ -115,17 +106,7 @@ def answer(problem: Problem, estimate: Estimate, control: Control, polish: bool)
 def answer_by(
     forward: ForwardMap, end: Start, estimate: Estimate, control: Control, polish: bool
 ) -> Answer | Failure:
-    """Return the answer that an end makes, or why it cannot be evaluated.
-
-    Parameters
-    ----------
-    forward
-        What integrates it.
-    end, estimate
-        The end of a start, and what the method found.
-    control, polish
-        Limits of the fit, and whether the end is improved.
-    """
+    """Return the answer that an end makes, or why it cannot be evaluated."""
     better = _improved(forward, end, control) if polish else end
     with cutting_off(NEVER):  # without an evaluation there is no answer
         found = _answer_at(forward, better, estimate)

@@ -159,12 +159,7 @@ def as_method(method: Method | type | str | None) -> Method:
     """Return the method that is meant by an object, a class, a name or None (the default).
 
     A name is that of the command line or of the class, in any spelling: ``"multi-start"``,
-    ``"MultiStart"``, ``"multi_start"``.
-
-    Raises
-    ------
-    InputError
-        It is no method, or there is none of this name.
+    ``"MultiStart"``, ``"multi_start"``. Anything else is an InputError.
     """
     if isinstance(method, str):
         name = next((n for n, e in METHODS.items() if _bare(method) in _spellings(e)), method)
@@ -192,21 +187,11 @@ def _bare(name: str) -> str:
 def make_method(
     name: str | None = None, options: Mapping[str, Any] | None = None, *, place: str = "--method"
 ) -> Method:
-    """Make a method from its name and from options of the command line.
+    """Make a method from its name, or the default, and from options of the command line.
 
-    Parameters
-    ----------
-    name
-        One of :data:`METHODS`; None for the default.
-    options
-        Values of the fields in :data:`OPTIONS`; those that are None are left at their defaults.
-    place
-        What a message about the name calls it.
-
-    Raises
-    ------
-    InputError
-        There is no such method, it has no such option, or a value makes no sense.
+    Those that are None are left at their defaults. `place` is what a message about the name calls
+    it. An InputError says that there is no such method, that it has no such option, or that a value
+    makes no sense.
     """
     if name is not None and name not in METHODS:
         raise InputError(

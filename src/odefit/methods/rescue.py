@@ -17,20 +17,8 @@ from odefit.simulation import Evaluation, ForwardMap
 def rescued(forward: ForwardMap, lost: Start, vectors: Iterable[Array], control: Control) -> Start:
     """Return a start at the best of the unknowns that it has come by, on integrated trajectories.
 
-    Parameters
-    ----------
-    forward
-        The problem's forward map.
-    lost
-        The start without an answer.
-    vectors
-        Unknowns in natural units that the start has come by, shape (n,) each.
-    control
-        What has ended the start: its status says so.
-
-    Returns
-    -------
-    The start with the unknowns of lowest cost; as it was where none can be integrated.
+    `lost` is the start without an answer, and `vectors` are the unknowns, shape (n,) each. Where
+    none can be integrated it stays as it was.
     """
     best: tuple[Array, Evaluation] | None = None
     with np.errstate(all="ignore"):

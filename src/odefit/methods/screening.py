@@ -22,14 +22,7 @@ from odefit.simulation.engines.engine_choice import UNDECIDED
 def lowest(projection: VariableProjection, points: Array, control: Control) -> tuple[Array, float]:
     """Return the point of the lowest cost (the first if all fail), and its cost.
 
-    Parameters
-    ----------
-    projection
-        The problem as the local search reduces it.
-    points
-        Points in natural units, shape (count, n). A single one is not evaluated.
-    control
-        When to stop.
+    The points have the shape (count, n), in natural units. A single one is not evaluated.
     """
     if len(points) == 1:
         return points[0], 0.0  # nothing to choose

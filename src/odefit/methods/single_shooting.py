@@ -90,17 +90,7 @@ class SingleShooting(Method, LocalMethod):
         return Estimate((run,), run.status, run.message)
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
-        """Run one start; a failed integration is counted, never raised.
-
-        Parameters
-        ----------
-        forward
-            The problem's forward map.
-        index
-            The number of the start.
-        start
-            Start values in natural units, shape (n,).
-        """
+        """Run one start from unknowns in natural units, shape (n,); no failure is raised."""
         began = time.perf_counter()
         inside = np.clip(start, forward.problem.lower, forward.problem.upper)
         cost = _Cost(VariableProjection(forward, self.eliminate), inside)

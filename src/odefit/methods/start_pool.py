@@ -38,18 +38,8 @@ def run_starts(
 ) -> Iterator[tuple[int, Start]]:
     """Yield the position of each task and its end, in the order in which they finish.
 
-    Parameters
-    ----------
-    tasks
-        The starts; they are taken one by one, as there is room for them.
-    forward
-        The forward map of all searches. Workers make their own, which is the same.
-    workers
-        The processes that take tasks, once it pays.
-    control
-        When to stop.
-    total
-        Number of tasks, if it is known.
+    The starts are taken one by one, as there is room for them; `total` is their number, if it is
+    known. Workers make their own forward map, which is the same.
     """
     numbers: dict[int, int] = {}
     size = len(forward.problem.unknowns)

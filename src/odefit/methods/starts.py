@@ -39,11 +39,7 @@ def completed_guess(problem: Problem) -> Array:
 def with_guess(problem: Problem, vector: Array) -> Problem:
     """Return the problem with another guess, for searches only: its definitions stay as they are.
 
-    Parameters
-    ----------
-    vector
-        The guess of each unknown in natural units, shape (n,); NaN where the middle of its range
-        is to be taken.
+    Where the guess, shape (n,), is NaN, the middle of the range is taken.
     """
     guessed = copy(problem)
     guessed.unknowns = tuple(
@@ -56,10 +52,7 @@ def with_guess(problem: Problem, vector: Array) -> Problem:
 def chosen(problem: Problem, given: Mapping[str, float] | None, seed: int = 0) -> Array:
     """Return the start values of a single start: the guess, or a first sample if there is none.
 
-    Parameters
-    ----------
-    given
-        Values by name that replace those; names of no unknowns do nothing.
+    Values by name in `given` replace those; names of no unknowns do nothing.
     """
     base = guess(problem)
     if base is None:
@@ -78,13 +71,8 @@ def sample(
 ) -> Array:
     """Return block number `block` of start values, shape (count, n).
 
-    Each block is a design of its own, so that any number of blocks can be drawn, in any order,
-    by any process.
-
-    Parameters
-    ----------
-    part
-        The part of each range that values come from, in its middle.
+    Each block is a design of its own, so that any number of blocks can be drawn, in any order, by
+    any process. Values come from a `part` of each range, in its middle.
     """
     n = len(problem.unknowns)
     rng = np.random.default_rng([seed, block])

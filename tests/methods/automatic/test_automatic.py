@@ -59,10 +59,10 @@ def test_two_routes_at_one_optimum_as_good_as_the_noise_suffice(decay: Problem) 
     found = solved(decay)
     assert found.status is Status.CONVERGED
     assert len(found.starts) == 2
-    assert {name for name, r in routes(found).items() if r.hits} == {MATCHING, SHOOTING}
+    assert {name for name, r in routes(found).items() if r.hits} == {MATCHING.name, SHOOTING.name}
     assert "Chi-square is" in found.message
     assert "more than the noise explains" not in found.message
-    assert routes(found)[MULTIPLE].message == "not needed"
+    assert routes(found)[MULTIPLE.name].message == "not needed"
 
 
 def test_starts_are_numbered_in_the_order_of_the_search(few: Problem) -> None:

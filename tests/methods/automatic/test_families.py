@@ -1,9 +1,12 @@
-"""Tests of which ends are evidence of their own."""
+"""A family counts once, and iterated local search begins anew after a long time in vain."""
+
+from __future__ import annotations
 
 import numpy as np
 
 from odefit import Start, Status
-from odefit.methods.automatic.families import Families
+from odefit.methods.automatic.families import MAX_TRIALS, Families, Restarts
+from odefit.methods.local.cost_tolerance import CostTolerance
 
 
 def end(index: int) -> Start:
@@ -44,3 +47,54 @@ def test_a_search_that_goes_on_is_part_of_its_start() -> None:
     assert families.begun(ENDS) == [ENDS[0], ENDS[1], ENDS[4]]
     assert [families.begun_by(e) for e in ENDS] == [0, 1, 0, 0, 4, 4]
     assert families.first_of_each(ENDS) == [ENDS[0], ENDS[1]]
+
+
+TOLERANCE = CostTolerance(None, 1e-4, 0.0)
+
+
+def ended(index: int, cost: float) -> Start:
+    vector = np.full(2, float(index))
+    return Start(index, vector, vector, 2 * cost, Status.CONVERGED, "", 1, 0.0, cost)
+
+
+def with_trials(costs: list[float]) -> tuple[list[Start], Restarts]:
+    """Return two independent ends, and starts near the first that end at these costs."""
+    families, ends = Families(), [ended(0, 5.0), ended(1, 6.0)]
+    for cost in costs:
+        ends.append(ended(len(ends), cost))
+        families.add(ends[-1], ends[0])
+    return ends, Restarts(families, TOLERANCE)
+
+
+def test_an_epoch_is_over_after_many_starts_without_a_gain() -> None:
+    ends, restarts = with_trials([5.0] * (MAX_TRIALS - 1))
+    assert restarts.current(ends) == ends
+    ends, restarts = with_trials([5.0] * MAX_TRIALS)
+    assert restarts.current(ends) == []
+
+
+def test_a_gain_prolongs_it_and_a_small_one_does_not() -> None:
+    costs = [5.0] * (MAX_TRIALS - 1)
+    ends, restarts = with_trials([*costs, 4.0, *costs])
+    assert restarts.current(ends) == ends
+    ends, restarts = with_trials([*costs, 5.0 - 1e-3])
+    assert restarts.current(ends) == []
+
+
+def test_failures_are_starts_as_well() -> None:
+    ends, restarts = with_trials([np.inf] * MAX_TRIALS)
+    assert restarts.current(ends) == []
+
+
+def test_the_next_epoch_knows_its_own_starts_alone() -> None:
+    ends, restarts = with_trials([4.0] + [5.0] * MAX_TRIALS)
+    assert restarts.current(ends) == []
+    fresh = ended(len(ends), 7.0)
+    assert restarts.current([*ends, fresh]) == [fresh]
+    # What was under way when the epoch ended belongs to the old one.
+    late = ended(len(ends) + 1, 3.0)
+    restarts._families.add(late, ends[0])
+    assert restarts.current([*ends, fresh, late]) == [fresh]
+    near = ended(len(ends) + 2, 6.5)
+    restarts._families.add(near, fresh)
+    assert restarts.current([*ends, fresh, late, near]) == [fresh, near]

@@ -31,22 +31,7 @@ TIME_SHARE = 0.3
 
 
 class AlgebraicRoute:
-    """The algebraic method, and what it has found.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-
-    Attributes
-    ----------
-    done
-        Whether it was asked.
-    starts
-        What it found.
-    seconds, message
-        The time it took, and how it ended.
-    """
+    """The algebraic method, and the starts that it has found once it is `done`."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -57,16 +42,9 @@ class AlgebraicRoute:
         self._completeness: Completeness | None = None
 
     def solve(self, control: Control, first: int, kept: Checkpoint | None = None) -> list[Start]:
-        """Solve the polynomial system; return the ends.
+        """Solve the polynomial system; return the ends, of which the first has the number `first`.
 
-        Parameters
-        ----------
-        control
-            Limits of the fit.
-        first
-            The number of the first end.
-        kept
-            Where the ends are kept, and found again.
+        They are kept in `kept`, and found again.
         """
         self.done = True
         if len(self.problem.unknowns) > MAX_UNKNOWNS:
@@ -144,13 +122,7 @@ class AlgebraicRoute:
 
 
 def _completeness_from_json(record: Any) -> Completeness:
-    """Return the completeness whose fields are given.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        They are no such fields.
-    """
+    """Return the completeness whose fields are given; `_resume` catches the errors of others."""
     return Completeness(
         natural(record["possible"]),
         natural(record["found"]),

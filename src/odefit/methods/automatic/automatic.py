@@ -14,21 +14,10 @@ from odefit.common.arrays import Array
 from odefit.common.option_checks import whole
 from odefit.methods.automatic.algebraic_route import AlgebraicRoute
 from odefit.methods.automatic.evidence import Evidence
-from odefit.methods.automatic.families import Families
+from odefit.methods.automatic.families import Families, Restarts
 from odefit.methods.automatic.message import message_of, told_cause
 from odefit.methods.automatic.noise_fit import NoiseFit, NoiseLevels
-from odefit.methods.automatic.restarts import Restarts
-from odefit.methods.automatic.route_rules import TIME_SHARE, is_open, share_of_time
-from odefit.methods.automatic.routes import (
-    HALVING,
-    ITERATED,
-    SHOOTING,
-    TRANSCRIPTION,
-    Planned,
-    Seen,
-    found_by,
-    search_routes,
-)
+from odefit.methods.automatic.routes import SHOOTING, TIME_SHARE, Planned, Seen, search_routes
 from odefit.methods.estimate import Estimate, Route, Start, Status
 from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches
@@ -157,10 +146,10 @@ class Automatic(Method):
         options = {"method": own, "seed": control.seed}
         checkpoint = StartCheckpoint.of(control, "starts", problem, options)
         with interruptible(control), Workers(control) as workers, checkpoint or nullcontext():
-            return _Run(self, problem, control, workers, checkpoint).estimate()
+            return _AutomaticSearch(self, problem, control, workers, checkpoint).estimate()
 
 
-class _Run:
+class _AutomaticSearch:
     """One estimation by the automatic method."""
 
     def __init__(
@@ -237,7 +226,7 @@ class _Run:
             index, vector, vector, objective, stopped(self.control), message, 1, seconds, cost
         )
         self.ends.append(end)
-        next(r for r in self.routes if r.name == SHOOTING).starts.append(end)
+        next(r for r in self.routes if r.row is SHOOTING).starts.append(end)
 
     def _enough(self) -> bool:
         if self.method.starts is not None:
@@ -256,8 +245,7 @@ class _Run:
 
     def _untried(self) -> bool:
         """Return whether there is a route that may find what the others have not."""
-        optional = (HALVING, ITERATED, TRANSCRIPTION)
-        return any(not r.closed and not r.starts for r in self.routes if r.name not in optional)
+        return any(not (r.closed or r.starts or r.row.optional) for r in self.routes)
 
     def _judge(self, best: Start, hits: int) -> NoiseFit:
         """Compare the best end with the noise; it is looked at once."""
@@ -312,7 +300,7 @@ class _Run:
         # Iterated local search has eyes for the ends of its epoch alone.
         epoch = self.restarts.current(self.ends)
         independent = self.families.independent(epoch)
-        usable = [r for r in self.routes if is_open(r, evidence, independent)]
+        usable = [r for r in self.routes if r.is_open(evidence, independent)]
         seen = Seen(epoch, independent, self.tolerance)
         batch: list[Planned] = []
         for _ in range(size):
@@ -329,7 +317,7 @@ class _Run:
         stored = self.checkpoint.starts if self.checkpoint is not None else {}
         todo = [k for k in range(len(batch)) if first + k not in stored]
         unexplained = self.evidence().unexplained
-        shares = [share_of_time(planned.route.name, unexplained) for planned in batch]
+        shares = [planned.route.share_of_time(unexplained) for planned in batch]
         tasks = ((batch[k].search, batch[k].index, self._limited(shares[k])) for k in todo)
         computed = run_starts(tasks, self.forward, self.workers, self.control, len(todo))
         waiting = {k: stored[first + k] for k in range(len(batch)) if first + k in stored}
@@ -409,11 +397,11 @@ class _Run:
         alike = [] if best is None else [s for s in self.ends if reaches(s, best, self.tolerance)]
         hits = {self.families.begun_by(s) for s in self.families.first_of_each(alike)}
         routes = [
-            found_by(r.name, r.starts, self.families, hits, r.reason or "not needed")
+            self.families.route(r.name, r.starts, hits, r.reason or "not needed")
             for r in self.routes
         ]
         if self.algebraic.done:
-            found = found_by("algebraic method", self.algebraic.starts, self.families, hits, "")
+            found = self.families.route("algebraic method", self.algebraic.starts, hits, "")
             message, seconds = self.algebraic.message, self.algebraic.seconds
             routes.append(replace(found, seconds=seconds, message=message))
         return routes

@@ -33,13 +33,6 @@ def run_from_coarse(
 
     Where it has converged it goes on with that of `forward`; otherwise its end is evaluated with
     it, so that its cost can be compared.
-
-    Parameters
-    ----------
-    method
-        The local search.
-    forward, index, start, control
-        As :meth:`SingleShooting.run` takes them.
     """
     begun = method.run(coarse(forward), index, start, control)
     if begun.status is Status.FAILED:

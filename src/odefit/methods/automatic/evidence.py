@@ -35,30 +35,14 @@ class Rules(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The evidence for the best end.
-
-    Attributes
-    ----------
-    best
-        The end with the lowest cost; None if there is no usable one.
-    hits
-        The number of ends at an equal cost, those of one family counted once.
-    fit
-        How its residuals compare with the noise.
-    enough
-        Whether the search may end.
-    count
-        The number of ends of independent starts.
-    converged
-        Whether one of the ends at the lowest cost has converged.
-    """
+    """The evidence for the best end; that is None if there is no usable one."""
 
     best: Start | None
-    hits: int
-    fit: NoiseFit
-    enough: bool
-    count: int
-    converged: bool
+    hits: int  # ends at an equal cost, those of one family counted once
+    fit: NoiseFit  # how its residuals compare with the noise
+    enough: bool  # whether the search may end
+    count: int  # ends of independent starts
+    converged: bool  # whether one of the ends at the lowest cost has
 
     @classmethod
     def of(
@@ -70,22 +54,10 @@ class Evidence:
         untried: Callable[[], bool],
         families: Families,
     ) -> Evidence:
-        """Weigh the ends.
+        """Weigh all ends so far.
 
-        Parameters
-        ----------
-        rules
-            When to end.
-        ends
-            All ends so far.
-        tolerance
-            Which costs are equal.
-        judge
-            Compares an end, which so many families have reached, with the noise.
-        untried
-            Tells whether there are routes without any start.
-        families
-            Tells which ends go back to others.
+        `judge` compares an end, which so many families have reached, with the noise. `untried`
+        tells whether there are routes without any start.
         """
         best, _ = tolerance.best(ends)
         independent = families.independent(ends)

@@ -69,15 +69,7 @@ DESIGN = 10**7
 
 @dataclass(frozen=True, eq=False)
 class IteratedSearch:
-    """Starts of single shooting from one earlier end.
-
-    Attributes
-    ----------
-    method
-        The local search.
-    base
-        The unknowns at that end, shape (n,).
-    """
+    """Starts of single shooting from one earlier end, whose unknowns are `base`, shape (n,)."""
 
     method: SingleShooting
     base: Array
@@ -177,15 +169,7 @@ def coarser(tolerance: CostTolerance) -> CostTolerance:
 
 
 def bases_of(ends: Sequence[Start], tolerance: CostTolerance) -> list[Start]:
-    """Return the best distinct ends, the best first.
-
-    Parameters
-    ----------
-    ends
-        All ends so far; a start can begin at one of them at least.
-    tolerance
-        Which costs are equal.
-    """
+    """Return the best distinct ends at which a start can begin, the best first."""
     coarse = coarser(tolerance)
     bases: list[Start] = []
     for end in sorted(filter(can_begin_at, ends), key=lambda s: (s.cost, s.index)):
@@ -197,18 +181,10 @@ def bases_of(ends: Sequence[Start], tolerance: CostTolerance) -> list[Start]:
 
 
 def base_of(bases: Sequence[Start], begun: Sequence[Start], tolerance: CostTolerance) -> Start:
-    """Return that of the bases at which the next start begins.
+    """Return that of the bases, the best first, at which the next start begins.
 
-    Better ones have a head start; as long as nothing is found, all have their turn.
-
-    Parameters
-    ----------
-    bases
-        The best distinct ends, the best first.
-    begun
-        The ends at which the starts so far have begun.
-    tolerance
-        Which costs are equal.
+    Better ones have a head start; as long as nothing is found, all have their turn. The starts so
+    far have begun at `begun`.
     """
     valley = coarser(tolerance)
 

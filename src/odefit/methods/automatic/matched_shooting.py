@@ -19,15 +19,7 @@ from odefit.simulation.engines.registry import EngineName
 
 @dataclass(frozen=True)
 class MatchedShooting(LocalMethod):
-    """Integral matching, then single shooting from the match: a local method for many starts.
-
-    Attributes
-    ----------
-    matching
-        How the match is made.
-    final
-        The local search on the integrated trajectories.
-    """
+    """Integral matching, then single shooting from the match: a local method for many starts."""
 
     matching: IntegralMatching = field(default_factory=lambda: IntegralMatching(polish=False))
     final: SingleShooting = field(default=FINAL)

@@ -17,24 +17,14 @@ MIN_STARTS_TO_DISAGREE = 2
 
 
 def message_of(evidence: Evidence, routes: Sequence[Route], cause: Cause | None) -> str:
-    """Return why the answer is, or is not, to be believed.
-
-    Parameters
-    ----------
-    evidence
-        What the ends say of the best one.
-    routes
-        What each route has found.
-    cause
-        What has ended the search early, where something has.
-    """
+    """Return why the answer is, or is not, to be believed, and what has ended the search early."""
     if evidence.best is None:
         return _nothing(evidence, routes)
-    iterated = next((r for r in routes if r.name == ITERATED and r.starts), None)
-    others = [r for r in routes if r.name != ITERATED]
+    iterated = next((r for r in routes if r.name == ITERATED.name and r.starts), None)
+    others = [r for r in routes if r.name != ITERATED.name]
     reached = [r for r in others if r.hits]
     # Most searches of successive halving are left before they end.
-    whole = [r for r in others if r.name != HALVING]
+    whole = [r for r in others if r.name != HALVING.name]
     missed = [r for r in whole if not r.hits and r.starts - r.failed >= MIN_STARTS_TO_DISAGREE]
     said = []
     if missed and reached:
@@ -43,7 +33,7 @@ def message_of(evidence: Evidence, routes: Sequence[Route], cause: Cause | None)
         said.append(f"the routes disagree: {found} found a better fit than {names}")
     said.append(_agreement(reached, iterated))
     if iterated is not None and not iterated.hits:
-        said.append(f"{ITERATED} found nothing better in {_starts(iterated.starts)}")
+        said.append(f"{ITERATED.name} found nothing better in {_starts(iterated.starts)}")
     if evidence.best.exact:
         said.append("the data are reproduced to rounding, which cannot be beaten")
     elif evidence.fit.sentence:
@@ -59,15 +49,7 @@ def told_cause(evidence: Evidence, cause: Cause | None) -> Cause | None:
 
 
 def _agreement(reached: Sequence[Route], iterated: Route | None) -> str:
-    """Return which routes have reached the best optimum.
-
-    Parameters
-    ----------
-    reached
-        Those whose independent starts have.
-    iterated
-        Iterated local search, if it was taken.
-    """
+    """Return which routes have reached the best optimum, by independent starts or by iteration."""
     # Routes with one start first: "a of b starts of one and another" would count both.
     parts = [r.name for r in reached if r.starts == 1]
     parts += [
@@ -80,7 +62,7 @@ def _agreement(reached: Sequence[Route], iterated: Route | None) -> str:
         ends = (
             f"end of one {other}start" if one else f"ends of {_number(iterated.hits)} {other}starts"
         )
-        parts.append(f"{ITERATED} from the {ends}")
+        parts.append(f"{ITERATED.name} from the {ends}")
         hits += iterated.hits if reached else 0
     if hits > 1:
         return f"{_listed(parts)} end at the same optimum"

@@ -1,28 +1,28 @@
-"""The routes that the automatic method takes: what they are for, and what each has found so far."""
+"""The routes of the automatic method: one row each, and the starts that each has made so far."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from odefit.common.errors import InputError
-from odefit.methods.automatic.families import Families
+from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.iterated_search import (
     MIN_UNKNOWNS,
     SCREENED,
     IteratedSearch,
     base_of,
     bases_of,
+    can_begin_at,
     coarser,
 )
 from odefit.methods.automatic.successive_halving import RUNGS, ContinuedSearch, Ladder, ShortSearch
 from odefit.methods.automatic.successive_halving import SCREENED as SCREENED_SHORT
-from odefit.methods.estimate import Route, Start, Status
+from odefit.methods.estimate import Start, Status
 from odefit.methods.incremental_shooting import FINAL, IncrementalShooting
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.local.variable_projection import VariableProjection
@@ -30,26 +30,6 @@ from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control
 from odefit.methods.start_pool import Search
 from odefit.simulation import ForwardMap
-
-SHOOTING, MATCHING, HALVING, ITERATED, MULTIPLE, TRANSCRIPTION = (
-    "single shooting",
-    "integral matching",
-    "successive halving",
-    "iterated local search",
-    "multiple shooting",
-    "direct transcription",
-)
-"""The names of the routes that are searches from many starts."""
-
-SHARES = {
-    MATCHING: 0.2,
-    SHOOTING: 1.0,
-    HALVING: 4.0,
-    ITERATED: 4.0,
-    MULTIPLE: 0.3,
-    TRANSCRIPTION: 0.1,
-}
-"""The work that each route may do, relative to the others."""
 
 VAIN_STARTS = 40
 """Number of starts of iterated local search without a better end after which its share is half."""
@@ -61,16 +41,6 @@ SCREENED_POINTS = (64, 8)
 """Numbers of points of which starts of single shooting take the best, in turns. The best of many is
 a good beginning, unless it is a point where nothing happens; the best of few is another more often.
 """
-
-WORK_PER_EVALUATION = {
-    MATCHING: 1.0,
-    SHOOTING: 1.0,
-    HALVING: 1.0,
-    ITERATED: 1.0,
-    MULTIPLE: 8.0,
-    TRANSCRIPTION: 30.0,
-}
-"""Work of what a route counts as an evaluation, relative to one of residuals and Jacobian."""
 
 WORK_PER_POINT = 0.3
 """Work of screening one point, relative to an evaluation of residuals and Jacobian."""
@@ -84,16 +54,29 @@ MAX_MESH_VALUES = 2000
 MAX_REFUSALS = 2
 """Number of failed starts without a single evaluation after which a route is closed."""
 
+TIME_SHARE = 0.5
+"""Share of the time that is left which one start may take."""
+
+SLOW_SHARE = 0.1
+"""Share of that time which one start of a route may take whose starts are long where trajectories
+are hard to follow: of direct transcription, and of multiple shooting as long as nothing shows that
+the best answer does not explain the data. On the published model of Crauste et al. one of each took
+a quarter of a fit of a minute, on that of Fujita et al. one of direct transcription a sixth."""
+
+OFTEN = 0.3
+"""Share of the independent starts at the best optimum from which on nothing better is looked for
+near the ends of others: random starts find it."""
+
+SELDOM = 0.1
+"""Share of them from which on successive halving is left out: whole searches do as well."""
+
+AFTER_IF_SLOW = (60, 120)
+"""`after` of multiple shooting where it is slow, as for few data or stiff equations."""
+
 
 @dataclass(frozen=True)
 class Guarded:
-    """A search that tells as a failed start that it is of no use for a problem.
-
-    Attributes
-    ----------
-    search
-        The search from many starts.
-    """
+    """A search whose refusal of a problem is a failed start."""
 
     search: MultiStart
 
@@ -109,18 +92,10 @@ class Guarded:
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """A start that is to be made.
+    """A start that is to be made by `search`, and its number on its route.
 
-    Attributes
-    ----------
-    route, index
-        Its route, and its number there.
-    search
-        What makes it.
-    base
-        The earlier end from which it begins; None where it begins anywhere.
-    rung
-        The rung on which it goes on with the search that led there; 0 if it does not.
+    It begins at the earlier end `base`, if that is given. It goes on on a rung above 0 with the
+    search that led there.
     """
 
     route: SearchRoute
@@ -130,46 +105,45 @@ class Planned:
     rung: int = 0
 
 
-class Seen(NamedTuple):
-    """What the next start of a route may depend on.
-
-    Attributes
-    ----------
-    ends
-        The ends so far near which it may begin, in the order of their numbers.
-    independent
-        Those of independent starts.
-    tolerance
-        Which costs are equal.
-    """
+@dataclass(frozen=True)
+class Seen:
+    """The ends so far near which the next start may begin, by number; some are independent."""
 
     ends: Sequence[Start]
     independent: Sequence[Start]
     tolerance: CostTolerance
 
 
+@dataclass(frozen=True)
+class RouteRow:
+    """A route that is a search from many starts, as it is registered in :data:`ROUTES`."""
+
+    name: str
+    make: Callable[[ForwardMap], MultiStart | str]
+    """Makes the search; a text says why it is not taken."""
+    share: float
+    """The work that it may do, relative to the others."""
+    after: tuple[int, int] = (0, 0)
+    """Number of independent starts after which it is open: where the best answer is known not to
+    explain the data, and otherwise."""
+    work_per_evaluation: float = 1.0
+    """Work of one of its evaluations, relative to one of residuals and Jacobian."""
+    optional: bool = False
+    """Whether the search may end without any start of it."""
+    guarded: bool = False
+    """Whether it may refuse what single shooting takes."""
+    route: Callable[[RouteRow, ForwardMap], SearchRoute] | None = None
+    """The class of the route where it plans in a way of its own."""
+
+
 class SearchRoute:
-    """A search from many starts, and what it has found.
+    """A search from many starts, with the ends of its starts in their order.
 
-    Parameters
-    ----------
-    name
-        One of the names above.
-    forward
-        The forward map of all searches.
-
-    Attributes
-    ----------
-    starts
-        The ends of its starts, in their order.
-    planned
-        The number of its starts that were made or are under way.
-    reason
-        Why it is not taken; empty if it is.
+    `planned` of them were made or are under way. `reason` says why it is not taken.
     """
 
-    def __init__(self, name: str, forward: ForwardMap) -> None:
-        self.name = name
+    def __init__(self, row: RouteRow, forward: ForwardMap) -> None:
+        self.row, self.name = row, row.name
         self.starts: list[Start] = []
         self.planned = 0
         self.reason = ""
@@ -184,16 +158,30 @@ class SearchRoute:
         What single shooting refuses, such as a missing engine, is refused by all.
         """
         try:
-            found = _MAKERS[self.name](self._forward)
+            search = self.row.make(self._forward)
         except InputError as error:
-            found = str(error)
-        if isinstance(found, str):
-            self.reason = f"not taken: {found}"
+            search = str(error)
+        if isinstance(search, str):
+            self.reason = f"not taken: {search}"
             return None
-        if found.starts is not None:
-            self._most = found.starts
-        self._screened = found.most_screened
-        return found if self.name in (SHOOTING, HALVING, ITERATED) else Guarded(found)
+        if search.starts is not None:
+            self._most = search.starts
+        self._screened = search.most_screened
+        return Guarded(search) if self.row.guarded else search
+
+    def is_open(self, evidence: Evidence, independent: Sequence[Start]) -> bool:
+        """Return whether it may have starts, from the independent starts of the epoch so far."""
+        return evidence.count >= self._after(evidence)
+
+    def _after(self, evidence: Evidence) -> int:
+        return self.row.after[0 if evidence.unexplained else 1]
+
+    def share_of_time(self, unexplained: bool) -> float:
+        """Return the share of the time left which a start may take.
+
+        `unexplained` says whether the best answer is known not to explain the data.
+        """
+        return TIME_SHARE
 
     def plan(self, seen: Seen) -> Planned:
         """Return its next start."""
@@ -216,7 +204,7 @@ class SearchRoute:
 
     @property
     def closed(self) -> bool:
-        """Whether there is nothing more to be had from it."""
+        """Whether it can have no more starts."""
         refused = sum(s.status is Status.FAILED and s.evaluations == 0 for s in self.starts)
         return (
             self.search is None
@@ -232,20 +220,25 @@ class SearchRoute:
     @property
     def work(self) -> float:
         """The work of its starts, those under way included, over its share."""
-        own = sum(s.evaluations for s in self.starts) * WORK_PER_EVALUATION[self.name]
-        done = own + WORK_PER_POINT * self._screened * len(self.starts)
-        usual = USUAL_EVALUATIONS * WORK_PER_EVALUATION[self.name]
+        evaluations = sum(s.evaluations for s in self.starts) * self.row.work_per_evaluation
+        done = evaluations + WORK_PER_POINT * self._screened * len(self.starts)
+        usual = USUAL_EVALUATIONS * self.row.work_per_evaluation
         mean = done / len(self.starts) if self.starts else usual
-        return (done + mean * (self.planned - len(self.starts))) / SHARES[self.name]
+        return (done + mean * (self.planned - len(self.starts))) / self.row.share
 
 
 class HalvingRoute(SearchRoute):
     """Successive halving, with the searches of other routes that go on."""
 
-    def __init__(self, name: str, forward: ForwardMap) -> None:
-        super().__init__(name, forward)
+    def __init__(self, row: RouteRow, forward: ForwardMap) -> None:
+        super().__init__(row, forward)
         self._ladder = Ladder()
         self._begun, self._gone_on = 0, 0
+
+    def is_open(self, evidence: Evidence, independent: Sequence[Start]) -> bool:
+        """Return whether it may have starts: while few of the others reach the best end."""
+        wanted = not evidence.certain and (evidence.hits == 1 or _rare(evidence, SELDOM))
+        return wanted and super().is_open(evidence, independent)
 
     def plan(self, seen: Seen) -> Planned:
         """Return a search that goes on, or a new one if none does.
@@ -256,10 +249,10 @@ class HalvingRoute(SearchRoute):
             return Planned(self, self._next_index(), ShortSearch())
         compared = {s.index: s for s in (*seen.independent, *self.starts)}
         bases = bases_of(seen.ends, seen.tolerance)[:GOING_ON]
-        found = self._ladder.next_of(bases, compared.values(), coarser(seen.tolerance))
-        if found is None:
+        following = self._ladder.next_of(bases, compared.values(), coarser(seen.tolerance))
+        if following is None:
             return Planned(self, self._next_index(), ShortSearch())
-        base, rung = found
+        base, rung = following
         return Planned(self, self._next_index(), ContinuedSearch(base.vector, rung), base, rung)
 
     def add(self, end: Start, planned: Planned) -> None:
@@ -273,17 +266,23 @@ class HalvingRoute(SearchRoute):
 
 
 class IteratedRoute(SearchRoute):
-    """Iterated local search, which has the less of the work the longer it has found nothing."""
+    """Iterated local search, whose share of the work falls the longer it has found nothing."""
 
-    def __init__(self, name: str, forward: ForwardMap) -> None:
-        super().__init__(name, forward)
+    def __init__(self, row: RouteRow, forward: ForwardMap) -> None:
+        super().__init__(row, forward)
         self._best: Start | None = None
         self._begun: list[Start] = []
         self._vain = 0
 
+    def is_open(self, evidence: Evidence, independent: Sequence[Start]) -> bool:
+        """Return whether it may have starts: near enough ends, while few reach the best."""
+        if evidence.certain or not _rare(evidence, OFTEN):
+            return False
+        return sum(can_begin_at(s) for s in independent) >= self._after(evidence)
+
     @property
     def work(self) -> float:
-        """The work of its starts over the share that is left of its own."""
+        """The work of its starts over the part of its share that is left."""
         return super().work * (1 + self._vain / VAIN_STARTS)
 
     def plan(self, seen: Seen) -> Planned:
@@ -297,6 +296,31 @@ class IteratedRoute(SearchRoute):
         base = base_of(bases, self._begun, seen.tolerance)
         self._begun.append(base)
         return Planned(self, index, IteratedSearch(FINAL, base.vector), base)
+
+
+class MultipleRoute(SearchRoute):
+    """Multiple shooting, which is slow for few data and for stiff equations."""
+
+    def _after(self, evidence: Evidence) -> int:
+        slow = evidence.fit.stiff or self.sparse
+        return (AFTER_IF_SLOW if slow else self.row.after)[0 if evidence.unexplained else 1]
+
+    def share_of_time(self, unexplained: bool) -> float:
+        """Return the share of the time that is left which one start may take."""
+        return TIME_SHARE if unexplained else SLOW_SHARE
+
+
+class TranscriptionRoute(SearchRoute):
+    """Direct transcription, whose starts are long."""
+
+    def share_of_time(self, unexplained: bool) -> float:
+        """Return the share of the time that is left which one start may take."""
+        return SLOW_SHARE
+
+
+def _rare(evidence: Evidence, share: float) -> bool:
+    """Return whether fewer than a share of the independent starts reach the best optimum."""
+    return evidence.hits < share * evidence.count
 
 
 def _matching(forward: ForwardMap) -> MultiStart | str:
@@ -344,48 +368,38 @@ def _transcription(forward: ForwardMap) -> MultiStart | str:
     return Transcription(shooting=False).search(forward.problem)
 
 
-_MAKERS: Mapping[str, Callable[[ForwardMap], MultiStart | str]] = {
-    MATCHING: _matching,
-    SHOOTING: _shooting,
-    HALVING: _halving,
-    ITERATED: _iterated,
-    MULTIPLE: _multiple,
-    TRANSCRIPTION: _transcription,
-}
-"""Makers of the searches, in the order in which routes begin; a text says why one is not taken."""
+MATCHING = RouteRow("integral matching", _matching, share=0.2, guarded=True)
+SHOOTING = RouteRow("single shooting", _shooting, share=1.0)
+HALVING = RouteRow(
+    "successive halving", _halving, share=4.0, after=(2, 2), optional=True, route=HalvingRoute
+)
+ITERATED = RouteRow(
+    "iterated local search", _iterated, share=4.0, after=(4, 4), optional=True, route=IteratedRoute
+)
+MULTIPLE = RouteRow(
+    "multiple shooting",
+    _multiple,
+    share=0.3,
+    after=(3, 12),
+    work_per_evaluation=8.0,
+    guarded=True,
+    route=MultipleRoute,
+)
+TRANSCRIPTION = RouteRow(
+    "direct transcription",
+    _transcription,
+    share=0.1,
+    after=(40, 100),
+    work_per_evaluation=30.0,
+    optional=True,
+    guarded=True,
+    route=TranscriptionRoute,
+)
+
+ROUTES = (MATCHING, SHOOTING, HALVING, ITERATED, MULTIPLE, TRANSCRIPTION)
+"""All routes that are searches, those that begin first in front."""
 
 
 def search_routes(forward: ForwardMap) -> list[SearchRoute]:
-    """Return the routes that are searches, those that begin first in front."""
-    special = {HALVING: HalvingRoute, ITERATED: IteratedRoute}
-    return [special.get(name, SearchRoute)(name, forward) for name in _MAKERS]
-
-
-def found_by(
-    name: str, starts: Sequence[Start], families: Families, hits: Container[int], otherwise: str
-) -> Route:
-    """Return what a route has found.
-
-    Parameters
-    ----------
-    name, starts
-        Its name, and the ends of its starts with those of searches that went on.
-    families
-        Tells these from each other.
-    hits
-        The numbers of the starts of all routes that are evidence of the best end.
-    otherwise
-        Why it has no start.
-    """
-    lowest = min(starts, key=lambda s: s.cost, default=None)
-    begun = families.begun(starts)
-    return Route(
-        name,
-        len(begun),
-        sum(s.status is Status.FAILED for s in begun),
-        sum(s.index in hits for s in begun),
-        math.inf if lowest is None else lowest.objective,
-        sum(s.seconds for s in starts),
-        otherwise if lowest is None else lowest.message,
-        None if lowest is None else lowest.cost,
-    )
+    """Return the routes that are searches, in their order."""
+    return [(row.route or SearchRoute)(row, forward) for row in ROUTES]

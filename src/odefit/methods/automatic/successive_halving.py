@@ -87,15 +87,7 @@ class ShortSearch:
 
 @dataclass(frozen=True, eq=False)
 class ContinuedSearch:
-    """A local search from where an earlier one stopped.
-
-    Attributes
-    ----------
-    base
-        The unknowns where it stopped, shape (n,).
-    rung
-        The rung on which it goes on.
-    """
+    """A local search on a rung from where an earlier one stopped, at `base`, shape (n,)."""
 
     base: Array
     rung: int
@@ -123,16 +115,10 @@ class Ladder:
     def next_of(
         self, bases: Iterable[Start], ends: Iterable[Start], valley: CostTolerance
     ) -> tuple[Start, int] | None:
-        """Return an end whose search goes on and the rung that it goes to; None if there is none.
+        """Return an end whose search goes on and the rung that it goes to; None if no search does.
 
-        Parameters
-        ----------
-        bases
-            The best distinct ends of all routes.
-        ends
-            The ends among which those of each rung are compared.
-        valley
-            Which costs are of one valley, from which a single search goes on to a rung.
+        `bases` are the best distinct ends of all routes; `ends` are those that are compared with
+        others of their rung. From one `valley` a single search goes on to a rung.
         """
         on_rungs: list[list[Start]] = [[] for _ in RUNGS]
         for end in ends:

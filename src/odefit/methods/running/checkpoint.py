@@ -92,36 +92,16 @@ def _plain(value: Any) -> Any:
 class Checkpoint:
     """The records of one kind of work in a checkpoint.
 
-    Two processes may work at the same file. Records of finished work (:meth:`put`) are added by
-    both, each key once. The state of a search (:meth:`save`) can be written by one process alone:
-    the one that began last; the other is told, and goes on without.
+    The file is made when there is something to keep. Two processes may work at it. Records of
+    finished work (:meth:`put`) are added by both, each key once. The state of a search
+    (:meth:`save`) can be written by one process alone, the one that began last; the other is told,
+    and goes on without.
 
-    A file that cannot be written (a full disk, a read-only or vanished folder) ends no work: it is
-    told once by a :class:`CheckpointWarning`, and written again as soon as that succeeds.
-
-    Parameters
-    ----------
-    path
-        Path of the file, which is made when there is something to keep.
-    kind
-        The kind of work, such as ``"starts"``.
-    identity
-        :func:`fingerprint` of the work.
-
-    Attributes
-    ----------
-    records
-        What was found in the file, by key: JSON values, whose content is to be checked.
-    begun
-        Whether the file knew of this work.
-
-    Raises
-    ------
-    ForeignCheckpointError
-        The file belongs to other work of this kind, or is that of an earlier version.
-    InputError
-        The file is no checkpoint, is damaged, was written by a later version, or its directory
-        does not exist.
+    A file that cannot be written (a full disk, a read-only or vanished folder) ends no work: a
+    :class:`CheckpointWarning` says so once, and it is written again as soon as that succeeds. A
+    file of other work, or of an earlier version, is a :class:`ForeignCheckpointError`; one that is
+    no checkpoint, is damaged, was written by a later version, or has no directory, is an
+    InputError.
     """
 
     def __init__(self, path: Path, kind: str, identity: str) -> None:
@@ -251,17 +231,10 @@ class Checkpoint:
     def save(
         self, head: Mapping[str, Any], rows: Mapping[str, Callable[[], Any]] | None = None
     ) -> None:
-        """Keep the whole state of a search in place of the one before, as one transaction.
+        """Keep the whole state of a search in place of the one before, as one transaction, at once.
 
-        It is written at once; whoever saves often asks :attr:`due` first.
-
-        Parameters
-        ----------
-        head
-            Records that change.
-        rows
-            Makers of records that never change under their key, so that only those that are new
-            are written.
+        Records of `head` change. Those of `rows` never change under their key: only new ones are
+        made and written. Whoever saves often asks :attr:`due` first.
         """
         if self._taken_over:
             return
@@ -398,10 +371,7 @@ def remove_checkpoint(path: Path) -> None:
 def _check_format(database: sqlite3.Connection, path: Path) -> bool:
     """Return whether the file has the tables; False where it is empty.
 
-    Raises
-    ------
-    InputError
-        It is another program's, was written by a later version, or has other tables.
+    A file of another program or of a later version, or one with other tables, is an InputError.
     """
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()

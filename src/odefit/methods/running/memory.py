@@ -90,13 +90,7 @@ def in_words(size: float) -> str:
 
 @dataclass(frozen=True)
 class Machine:
-    """The memory of the machine, or of the container that this process is in.
-
-    Attributes
-    ----------
-    total, available
-        Bytes in all, and those that can still be taken without swapping.
-    """
+    """The bytes of the machine or of its container, in all and those left without swapping."""
 
     total: float
     available: float
@@ -105,12 +99,7 @@ class Machine:
 def machine_memory(root: Path = Path("/"), cgroup: Path = CGROUP) -> Machine | None:
     """Return the memory of this machine or container; None where nobody tells, as on Windows.
 
-    Parameters
-    ----------
-    root
-        Where ``proc`` is.
-    cgroup
-        Where the container's limits are.
+    ``proc`` is in `root`, and the limits of the container are in `cgroup`.
     """
     try:
         text = (root / "proc/meminfo").read_text(encoding="utf-8")
@@ -202,15 +191,10 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 @dataclass(frozen=True)
 class MemoryWatch:
-    """Says when a run uses too much memory.
+    """A watch that says when a run, its processes included, uses more than `limit` bytes.
 
-    Attributes
-    ----------
-    limit
-        Bytes that it may use, its processes included; None for no limit: then it ends before the
-        machine has none left, if it is itself that uses much.
-    used, machine
-        Functions that tell the bytes that are used, and the memory of the machine.
+    Without a limit the run ends before the machine has no memory left, if it is itself that uses
+    much.
     """
 
     limit: int | None = None

@@ -38,14 +38,7 @@ def log_start(method: str, start: Start) -> None:
 def failed_start(index: int, vector: Array, error: Exception, seconds: float = 0.0) -> Start:
     """Return a start whose search failed with an exception, and log the traceback.
 
-    Parameters
-    ----------
-    index
-        The number of the start.
-    vector
-        Where it began, shape (n,); NaN where nobody knows.
-    error, seconds
-        The exception, and how long the search took until then.
+    It began at `vector`, shape (n,), NaN where nobody knows.
     """
     LOGGER.error("start %d failed", index, exc_info=error)
     message = f"the search failed: {type(error).__name__}: {error}"

@@ -16,19 +16,9 @@ from odefit.simulation.nodes import Nodes
 
 
 class StartCheckpoint:
-    """The finished starts of one piece of work.
+    """The finished starts of one piece of work, by index.
 
-    Parameters
-    ----------
-    checkpoint
-        Their records.
-    unknowns
-        The number of unknowns: a start with another number of them counts as not done.
-
-    Attributes
-    ----------
-    starts
-        The finished starts by index.
+    A start with another number of unknowns counts as not done.
     """
 
     def __init__(self, checkpoint: Checkpoint, unknowns: int) -> None:
@@ -44,15 +34,7 @@ class StartCheckpoint:
     def of(
         cls, control: Control, kind: str, problem: Problem, options: Mapping[str, Any]
     ) -> StartCheckpoint | None:
-        """Return the starts that the file of a run holds; None where it has no file.
-
-        Parameters
-        ----------
-        control
-            The control with the file.
-        kind, options
-            The kind of work, and the options with which its starts are made.
-        """
+        """Return the starts of this kind in the file of a run; None where it has no file."""
         checkpoint = opened(control, kind, problem, options)
         return None if checkpoint is None else cls(checkpoint, len(problem.unknowns))
 
@@ -136,26 +118,14 @@ def step_to_json(step: BoundStep) -> list[Any]:
 
 
 def step_from_json(record: Any) -> BoundStep:
-    """Return the step of a search whose fields are given in a list.
-
-    Raises
-    ------
-    ValueError
-        They are no such fields.
-    """
+    """Return the step of a search whose fields are given in a list; others are a ValueError."""
     stage, iteration, *rest = record
     lower, upper, seconds = numbers(rest, 3).tolist()
     return BoundStep(str(stage), natural(iteration), lower, upper, seconds)
 
 
 def numbers(values: Any, size: int | None = None) -> Array:
-    """Return a list of numbers as an array, shape (size,).
-
-    Raises
-    ------
-    ValueError
-        It is no such list.
-    """
+    """Return a list of numbers as an array, shape (size,); anything else is a ValueError."""
     if not isinstance(values, list) or (size is not None and len(values) != size):
         raise ValueError("a list of another length was expected")
     if not all(type(v) in (int, float) for v in values):
@@ -164,13 +134,7 @@ def numbers(values: Any, size: int | None = None) -> Array:
 
 
 def natural(value: Any) -> int:
-    """Return a whole number that is not negative.
-
-    Raises
-    ------
-    ValueError
-        It is none.
-    """
+    """Return a whole number that is not negative; anything else is a ValueError."""
     if type(value) is not int or value < 0:
         raise ValueError("a whole number was expected")
     return value

@@ -8,23 +8,19 @@ import pytest
 from odefit import ForwardMap, Start, Status, library
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.noise_fit import NoiseFit
-from odefit.methods.automatic.route_rules import (
-    AFTER_STARTS,
-    AFTER_STARTS_IF_SLOW,
-    OFTEN,
-    SELDOM,
-    SLOW_SHARE,
-    TIME_SHARE,
-    is_open,
-    share_of_time,
-)
 from odefit.methods.automatic.routes import (
+    AFTER_IF_SLOW,
     HALVING,
     ITERATED,
     MATCHING,
     MULTIPLE,
+    OFTEN,
+    SELDOM,
     SHOOTING,
+    SLOW_SHARE,
+    TIME_SHARE,
     TRANSCRIPTION,
+    RouteRow,
     SearchRoute,
     search_routes,
 )
@@ -35,8 +31,8 @@ EXPLAINED = NoiseFit(True, freedom=100.0)
 
 
 @pytest.fixture(scope="module")
-def routes() -> dict[str, SearchRoute]:
-    return {r.name: r for r in search_routes(ForwardMap(library.load("harmonic")))}
+def routes() -> dict[RouteRow, SearchRoute]:
+    return {r.row: r for r in search_routes(ForwardMap(library.load("harmonic")))}
 
 
 def end(index: int, nodes: Nodes | None = None) -> Start:
@@ -52,59 +48,61 @@ def evidence(count: int, hits: int = 1, fit: NoiseFit = UNKNOWN) -> Evidence:
 def opens_after(route: SearchRoute, fit: NoiseFit) -> int:
     """Return the number of independent starts from which on a route is open."""
     ends = [end(k) for k in range(200)]
-    return next(k for k in range(200) if is_open(route, evidence(k, fit=fit), ends[:k]))
+    return next(k for k in range(200) if route.is_open(evidence(k, fit=fit), ends[:k]))
 
 
-@pytest.mark.parametrize("name", [MATCHING, SHOOTING])
+@pytest.mark.parametrize("row", [MATCHING, SHOOTING])
 def test_cheap_routes_are_open_from_the_beginning(
-    routes: dict[str, SearchRoute], name: str
+    routes: dict[RouteRow, SearchRoute], row: RouteRow
 ) -> None:
-    assert opens_after(routes[name], UNKNOWN) == opens_after(routes[name], WRONG) == 0
+    assert opens_after(routes[row], UNKNOWN) == opens_after(routes[row], WRONG) == 0
 
 
-@pytest.mark.parametrize("name", [MULTIPLE, TRANSCRIPTION])
+@pytest.mark.parametrize("row", [MULTIPLE, TRANSCRIPTION])
 def test_dear_routes_are_open_sooner_where_the_data_are_not_explained(
-    routes: dict[str, SearchRoute], name: str
+    routes: dict[RouteRow, SearchRoute], row: RouteRow
 ) -> None:
-    found = opens_after(routes[name], WRONG), opens_after(routes[name], UNKNOWN)
-    assert found == AFTER_STARTS[name]
+    found = opens_after(routes[row], WRONG), opens_after(routes[row], UNKNOWN)
+    assert found == row.after
     assert found[0] < found[1]
 
 
 def test_multiple_shooting_waits_where_the_equations_are_stiff(
-    routes: dict[str, SearchRoute],
+    routes: dict[RouteRow, SearchRoute],
 ) -> None:
     fits = [NoiseFit(explained, freedom=100.0, stiff=True) for explained in (False, None)]
     found = tuple(opens_after(routes[MULTIPLE], fit) for fit in fits)
-    assert found == AFTER_STARTS_IF_SLOW
+    assert found == AFTER_IF_SLOW
 
 
-@pytest.mark.parametrize(("name", "share"), [(HALVING, SELDOM), (ITERATED, OFTEN)])
+@pytest.mark.parametrize(("row", "share"), [(HALVING, SELDOM), (ITERATED, OFTEN)])
 def test_other_searches_are_for_answers_that_few_starts_reach(
-    routes: dict[str, SearchRoute], name: str, share: float
+    routes: dict[RouteRow, SearchRoute], row: RouteRow, share: float
 ) -> None:
     count = 50
     ends: Sequence[Start] = [end(k) for k in range(count)]
     reached = round(share * count)
-    assert is_open(routes[name], evidence(count, reached - 1), ends)
-    assert not is_open(routes[name], evidence(count, reached), ends)
-    assert not is_open(routes[name], evidence(count, 1, EXPLAINED), ends)
+    assert routes[row].is_open(evidence(count, reached - 1), ends)
+    assert not routes[row].is_open(evidence(count, reached), ends)
+    assert not routes[row].is_open(evidence(count, 1, EXPLAINED), ends)
 
 
 def test_iterated_local_search_waits_for_ends_at_which_it_can_begin(
-    routes: dict[str, SearchRoute],
+    routes: dict[RouteRow, SearchRoute],
 ) -> None:
     """It does not begin at ends on nodes."""
-    needed = AFTER_STARTS[ITERATED][1]
+    needed = ITERATED.after[1]
     nodes = Nodes((), ())
     ends = [end(k, nodes if k % 2 else None) for k in range(2 * needed)]
-    assert not is_open(routes[ITERATED], evidence(2 * needed - 2), ends[:-2])
-    assert is_open(routes[ITERATED], evidence(2 * needed), ends)
+    assert not routes[ITERATED].is_open(evidence(2 * needed - 2), ends[:-2])
+    assert routes[ITERATED].is_open(evidence(2 * needed), ends)
 
 
 @pytest.mark.parametrize("unexplained", [False, True])
-def test_a_start_leaves_time_for_others(unexplained: bool) -> None:
-    shares = {name: share_of_time(name, unexplained) for name in AFTER_STARTS}
+def test_a_start_leaves_time_for_others(
+    routes: dict[RouteRow, SearchRoute], unexplained: bool
+) -> None:
+    shares = {row: route.share_of_time(unexplained) for row, route in routes.items()}
     assert shares.pop(TRANSCRIPTION) == SLOW_SHARE
     assert shares.pop(MULTIPLE) == (TIME_SHARE if unexplained else SLOW_SHARE)
     assert set(shares.values()) == {TIME_SHARE}
