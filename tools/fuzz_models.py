@@ -222,7 +222,7 @@ class _Case:
 
     def _confirmed(self, problem: Any, values: dict[str, float], sure: Any) -> str:
         """Return what is wrong after a second opinion; an empty text where that sees it."""
-        from odefit.simulation.simulation_table import confirmed_simulation
+        from odefit.simulation.simulations import confirmed_simulation
 
         table, opinion = confirmed_simulation(problem, values)
         if opinion is None or opinion.agrees:

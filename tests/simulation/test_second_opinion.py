@@ -20,7 +20,7 @@ from odefit.simulation.engines.lsoda_engine import LsodaEngine
 from odefit.simulation.engines.registry import ENGINES, EngineRow
 from odefit.simulation.other_integrations import able_to_integrate
 from odefit.simulation.second_opinion import better_map, second_opinion
-from odefit.simulation.simulation_table import confirmed_simulation
+from odefit.simulation.simulations import confirmed_simulation
 
 TIMES = np.linspace(0.0, 5.0, 11)
 

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     """Run ``odefit predict``: print or write predictions."""
     import pandas as pd
 
-    from odefit.simulation.simulation_table import times_from_text
+    from odefit.simulation.simulations import times_from_text
 
     check_writable(options.csv)
     times = None if options.times is None else times_from_text(options.times)

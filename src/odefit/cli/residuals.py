@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         write_csv(table, options.csv)
         return DONE
     from odefit.reporting.summary import residuals_at
-    from odefit.simulation.simulation_table import chosen_values, values_from_text
+    from odefit.simulation.simulations import chosen_values, values_from_text
 
     problem = with_unknowns(loaded(options.source, options), options)
     problem, vector = chosen_values(problem, values_from_text(options.set))

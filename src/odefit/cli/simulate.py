@@ -46,7 +46,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run ``odefit simulate``: print or write the trajectories."""
     from odefit.reporting.notices import opinion_sentence
-    from odefit.simulation.simulation_table import (
+    from odefit.simulation.simulations import (
         confirmed_simulation,
         times_from_text,
         values_from_text,

@@ -19,7 +19,7 @@ from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.adjoint.adjoint_gradient import AdjointGradient
+from odefit.simulation.adjoint_gradient import AdjointGradient
 from odefit.simulation.best_seen import best_seen
 from odefit.simulation.engines.cut_off import CutOffError, cut_off
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
@@ -29,7 +29,7 @@ from odefit.simulation.engines.needed_accuracy import NeededAccuracy
 from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.evaluation import CostGradient, Evaluation
 from odefit.simulation.nodes import Nodes, node_names
-from odefit.simulation.propagation.resting import resting_warnings
+from odefit.simulation.propagation.steep import resting_warnings
 from odefit.simulation.residuals.noise import names_in_noise
 from odefit.simulation.residuals.observation import observe
 from odefit.simulation.residuals.prior_residuals import PriorResiduals

@@ -34,8 +34,7 @@ ASKED_ACCURACY = 1e-6
 SHARE_OF_NOISE = 0.1
 """Difference that does not count, relative to the standard deviation of the noise."""
 
-FINEST, COARSEST = 1e-8, 1e-6
-"""Relative tolerances between which a second opinion is asked for."""
+FINEST, COARSEST = 1e-8, 1e-6  # relative tolerances between which a second opinion is asked for
 
 FINER = 1e-3
 """Tolerance of a second opinion over the smallest difference that counts, which its errors are then

@@ -1,14 +1,17 @@
-"""One experiment simulated, and the residuals of all experiments."""
+"""Simulations of experiments, as values or as a table, and the residuals of all experiments."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from odefit.common.arrays import Array
+from odefit.common.errors import InputError, did_you_mean
+from odefit.common.packages import require
 from odefit.problem.experiment import frame
 from odefit.problem.problem import Problem
 from odefit.simulation.engines.failure import Failure, SimulationError
@@ -16,6 +19,7 @@ from odefit.simulation.forward import ForwardMap
 from odefit.simulation.nodes import Nodes
 from odefit.simulation.other_integrations import able_to_integrate
 from odefit.simulation.residuals.observation import algebraic_variables
+from odefit.simulation.second_opinion import SecondOpinion, better_map, second_opinion
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -170,3 +174,131 @@ def _without_sensitivities(course: Trajectory) -> Trajectory:
         algebraic_sensitivities=course.algebraic_sensitivities[..., :0],
         switched={name: (values, by[..., :0]) for name, (values, by) in course.switched.items()},
     )
+
+
+def values_from_text(texts: Sequence[str]) -> dict[str, float]:
+    """Return the values by name that ``NAME=VALUE`` texts say.
+
+    Raises InputError: a text has another form.
+    """
+    found = {}
+    for text in texts:
+        name, separator, value = text.rpartition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not separator or not name or not math.isfinite(number):
+            raise InputError(f"--set {text}: expected NAME=VALUE with a number, e.g. k1=0.5")
+        found[name.strip()] = number
+    return found
+
+
+def times_from_text(text: str) -> Array:
+    """Return the times that ``FROM:TO:COUNT`` says, shape (COUNT,).
+
+    Raises InputError: a text has another form.
+    """
+    try:
+        start, stop, count = text.split(":")
+        low, high, n = float(start), float(stop), int(count)
+        if not (math.isfinite(low) and math.isfinite(high) and low < high and 2 <= n <= 10**7):
+            raise ValueError
+    except ValueError:
+        raise InputError(f"--times {text}: expected FROM:TO:COUNT, e.g. 0:10:101") from None
+    return np.linspace(low, high, n)
+
+
+def simulation_table(
+    problem: Problem,
+    values: Mapping[str, float],
+    times: Array | None = None,
+    *,
+    strict: bool = True,
+    nodes: Nodes | None = None,
+) -> pd.DataFrame:
+    """Return states and observables of all experiments, one row for each time.
+
+    See :func:`confirmed_simulation` for the arguments.
+    """
+    problem, vector = chosen_values(problem, values, strict=strict)
+    return _table(ForwardMap(problem, nodes=nodes), vector, times)
+
+
+def confirmed_simulation(
+    problem: Problem,
+    values: Mapping[str, float],
+    times: Array | None = None,
+    *,
+    strict: bool = True,
+    nodes: Nodes | None = None,
+) -> tuple[pd.DataFrame, SecondOpinion | None]:
+    """Return such a table after a second opinion, and this opinion.
+
+    Where several engines agree on other values than the usual one, the table has theirs. A
+    trajectory through nodes has no second opinion.
+
+    `values`: values by the key of an unknown, or by the name of a parameter or state that is not
+    estimated; the others have their guesses; `times`: times for every experiment, instead of those
+    of its data; `strict`: whether a name that the problem does not have is an error; `nodes`: nodes
+    at which trajectories begin anew. Raises InputError: a name is unknown, an unknown has no value,
+    or an integration fails.
+    """
+    problem, vector = chosen_values(problem, values, strict=strict)
+    forward = ForwardMap(problem, nodes=nodes)
+    if nodes is not None:
+        return _table(forward, vector, times), None
+    table = _table(forward, vector, times)  # tells what fails
+    opinion = second_opinion(forward, vector, times, noise=False)
+    better = better_map(forward, opinion)
+    return table if better is None else _table(better, vector, times), opinion
+
+
+def _table(forward: ForwardMap, vector: Array, times: Array | None) -> pd.DataFrame:
+    """Return states and observables of all experiments at a vector of unknowns."""
+    require("pandas")
+    import pandas as pd
+
+    problem = forward.problem
+    parts = []
+    for condition in problem.conditions:
+        found = simulated(problem, vector, times, condition.name, forward=forward)
+        if isinstance(found, Failure):
+            raise InputError(f"the simulation failed: {found}")
+        columns: dict[str, object] = {}
+        if len(problem.conditions) > 1:
+            columns["experiment"] = condition.name
+        columns["t"] = found.times
+        columns |= {**found.states, **found.observables}
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)
+
+
+def chosen_values(
+    problem: Problem, values: Mapping[str, float], *, strict: bool = True
+) -> tuple[Problem, Array]:
+    """Return the problem with the values of what is not estimated, and the vector of unknowns.
+
+    See :func:`simulation_table` for the arguments.
+
+    Raises InputError: a name is unknown, or an unknown has no value.
+    """
+    keys = set(problem.keys)
+    fixed = (set(problem.parameters) | set(problem.initial)) - {u.name for u in problem.unknowns}
+    if strict:
+        for name in set(values) - keys - fixed:
+            hint = did_you_mean(name, keys | fixed)
+            raise InputError(f"--set {name}: there is no parameter or state '{name}'{hint}")
+        problem = problem.with_parameters(**{k: v for k, v in values.items() if k in fixed})
+    chosen = {}
+    for unknown in problem.unknowns:
+        value = values.get(unknown.key, unknown.parameter.guess)
+        if value is None and unknown.kind == "noise":
+            value = 1.0  # does not act on the trajectory
+        if value is not None:
+            chosen[unknown.key] = value
+    missing = [k for k in problem.keys if k not in chosen]
+    if missing:
+        example = " ".join(f"{k}=VALUE" for k in missing)
+        raise InputError(f"no value for {', '.join(missing)}; give --set {example}")
+    return problem, problem.vector(chosen)

@@ -12,7 +12,7 @@ from odefit.assessment.sampling.log_posterior import LogPosterior
 from odefit.common.arrays import Array
 from odefit.simulation import Evaluation
 from tests.assessment.lines import least_squares, line
-from tests.simulation.adjoint.test_adjoint_gradient import stiff_chain
+from tests.simulation.test_adjoint_gradient import stiff_chain
 
 NOISES: list[dict[str, Any]] = [{}, {"x": {"sd": 0.3}}, {"x": {"sd": "estimate"}}]
 

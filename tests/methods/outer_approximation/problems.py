@@ -26,7 +26,7 @@ from odefit.methods.transcription import (
     Limits,
     UniformMesh,
 )
-from odefit.simulation.simulation_table import simulation_table
+from odefit.simulation.simulations import simulation_table
 
 CHOICES: dict[str, dict[str, Any]] = {
     "decay": {

@@ -1,4 +1,4 @@
-"""Straight-line programs have the values of the expressions that they were made of."""
+"""Programs compute what CasADi computes, at one point and over whole arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from odefit.expressions.expressions import FUNCTIONS, parse
 from odefit.expressions.grammar import ExpressionError
 from odefit.simulation.engines.bdf.evaluation import evaluate, registers
 from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, Symbol, symbols_of
-from odefit.simulation.engines.programs import program
+from odefit.simulation.engines.programs import ARRAY_FUNCTIONS, OPERATIONS, ArrayFunction, program
 
 Array = npt.NDArray[np.float64]
 
@@ -82,3 +82,30 @@ def test_a_program_may_have_no_values() -> None:
     out = np.zeros(0)
     evaluate(made, np.ones(2), registers(made), out)
     assert len(made.instructions) == 0
+
+
+def test_every_operation_of_programs_is_known() -> None:
+    assert set(ARRAY_FUNCTIONS) == set(OPERATIONS)
+
+
+def test_values_are_those_of_casadi_at_each_point() -> None:
+    x = ca.SX.sym("x", 3)
+    a, b, c = ca.vertsplit(x)
+    values = ca.vertcat(
+        a + b * c, a / b - c, a**b, a**2, 2 * a, 1 / b, -c, ca.exp(-a), ca.log(b), ca.sqrt(b),
+        ca.sin(a) + ca.cos(b), ca.tan(c), ca.asin(a / 4) + ca.acos(a / 4), ca.atan(c),
+        ca.sinh(a) - ca.cosh(b), ca.tanh(c), ca.fabs(c), ca.sign(c), ca.fmin(a, c), ca.fmax(a, c),
+        ca.if_else(a < b, c, a), ca.if_else(ca.logic_and(a <= b, c != 0), 1, b),
+        ca.if_else(ca.logic_or(a == b, c > 0), a, 2), ca.if_else(ca.logic_not(a < b), 3, c),
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    points = rng.uniform([0.1, 0.1, -2.0], [2.0, 2.0, 2.0], (50, 3)).T
+    points[:, 0] = [1.0, 1.0, 0.0]
+    exact = np.array(ca.Function("f", [x], [values])(points))
+    assert np.allclose(ArrayFunction(x, values)(list(points), 50), exact, rtol=1e-14, atol=1e-300)
+
+
+def test_a_constant_fills_all_points() -> None:
+    x = ca.SX.sym("x")
+    found = ArrayFunction(x, ca.densify(ca.vertcat(x, 3.0)))([np.array([1.0, 2.0])], 2)
+    assert np.array_equal(found, [[1.0, 2.0], [3.0, 3.0]])

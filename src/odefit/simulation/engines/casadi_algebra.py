@@ -13,8 +13,7 @@ from typing import Any
 
 import casadi as ca
 
-SMALLEST_BASE = 1e-300
-"""Least base of a power whose exponent is not a constant."""
+SMALLEST_BASE = 1e-300  # least base of a power whose exponent is not a constant
 
 _CONDITIONS: Mapping[str, Callable[..., Any]] = {
     "<": operator.lt,

@@ -47,8 +47,7 @@ MIN_OUTPUT_GAP = 1e-7
 """Smallest gap between output times, relative to the time integrated at once: with less than 1e-9
 CasADi returns the values of the time before."""
 
-MAX_MEMORIES = 8
-"""Number of a CasADi function's memories that are looked at for statistics."""
+MAX_MEMORIES = 8  # number of a CasADi function's memories that are looked at for statistics
 
 REASONS = {
     "TOO_MUCH_WORK": "more than {steps} steps are needed between two outputs; the solution may "

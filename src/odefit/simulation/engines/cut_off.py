@@ -47,8 +47,7 @@ class CutOff:
         return CutOff(self.flag, True)
 
 
-NEVER = CutOff()
-"""No cut-off."""
+NEVER = CutOff()  # no cut-off
 
 _current: ContextVar[CutOff] = ContextVar("cut_off", default=NEVER)
 

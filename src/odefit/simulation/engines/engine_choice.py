@@ -27,8 +27,7 @@ class EngineChoice:
     costly: int = field(default=0, repr=False)
 
 
-UNDECIDED = EngineChoice()
-"""The choice of an engine before anything has been integrated."""
+UNDECIDED = EngineChoice()  # the choice of an engine before anything has been integrated
 
 
 def after_taylor(choice: EngineChoice, cheap: bool, patience: int) -> EngineChoice:

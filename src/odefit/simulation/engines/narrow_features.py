@@ -31,15 +31,14 @@ from odefit.simulation.engines.casadi_algebra import (
     column_of,
     symbols_of,
 )
+from odefit.simulation.engines.programs import ArrayFunction
 from odefit.simulation.engines.segments import Segment, SmoothPart, input_value
 from odefit.simulation.engines.sign_changes import sign_changes
-from odefit.simulation.engines.whole_arrays import ArrayFunction
 
 FLAT = frozenset({"exp", "tanh", "sinh", "cosh"})
 """Functions that can be flat to all orders, alone or in quotients."""
 
-FLAT_EXPONENT = 4.0
-"""Exponents beyond which a power is taken for flat beside its zero."""
+FLAT_EXPONENT = 4.0  # exponents beyond which a power is taken for flat beside its zero
 
 POSITIVE = frozenset({"exp", "cosh", "sqrt", "abs"})
 """Functions whose values have no sign to change."""
@@ -50,11 +49,8 @@ GRID = 512
 HALVINGS = 40
 """Distances from the centre of a feature that are looked at, each half as far as the one before."""
 
-MAX_CENTRES = 200
-"""Centres that are looked at between two corners of the inputs."""
-
-VISIBLE = 1e-11
-"""Change of a function of time that counts, relative to all that it changes."""
+MAX_CENTRES = 200  # centres that are looked at between two corners of the inputs
+VISIBLE = 1e-11  # change of a function of time that counts, relative to all that it changes
 
 QUIET = 1e-2
 """Length, relative to the time that is integrated over, of a time without change that could be
@@ -63,8 +59,7 @@ stepped across with what follows."""
 FADING = 0.1
 """Share of the change before a quiet time that the change after it has where something begins."""
 
-KEPT = 256
-"""Results of the search for features that are kept, for evaluations at the same values."""
+KEPT = 256  # results of the search for features that are kept, for evaluations at the same values
 
 
 class _Term:

@@ -17,8 +17,7 @@ from odefit.simulation.engines.engine import ABSOLUTE_OVER_RELATIVE
 USUAL_RELATIVE_NOISE = 0.1
 """Relative noise that is supposed where the standard deviation is an expression."""
 
-ABSOLUTE_OVER_NOISE = 0.01
-"""Absolute tolerance over the standard deviation of the noise, at most."""
+ABSOLUTE_OVER_NOISE = 0.01  # absolute tolerance over the standard deviation of the noise, at most
 
 SMALLEST_ABSOLUTE = 1e-40
 """Absolute tolerance over the relative one, at least: no measurement counts below that."""

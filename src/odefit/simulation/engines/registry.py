@@ -41,8 +41,7 @@ TAYLOR_TOLERANCE = 1e-12
 The method pays little for accuracy, so this is well below what fits need: between 1e-9 and 1e-12
 a step grows by a quarter."""
 
-IMPLICIT_TOLERANCE = 1e-9
-"""Relative tolerance of the implicit engines."""
+IMPLICIT_TOLERANCE = 1e-9  # relative tolerance of the implicit engines
 
 LL_TOLERANCE = 1e-6
 """Relative tolerance of the Local Linearization method.
@@ -58,11 +57,8 @@ the steps, and its sensitivities are usable for standard errors."""
 LONGEST_LL_STEP = 0.01
 """Longest step of that method where functions may be flat, relative to the segment."""
 
-LARGEST_DENSE_MODEL = 60
-"""States up to which LSODA is asked; it has no sparse Jacobian."""
-
-TIGHT = 1e-11
-"""Relative tolerance of the engines that decide between two which do not agree."""
+LARGEST_DENSE_MODEL = 60  # states up to which LSODA is asked; it has no sparse Jacobian
+TIGHT = 1e-11  # relative tolerance of the engines that decide between two which do not agree
 
 
 @dataclass(frozen=True)
@@ -368,8 +364,7 @@ def import_problem(package: str) -> str:
     return ""
 
 
-_failed: set[str] = set()
-"""Packages whose import has failed in this process."""
+_failed: set[str] = set()  # packages whose import has failed in this process
 
 
 def is_missing(package: str) -> bool:

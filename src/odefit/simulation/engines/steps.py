@@ -10,8 +10,7 @@ from odefit.simulation.engines.segments import Segment
 USUAL_IMPLICIT_STEPS = 1_000
 """Steps of a usual integration by the implicit engine, at its default tolerance."""
 
-STEP_ORDER = 6
-"""Order of the local error in the length of a step of the implicit engine."""
+STEP_ORDER = 6  # order of the local error in the length of a step of the implicit engine
 
 USUAL_STEPS_PER_OUTPUT = 5
 """Steps of a usual integration by the implicit engine between two outputs, where these are many.
@@ -35,18 +34,14 @@ LATER_TRIALS = 100
 """Integrations by the implicit engine after which the Taylor method is tried again where its last
 trial has failed: stiffness seldom goes away during a search."""
 
-IMPLICIT_STEPS = 100_000
-"""Steps that odefit's implicit engine gets for a segment."""
-
-STEPS_FOR_OUTPUT = 20
-"""Steps that it gets for each output, where it has a limit of its own."""
+IMPLICIT_STEPS = 100_000  # steps that odefit's implicit engine gets for a segment
+STEPS_FOR_OUTPUT = 20  # steps that it gets for each output, where it has a limit of its own
 
 CVODES_STEPS = 20_000
 """Steps that CVODES and IDAS get for a segment, but at least :data:`CVODES_STEPS_PER_OUTPUT`
 between two outputs."""
 
-CVODES_STEPS_PER_OUTPUT = 5_000
-"""Steps that CVODES and IDAS always get between two outputs."""
+CVODES_STEPS_PER_OUTPUT = 5_000  # steps that CVODES and IDAS always get between two outputs
 
 OPERATIONS_ALONE = 500
 """Operations of states and sensitivities from which on the Taylor method is also compiled for the
@@ -85,8 +80,7 @@ DIRECTIONS_IN_LANES = 12
 
 That pays then for the longer compilation (0.1 to 0.2 s more)."""
 
-IMPLICIT_STEP = 500.0
-"""Time of an implicit step beside what grows with the equations, in ns."""
+IMPLICIT_STEP = 500.0  # time of an implicit step beside what grows with the equations, in ns
 
 IMPLICIT_OPERATION = 1.5
 """Time that the implicit engine takes for an operation of the equations, in ns."""
@@ -99,8 +93,7 @@ MAX_TAYLOR_OPERATIONS = 10_000
 
 It takes a second then, which the implicit engine does not need."""
 
-MIN_TAYLOR_STEPS = 25
-"""Steps that the Taylor method always gets."""
+MIN_TAYLOR_STEPS = 25  # steps that the Taylor method always gets
 
 
 @dataclass(frozen=True)

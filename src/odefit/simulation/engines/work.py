@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-NANOSECONDS = 20.0
-"""Nanoseconds that one operation takes."""
+NANOSECONDS = 20.0  # nanoseconds that one operation takes
 
 
 class WorkLimit(threading.Event):

@@ -1,20 +1,137 @@
-"""The conditions that trigger events, as comparisons whose changes can be located."""
+"""Conditions that trigger events, as quantities along a trajectory whose zeros can be located."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from odefit.common.arrays import Array, BoolArray
+from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.expressions.algebras import COMPARISONS as COMPARE
 from odefit.expressions.algebras import NUMPY
-from odefit.expressions.expressions import PIECEWISE, Expression
+from odefit.expressions.expressions import PIECEWISE, TIME, Expression
 from odefit.expressions.formulas import PARTS, Part, PartAlgebra, call, evaluated, name
+from odefit.expressions.gradients import Gradient
 from odefit.expressions.grammar import COMPARISONS, CONDITIONS
+from odefit.problem.binding import Binding
 from odefit.problem.condition import Condition, LocatedEvent
+from odefit.problem.experiment import Input
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.events.event_assignments import Values
+
+TANGENT = 1e-7
+"""Step of differences along the tangent of a trajectory, relative to the time or the time span."""
+
+
+class Moving(NamedTuple):
+    """A number on a trajectory."""
+
+    value: float
+    changes: Array  # Its changes along the scaled directions at a fixed time, shape (m,)
+    rate: float  # Its derivative in time
+
+
+class MovingExpression:
+    """An expression in states, inputs, parameters, constants and the time, on a trajectory.
+
+    `unknowns`: unknowns of the directions, shape (m,).
+    """
+
+    def __init__(
+        self, expression: Expression, field: VectorField, condition: Condition, unknowns: IntArray
+    ) -> None:
+        names, known = expression.names, condition.scalars
+        self._expression, self._unknowns = expression, unknowns
+        self._states = [(n, i) for i, n in enumerate(field.states) if n in names]
+        self._scalars = [(n, j) for j, n in enumerate(field.scalars) if n in names]
+        self._others = sorted((names & known.keys()) - set(field.scalars))
+        self._binding = Binding([known[n] for n in self._others], known)
+        self._inputs = {n: condition.inputs[n] for n in sorted(names & condition.inputs.keys())}
+        self._gradient = Gradient(expression, names)
+
+    def along(self, times: Array, vector: Array, states: Array, scalars: Array) -> Array:
+        """Return values at times, shape (k,), with states of shape (k, n) and constant scalars."""
+        values: dict[str, Any] = {n: states[:, i] for n, i in self._states}
+        values |= {n: scalars[j] for n, j in self._scalars}
+        values |= zip(self._others, self._binding(vector), strict=True)
+        values |= {n: given(times) for n, given in self._inputs.items()}
+        found = self._expression.evaluate({**values, TIME: times}, NUMPY)
+        return np.array(np.broadcast_to(found, times.shape), dtype=float)
+
+    def with_rates(
+        self, times: Array, vector: Array, states: Array, scalars: Array, speeds: Array, h: Array
+    ) -> tuple[Array, Array]:
+        """Return values at times and their rates, by differences along the tangent.
+
+        The states change with `speeds`, shape (k, n); `h` are the steps, shape (k,). The rates are
+        exact enough to find extrema.
+        """
+        values = self.along(times, vector, states, scalars)
+        after = self.along(times + h, vector, states + h[:, None] * speeds, scalars)
+        return values, (after - values) / h
+
+    def __call__(
+        self, time: float, vector: Array, sizes: Array, now: Values, rates: Array
+    ) -> Moving:
+        """Return the number at a time, where the states change with `rates`, shape (n,)."""
+        values: dict[str, Any] = {n: now.states[i] for n, i in self._states}
+        values |= {n: now.scalars[j] for n, j in self._scalars}
+        values |= zip(self._others, self._binding(vector), strict=True)
+        at = np.array([time])
+        values |= {n: given(at)[0] for n, given in self._inputs.items()}
+        value, partials = self._gradient({**values, TIME: np.float64(time)})
+        rows = {n: now.sensitivities[i] for n, i in self._states}
+        rows |= {n: now.scalar_sensitivities[j] for n, j in self._scalars}
+        own = self._binding.derivative(vector, self._unknowns) * sizes
+        rows |= zip(self._others, own, strict=True)
+        speeds: dict[str, float] = {n: rates[i] for n, i in self._states}
+        speeds |= {n: input_rate(given, time) for n, given in self._inputs.items()}
+        speeds[TIME] = 1.0
+        changes, rate = np.zeros(len(sizes)), 0.0
+        for other, partial in partials.items():
+            if other in rows:
+                changes = changes + np.where(rows[other] == 0.0, 0.0, partial * rows[other])
+            if speeds.get(other):
+                rate += float(partial) * speeds[other]
+        return Moving(float(value), changes, rate)
+
+
+def input_rate(given: Input, time: float) -> float:
+    """Return the derivative of an input in time; at a knot that after it."""
+    piece = int(np.searchsorted(given.times, time, side="right"))
+    c = given.polynomials()[piece]
+    tau = time - given.times[max(piece - 1, 0)]
+    return float(c[1] + tau * (2.0 * c[2] + tau * 3.0 * c[3]))
+
+
+def clock_of(inputs: Mapping[str, Input], time: float, change: Array) -> dict[str, Array]:
+    """Return the changes of time and inputs where an event's time changes, each of shape (m,)."""
+    return {TIME: change, **{n: input_rate(given, time) * change for n, given in inputs.items()}}
+
+
+def rates_of(
+    field: VectorField,
+    inputs: Mapping[str, Input],
+    times: Array,
+    states: Array,
+    scalars: Array,
+    algebraic: Array,
+) -> Array:
+    """Return the derivatives of the states in time, shape (k, n).
+
+    `field`, `inputs`: the equations, and the inputs by name; `times`: times, shape (k,); `states`,
+    `algebraic`: states and algebraic variables at these, shapes (k, n) and (k, a); `scalars`:
+    run-time scalars, which are the same at all of them, shape (p,).
+    """
+    values: dict[str, Any] = {n: states[:, i] for i, n in enumerate(field.states)}
+    values |= {n: algebraic[:, i] for i, n in enumerate(field.algebraic)}
+    values |= dict(zip(field.scalars, scalars, strict=True))
+    values |= {n: given(times) for n, given in inputs.items()}
+    found = field.rhs({**values, TIME: times}, NUMPY)
+    return np.stack([np.broadcast_to(f, times.shape) for f in found], axis=1)
+
 
 CUBIC_STEPS = 40
 """Bisections of the cubic between two points, whose root is the first guess of that of the true
@@ -145,3 +262,53 @@ def cubic_root(comparison: Comparison, times: Array, values: Array, rates: Array
         else:
             high = middle
     return float(times[0] + h * high)
+
+
+ROOT_STEPS = 100
+"""Steps of the search, each of which integrates from the last point before the change."""
+
+
+def change_time(
+    at: Callable[[float], tuple[float, float]],
+    holds_before: Callable[[float], bool],
+    start: float,
+    high: float,
+    guess: float,
+    small: float,
+    noise: float,
+) -> float:
+    """Return the time at which a compared quantity passes through zero.
+
+    `at`: returns the quantity and its rate at a time; `holds_before`: returns whether the
+    comparison of such a quantity is still as it was at the start; `start`, `high`: the bracket: at
+    `high` the comparison has changed; `small`: accuracy of the time; `noise`: size of steps that
+    are no longer believed if they do not shrink. Returns the time. Where the quantity comes to a
+    halt at its zero, as the right-hand side jumps there, it is one just before, at which the
+    quantity still moves.
+    """
+    low, time, last = start, guess, np.inf
+    halted = False
+    for step in range(ROOT_STEPS):
+        if time - start <= small:
+            return time
+        value, rate = at(time)
+        if holds_before(value):
+            low = time
+        else:
+            high = time
+        if value == 0.0 and rate != 0.0:
+            return time
+        if rate == 0.0:
+            halted = True
+            if high - low <= small:
+                break
+            time = 0.5 * (low + high)
+            continue
+        change = -value / rate
+        settled = step >= 3 and abs(change) > 0.5 * last and abs(change) < noise
+        if abs(change) <= small or high - low <= small or settled:
+            break
+        last, time = abs(change), time + change
+        if not low < time < high:
+            time = 0.5 * (low + high)
+    return low if halted and low > start else time

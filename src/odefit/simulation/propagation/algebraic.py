@@ -11,8 +11,7 @@ from odefit.expressions.algebras import DUAL, Dual
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engines.engine import EngineFailure
 
-MAX_ITERATIONS = 100
-"""Newton steps from one start, at most."""
+MAX_ITERATIONS = 100  # Newton steps from one start, at most
 
 
 def consistent(

@@ -22,8 +22,7 @@ from odefit.simulation.engines.segments import Segment, before_rest, inputs_befo
 from odefit.simulation.engines.work import NANOSECONDS, count_work
 from odefit.simulation.events.event_assignments import EventAssignments, Values
 from odefit.simulation.propagation.algebraic import consistent
-from odefit.simulation.propagation.first_step import first_step
-from odefit.simulation.propagation.resting import RestingStates, is_steep
+from odefit.simulation.propagation.steep import RestingStates, first_step, is_steep
 from odefit.simulation.steady.steady_state import (
     Rest,
     Surroundings,

@@ -1,7 +1,8 @@
-"""The equations of a steady state: right-hand sides with derivatives, and what they conserve."""
+"""The equations of a steady state, what they conserve, and Newton's method for them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,8 +18,7 @@ CONSERVED = 1e-9
 """Rate of a conserved quantity at random points, relative to its largest term, up to which it is
 taken for zero."""
 
-MORE_POINTS = 8
-"""Number of random points beyond the number of equations."""
+MORE_POINTS = 8  # number of random points beyond the number of equations
 
 
 class Linearised(NamedTuple):
@@ -186,3 +186,67 @@ def pivots(weights: Array, sizes: Array) -> IntArray:
     scaled = scaled / np.abs(scaled).max(axis=1, keepdims=True)
     order = qr(scaled, mode="r", pivoting=True)[1]
     return np.asarray(order[: len(weights)], dtype=np.intp)
+
+
+SINGULAR = 1e-15
+"""Reciprocal condition number of Newton's equations, with rows of equal size, below which they are
+singular."""
+
+
+@dataclass(frozen=True, eq=False)
+class NewtonSystem:
+    """Newton's equations at one point: F(y) = 0, conservation in the place of some rows."""
+
+    value: Array  # The left-hand sides, shape (n + a,)
+    places: IntArray  # Rows in whose place conservation stands, shape (k,)
+    # The inverse of the matrix over the largest entries of its rows, and then of its columns.
+    inverse: Array
+    rows: Array
+    columns: Array
+
+    @classmethod
+    def of(cls, value: Array, places: IntArray, matrix: Array) -> NewtonSystem | None:
+        """Return the equations with a matrix, shape (n + a, n + a); None where it is singular."""
+        rows = np.abs(matrix).max(axis=1)
+        if not (np.isfinite(matrix).all() and (rows > 0).all()):
+            return None
+        even = matrix / rows[:, None]
+        columns = np.abs(even).max(axis=0)
+        if not (columns > 0).all():
+            return None
+        even = even / columns
+        try:
+            inverse = np.asarray(np.linalg.inv(even), dtype=float)
+        except np.linalg.LinAlgError:
+            return None
+        condition = np.abs(even).sum(axis=0).max() * np.abs(inverse).sum(axis=0).max()
+        return cls(value, places, inverse, rows, columns) if condition * SINGULAR < 1.0 else None
+
+    def instead(self, right: Array, totals: Array) -> Array:
+        """Return a right-hand side with the rows of conservation put in."""
+        made = right.copy()
+        made[self.places] = totals
+        return made
+
+    def solve(self, right: Array) -> Array:
+        """Return the solution for a right-hand side, shape (n + a,) or (n + a, m)."""
+        along = (slice(None),) + (None,) * (right.ndim - 1)
+        return np.asarray((self.inverse @ (right / self.rows[along])) / self.columns[along])
+
+
+def eigenvalues_of(matrix: Array) -> Array:
+    """Return eigenvalues; none of a matrix that is not finite."""
+    if not np.isfinite(matrix).all():
+        return np.zeros(0)
+    return np.asarray(np.linalg.eigvals(matrix))
+
+
+def ordinary_jacobian(jacobian: Array, n: int) -> Array:
+    """Return the Jacobian of the differential equations with the algebraic ones eliminated."""
+    if len(jacobian) == n:
+        return jacobian
+    try:
+        by_states = np.linalg.solve(jacobian[n:, n:], jacobian[n:, :n])
+    except np.linalg.LinAlgError:
+        return np.full((n, n), np.nan)
+    return np.asarray(jacobian[:n, :n] - jacobian[:n, n:] @ by_states)

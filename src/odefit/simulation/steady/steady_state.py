@@ -27,18 +27,15 @@ from odefit.simulation.engines.segments import Segment
 from odefit.simulation.steady.steady_equations import (
     Conserved,
     Linearised,
+    NewtonSystem,
     SteadyEquations,
+    eigenvalues_of,
+    ordinary_jacobian,
     pivots,
     steady_equations,
 )
-from odefit.simulation.steady.steady_newton import (
-    NewtonSystem,
-    eigenvalues_of,
-    ordinary_jacobian,
-)
 
-NEWTON_STEPS = 15
-"""Steps of Newton's method from one point, at most."""
+NEWTON_STEPS = 15  # steps of Newton's method from one point, at most
 
 CONVERGED = 1e-11
 """Step of Newton's method, relative to the states' sizes, at which it has converged."""
@@ -79,8 +76,7 @@ LEAST_FACTOR, LARGEST_FACTOR = 10.0, 1e4
 LARGEST_TIME = 1e15
 """Time, over that of the fastest rate at the start, up to which a trajectory is followed."""
 
-STEPS = 20_000
-"""Steps that the engine gets for one span."""
+STEPS = 20_000  # steps that the engine gets for one span
 
 AT_REST = 1e-8
 """Change of the states while the time grows at least tenfold, relative to their sizes, up to which

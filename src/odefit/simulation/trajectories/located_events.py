@@ -1,26 +1,110 @@
-"""What happens at an event that had to be located, and which further events it triggers.
+"""Where a trajectory with located events stands, what happens at them, and how it comes to rest.
 
 The derivatives follow the module's text of :mod:`odefit.simulation.trajectories.located_map`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray
+from odefit.common.errors import InputError
+from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engines.engine import EngineFailure
 from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.events.event_assignments import Values
-from odefit.simulation.events.triggers import Comparison, Trigger, text_of
-from odefit.simulation.propagation.moving import MovingExpression, clock_of, rates_of
+from odefit.simulation.events.triggers import (
+    Comparison,
+    MovingExpression,
+    Trigger,
+    clock_of,
+    rates_of,
+    text_of,
+)
 from odefit.simulation.propagation.propagation import Beginning, Propagation
-from odefit.simulation.propagation.walk import Moment, StoppedError, Walk
-from odefit.simulation.trajectories.recording import Recording
+from odefit.simulation.steady.steady_state import LEAST_FACTOR, Rest
+from odefit.simulation.trajectories.trajectory import Recording
+
+LOOK_AHEAD = 4.0
+"""Factor of the time ahead in which the next event is looked for: over the time that the last event
+took to come, or over the time ahead before, where none came."""
+
+SHORTENED = 0.9
+"""Part of the time that a solution has covered which is integrated again where the solution ended
+before the time ahead did."""
+
+MAX_FAILURES = 15
+"""Number of solutions that end early, one after the other without an event, after which a
+trajectory is given up."""
+
+
+class Moment(NamedTuple):
+    """An event at its time."""
+
+    assign: Mapping[str, Expression]
+    # How its time changes along the directions, shape (m,); None for a known time.
+    change: Array | None
+    measured_after: bool  # Whether measurements at its time see the values after it
+
+
+@dataclass
+class Walk:
+    """Where a trajectory stands."""
+
+    # The time, and the values there; algebraic variables have shape (a,).
+    time: float
+    now: Values
+    algebraic: Array
+    choice: EngineChoice
+    # Which of the comparisons that trigger events hold from now on, shape (comparisons,).
+    flags: BoolArray
+    ahead: float  # The time ahead in which changes of these are looked for at once
+    triggered: int = 0  # Number of triggered events so far
+    # The comparison that has triggered the last one, and when.
+    last: tuple[int, float] = (-1, -np.inf)
+    failures: int = 0  # Number of solutions since then that have ended earlier than was wanted
+
+    def may_end_earlier(self, end: float, small: float) -> bool:
+        """Return whether to look less far ahead, where a solution ends at `end`.
+
+        Not after many such ends without an event, nor where no more than `small` time is left.
+        """
+        return self.failures < MAX_FAILURES and SHORTENED * (end - self.time) > small
+
+    def end_earlier(self, end: float) -> None:
+        """Look less far ahead than to `end`."""
+        self.failures += 1
+        self.ahead = SHORTENED * (end - self.time)
+
+
+class StoppedError(Exception):
+    """A trajectory cannot go on beyond a time.
+
+    `time`, `reason`, `choice`: the time, the reason in words, and the choice of an engine for the
+    next integration.
+    """
+
+    def __init__(self, time: float, reason: str, choice: EngineChoice) -> None:
+        super().__init__(reason)
+        self.time, self.reason, self.choice = time, reason, choice
+
+
+class EarlyEndError(Exception):
+    """A solution ends before the time to which it was wanted.
+
+    `time`: the time at which it ends.
+    """
+
+    def __init__(self, time: float) -> None:
+        super().__init__()
+        self.time = time
+
 
 MAX_TRIGGERED = 1000
 """Largest number of triggered events of one trajectory: more follow each other ever faster."""
@@ -156,3 +240,61 @@ class LocatedEvents:
                 f"more than {MAX_TRIGGERED} or ever faster ones; let it be true from a margin on",
                 walk.choice,
             )
+
+
+WATCHED_SPANS = 16
+"""Time spans over which conditions are watched, each tenfold, before there is no steady state."""
+
+
+def come_to_rest(
+    walk: Walk,
+    first: float,
+    watch: Callable[[Walk, float], None],
+    nearby: Callable[[Walk], Rest | None],
+    flags: Callable[[Walk], BoolArray],
+) -> Beginning:
+    """Move a walk to the steady state that it approaches, through the events that happen before.
+
+    `walk`: where the trajectory stands; `first`: length of the first time span; `watch`: moves the
+    walk to a time, or to the next event before it; `nearby`: returns the steady state to which the
+    walk certainly leads without events, if it is close; `flags`: returns which comparisons hold at
+    the walk's values. Returns the values at the steady state, where the walk stands now. Raises
+    StoppedError: no steady state is approached.
+    """
+    start, span = walk.time, first
+    for _ in range(WATCHED_SPANS):
+        while walk.time < start + span:
+            watch(walk, start + span)
+        found = nearby(walk)
+        if found is not None:
+            before, held = walk.now, walk.flags
+            walk.now = before._replace(states=found.states, sensitivities=found.sensitivities)
+            if np.array_equal(flags(walk), held):
+                walk.algebraic = found.algebraic
+                return Beginning(walk.now, found.algebraic, found.algebraic_sensitivities)
+            walk.now = before
+        span *= LEAST_FACTOR
+    reason = (
+        "no steady state is approached while the conditions of events are watched: the solution "
+        "may oscillate or grow without bound"
+    )
+    raise StoppedError(walk.time, reason, walk.choice)
+
+
+def refuse_time(field: VectorField, condition: Condition, times: Array) -> None:
+    """Refuse steady states beside events with conditions, where the time or an input acts.
+
+    `times`: times at which values are wanted, shape (k,). Raises InputError: a steady state is
+    wanted, and time or inputs act on equations, conditions or events.
+    """
+    conditions = [e.when for e in condition.located if e.when is not None]
+    if not conditions or not (condition.steady_start or (len(times) and np.isinf(times[-1]))):
+        return
+    expressions = [*field.model.ode.values(), *field.model.algebraic.values()]
+    for event in condition.located:
+        expressions += [e for e in (event.when, *event.assign.values()) if e is not None]
+    if any(e.names & {TIME, *field.inputs} for e in expressions):
+        raise InputError(
+            f'experiment "{condition.name}": steady states cannot be found beside events with '
+            "when, where equations or events contain the time or inputs"
+        )

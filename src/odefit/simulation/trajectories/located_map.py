@@ -26,24 +26,36 @@ from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.failure import Failure
 from odefit.simulation.engines.segments import segment_between
-from odefit.simulation.events.event_roots import change_time
-from odefit.simulation.events.triggers import cubic_root, near_extrema, text_of, triggers_of
-from odefit.simulation.propagation.moving import TANGENT, MovingExpression, rates_of
+from odefit.simulation.events.triggers import (
+    TANGENT,
+    MovingExpression,
+    change_time,
+    cubic_root,
+    near_extrema,
+    rates_of,
+    text_of,
+    triggers_of,
+)
 from odefit.simulation.propagation.propagation import Beginning, Propagation
-from odefit.simulation.propagation.walk import LOOK_AHEAD, EarlyEndError, Moment, StoppedError, Walk
-from odefit.simulation.trajectories.located_events import MAX_TRIGGERED, NOISE, LocatedEvents
-from odefit.simulation.trajectories.recording import Recording
-from odefit.simulation.trajectories.trajectory import Trajectory, switched_scalars
-from odefit.simulation.trajectories.watched_rest import come_to_rest, refuse_time
+from odefit.simulation.trajectories.located_events import (
+    LOOK_AHEAD,
+    MAX_TRIGGERED,
+    NOISE,
+    EarlyEndError,
+    LocatedEvents,
+    Moment,
+    StoppedError,
+    Walk,
+    come_to_rest,
+    refuse_time,
+)
+from odefit.simulation.trajectories.trajectory import Recording, Trajectory, switched_scalars
 
 MONITORED = 64
 """Number of points in the time ahead between which changes of conditions are looked for."""
 
-REFINEMENTS = 6
-"""How often points are added where a condition may have changed twice between two."""
-
-ROUNDING = 1e-13
-"""Differences of times, relative to the time or the time span, that count as none."""
+REFINEMENTS = 6  # how often points are added where a condition may have changed twice between two
+ROUNDING = 1e-13  # differences of times, relative to the time or the time span, that count as none
 
 
 class LocatedMap:

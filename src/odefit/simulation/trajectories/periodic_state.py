@@ -26,11 +26,8 @@ from odefit.simulation.propagation.propagation import Beginning, Propagation
 from odefit.simulation.trajectories.located_map import LocatedMap
 from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
 
-PERIODS = 200
-"""Periods that are integrated, at most."""
-
-FIRST_PERIODS = 3
-"""Periods that are followed as they are before Newton's method is tried."""
+PERIODS = 200  # periods that are integrated, at most
+FIRST_PERIODS = 3  # periods that are followed as they are before Newton's method is tried
 
 CONVERGED = 1e-11
 """Change over one period, relative to the states' sizes, at which the state is periodic."""
@@ -42,8 +39,7 @@ is reached."""
 SMALL_STATE = 1e-6
 """Smallest size of a state that changes are relative to, over the largest of all states."""
 
-ATTRACTING = 1.0 - 1e-9
-"""Size of an eigenvalue of M up to which repetition approaches the state."""
+ATTRACTING = 1.0 - 1e-9  # size of an eigenvalue of M up to which repetition approaches the state
 
 
 class PeriodicState:

@@ -13,6 +13,9 @@ numba keeps it on disk, and looks for changes in this file only, see
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from odefit.common.arrays import Array
@@ -26,7 +29,7 @@ from odefit.simulation.engines.bdf.differences import (
     interpolation,
 )
 from odefit.simulation.engines.bdf.elimination import factorise, solve_transposed
-from odefit.simulation.engines.bdf.equations import Equations
+from odefit.simulation.engines.bdf.equations import CompiledField, Equations
 from odefit.simulation.engines.bdf.evaluation import evaluate, registers
 from odefit.simulation.engines.bdf.recording import (
     ACCEPTED,
@@ -137,3 +140,62 @@ def pull_back(
     for k in range(scalar_row.shape[0]):
         by_scalars[scalar_column[k]] += h * derivatives[nonzeros + k] * d[1, scalar_row[k]]
     return True
+
+
+class RecordedPart(NamedTuple):
+    """A part of a segment between two breakpoints of the inputs."""
+
+    # The arguments of :func:`odefit.simulation.engines.bdf.integration.integrate`.
+    start: float
+    times: Array
+    states: Array
+    constants: Array
+    record: Array  # The steps, see :mod:`odefit.simulation.engines.bdf.recording`
+    rows: slice  # Which of the times of the segment lie in it
+
+
+class RecordedSegment:
+    """The adjoint of an integration: from derivatives by its values to those by its beginning.
+
+    `scalars`: number of the field's scalars.
+    """
+
+    def __init__(
+        self, compiled: CompiledField, scalars: int, parts: Sequence[RecordedPart]
+    ) -> None:
+        self._compiled = compiled
+        self._scalars = scalars
+        self._parts = parts
+
+    def pull_back(self, by_values: Array) -> tuple[Array, Array] | None:
+        """See :class:`odefit.simulation.engines.engine.Adjoint`.
+
+        There are no derivatives where the elimination without pivoting cannot be trusted.
+        """
+        compiled = self._compiled
+        n = len(compiled.order)
+        by_scalars = np.zeros(self._scalars)
+        at_end = np.zeros(n)
+        for part in reversed(self._parts):
+            by_outputs = np.zeros((len(part.times), n))
+            by_outputs[: part.rows.stop - part.rows.start] = by_values[part.rows][:, compiled.order]
+            by_outputs[-1] += at_end
+            at_end = np.empty(n)
+            trusted = pull_back(
+                compiled.equations,
+                compiled.scalar_rows,
+                compiled.scalar_columns,
+                part.start,
+                part.times,
+                part.states,
+                part.constants,
+                part.record,
+                by_outputs,
+                at_end,
+                by_scalars,
+            )
+            if not trusted:
+                return None
+        by_states = np.empty(n)
+        by_states[compiled.order] = at_end
+        return by_states, by_scalars

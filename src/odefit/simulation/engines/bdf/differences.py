@@ -13,8 +13,7 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.simulation.engines.bdf.compiling import compiled
 
-MAX_ORDER = 5
-"""Highest order of the formulas."""
+MAX_ORDER = 5  # highest order of the formulas
 
 BLOCK = 512
 """Columns of the differences that are gone through together, so that they stay in the cache."""
@@ -25,8 +24,7 @@ KAPPA = np.array([0.0, -0.1850, -1.0 / 9.0, -0.0823, -0.0415, 0.0])
 GAMMA = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, MAX_ORDER + 1))])
 """Coefficients of the backward differences in the derivative."""
 
-ALPHA = (1.0 - KAPPA) * GAMMA
-"""Coefficients by order of the correction in the derivative."""
+ALPHA = (1.0 - KAPPA) * GAMMA  # coefficients by order of the correction in the derivative
 
 EXTRAPOLATION = np.tri(MAX_ORDER + 1)
 """Shares, by order, of the differences in the values that they extrapolate to, a step ahead."""

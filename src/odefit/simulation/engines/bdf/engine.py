@@ -10,9 +10,8 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engines.bdf import integration
-from odefit.simulation.engines.bdf.compiled_field import compiled_field
-from odefit.simulation.engines.bdf.equations import ScalarTerms
-from odefit.simulation.engines.bdf.recorded_segment import RecordedPart, RecordedSegment
+from odefit.simulation.engines.bdf.adjoint import RecordedPart, RecordedSegment
+from odefit.simulation.engines.bdf.equations import ScalarTerms, compiled_field
 from odefit.simulation.engines.cut_off import REASON, cut_off
 from odefit.simulation.engines.engine import (
     ABSOLUTE_OVER_RELATIVE,

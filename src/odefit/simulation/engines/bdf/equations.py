@@ -1,12 +1,21 @@
-"""A model's equations in arrays, as the kernels read them."""
+"""A model's equations in arrays, as the kernels of the stiff engine read them."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from odefit.common.arrays import Array
-from odefit.simulation.engines.bdf.elimination import Elimination
-from odefit.simulation.engines.programs import Indices, Program
+import casadi as ca
+import numpy as np
+
+from odefit.common.arrays import Array, IntArray
+from odefit.expressions.expressions import TIME
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.bdf.elimination import Elimination, elimination, minimum_degree
+from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, column_of, symbols_of
+from odefit.simulation.engines.narrow_features import NarrowFeatures
+from odefit.simulation.engines.programs import Indices, Program, program
+from odefit.simulation.engines.segments import input_value
 
 
 class Equations(NamedTuple):
@@ -35,3 +44,72 @@ class ScalarTerms(NamedTuple):
     column: Indices
     derivative: Indices  # Number of the derivative by a scalar, among the nonzeros of df/dp
     multiplier: Array
+
+
+class CompiledField:
+    """A vector field as the kernels read it, whatever sensitivities are wanted.
+
+    `field`: equations without algebraic variables that need solving; `features`: what is watched
+    along the steps; None if nothing can be flat. `order`: the states in the order of elimination,
+    shape (n,), in which the kernels have them; `equations`: the equations in arrays; `scalar_rows`,
+    `scalar_columns`: positions of the nonzeros of the Jacobian by the scalars.
+    """
+
+    def __init__(self, field: VectorField, features: NarrowFeatures | None = None) -> None:
+        n, p = len(field.states), len(field.scalars)
+        symbols = symbols_of(ca.SX.sym("x", 1 + n + p + 5 * len(field.inputs)))
+        time, states, scalars = symbols[0], symbols[1 : 1 + n], symbols[1 + n : 1 + n + p]
+        values = dict(zip(field.states, states, strict=True))
+        values |= dict(zip(field.scalars, scalars, strict=True))
+        values[TIME] = time
+        for k, name in enumerate(field.inputs):
+            values[name] = input_value(symbols[1 + n + p + 5 * k :][:5], time)
+        rhs = field.rhs(values, CasadiAlgebra())
+        pattern = ca.jacobian_sparsity(ca.vertcat(*(rate.sx for rate in rhs)), column_of(states))
+        self.order = minimum_degree(*_triplets(pattern), n)
+        ordered = [states[i] for i in self.order]
+        variables = column_of([time, *ordered, *symbols[1 + n :]])
+        function = column_of(rhs[i] for i in self.order)
+        jacobian = ca.jacobian(function, column_of(ordered))
+        by_scalars = ca.jacobian(function, column_of(scalars)) if p else ca.SX(n, 0)
+        rows, columns = _triplets(jacobian.sparsity())
+        scalar_rows, scalar_columns = _triplets(by_scalars.sparsity())
+        self.scalar_rows = scalar_rows.astype(np.uint32)
+        self.scalar_columns = scalar_columns.astype(np.uint32)
+        nonzeros = jacobian.nonzeros()
+        self.equations = Equations(
+            program(variables, function),
+            program(variables, _column(nonzeros)),
+            program(variables, _column(nonzeros + by_scalars.nonzeros())),
+            elimination(rows, columns, n),
+            rows.astype(np.uint32),
+            columns.astype(np.uint32),
+            program(variables, self._watched(variables, features)),
+        )
+
+    def _watched(self, variables: Any, features: NarrowFeatures | None) -> Any:
+        """Return the watched terms in the kernels' variables, the states in their order."""
+        if features is None:
+            return ca.SX(0, 1)
+        n = len(self.order)
+        place = np.arange(variables.numel())
+        place[1 + self.order] = 1 + np.arange(n)
+        ordered = ca.vertcat(*(variables[int(k)] for k in place))
+        return ca.densify(ca.substitute(features.watched, features.variables, ordered))
+
+
+@lru_cache(maxsize=4)
+def compiled_field(field: VectorField, features: NarrowFeatures | None = None) -> CompiledField:
+    """Return what the kernels read of a field; the last ones are kept, for other sensitivities."""
+    return CompiledField(field, features)
+
+
+def _triplets(sparsity: ca.Sparsity) -> tuple[IntArray, IntArray]:
+    """Return rows and columns of the nonzeros of a CasADi pattern, in CasADi's order."""
+    rows, columns = sparsity.get_triplet()
+    return np.array(rows, dtype=np.intp), np.array(columns, dtype=np.intp)
+
+
+def _column(expressions: list[ca.SX]) -> ca.SX:
+    """Return expressions as a dense column, which may be empty."""
+    return ca.densify(ca.vertcat(*expressions)) if expressions else ca.SX(0, 1)

@@ -49,17 +49,13 @@ from odefit.simulation.engines.bdf.step_control import (
 )
 from odefit.simulation.engines.bdf.watching import largest_defect
 
-Flag = npt.NDArray[np.uint8]
-"""A number that is looked at while another thread may set it."""
+Flag = npt.NDArray[np.uint8]  # a number that is looked at while another thread may set it
 
 FINISHED, TOO_MANY_STEPS, NO_CONVERGENCE, TOO_STEEP, UNDEFINED, CUT_OFF = range(6)
 """How an integration can end."""
 
-MAX_ITERATIONS = 4
-"""Newton iterations of a step."""
-
-CONVERGENCE = 0.03
-"""Error of the Newton iteration, in units of the tolerance."""
+MAX_ITERATIONS = 4  # Newton iterations of a step
+CONVERGENCE = 0.03  # error of the Newton iteration, in units of the tolerance
 
 MAX_JACOBIAN_AGE = 40
 """Steps after which the Jacobian is evaluated anew where no sensitivities need it."""
@@ -69,8 +65,7 @@ MISSED = 100.0
 
 The interpolating polynomial's own defect is a few units."""
 
-PLACES = 17
-"""Times at which rates are looked at for the sizes of states that begin at zero."""
+PLACES = 17  # times at which rates are looked at for the sizes of states that begin at zero
 
 
 @compiled

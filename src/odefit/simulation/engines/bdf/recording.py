@@ -16,8 +16,7 @@ ORDER, FACTOR, LENGTH, BEFORE, AFTER, ACCEPTED, STATES = range(7)
 the step length; the times before and after the step; whether it was accepted; and, if so, the
 first of the states after it."""
 
-ROOM = 256
-"""Steps that a record has room for at first."""
+ROOM = 256  # steps that a record has room for at first
 
 
 @compiled

@@ -18,8 +18,7 @@ SAFETY = np.array([1.36, 1.25, 1.45])
 LAST_DIGITS = 20 * float(np.finfo(float).eps)
 """Rounding errors of the terms of a right-hand side that are no error of a step, relative."""
 
-OVERFLOW = 1e300
-"""Norms above this count as infinite."""
+OVERFLOW = 1e300  # norms above this count as infinite
 
 
 @compiled

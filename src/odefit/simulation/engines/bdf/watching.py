@@ -20,8 +20,7 @@ from odefit.simulation.engines.bdf.evaluation import evaluate
 GOLDEN = 0.6180339887498949
 """Shift, from step to step, of the place at which the defect is looked at."""
 
-ITERATIONS = 5
-"""Iterations of the search for a change of sign within a step."""
+ITERATIONS = 5  # iterations of the search for a change of sign within a step
 
 
 @compiled

@@ -32,29 +32,20 @@ if TYPE_CHECKING:
     from odefit.problem.vector_field import SensitivityPattern, VectorField
     from odefit.simulation.engines.narrow_features import NarrowFeatures
 
-GROWTH = 1e3
-"""Growth of a state, in units of its size, after which the units are chosen anew."""
-
-DEFECT = 1e-9
-"""Largest defect of a step times its length, relative to the size of each component."""
+GROWTH = 1e3  # growth of a state, in units of its size, after which the units are chosen anew
+DEFECT = 1e-9  # largest defect of a step times its length, relative to the size of each component
 
 PLACES = np.array([0.11, 0.29, 0.47, 0.64, 0.83, 0.97])
 """Places within a step at which its defect is looked at."""
 
-FINE = 48
-"""Places at which the beginning of a defect is looked for within a step."""
-
-MAX_CENTRES = 400
-"""Centres of features that are looked at in one integration."""
-
-SHORTER = 0.25
-"""Longest next step, relative to one whose defect is visible from its beginning on."""
+FINE = 48  # places at which the beginning of a defect is looked for within a step
+MAX_CENTRES = 400  # centres of features that are looked at in one integration
+SHORTER = 0.25  # longest next step, relative to one whose defect is visible from its beginning on
 
 FIRST_STEPS = 16
 """Steps that are taken before their defects are looked at; more as long as these are small."""
 
-PASSES = 5
-"""Times that a segment is integrated with better sizes of states that begin at zero."""
+PASSES = 5  # times that a segment is integrated with better sizes of states that begin at zero
 
 TOO_LARGE = 1e3
 """Size of a state over its largest value from which on it is integrated with a better size."""
@@ -65,11 +56,8 @@ FAINTEST = 1e-30
 MAX_ROUNDS = 12
 """States in a chain that feed each other, of which sizes are guessed from the equations."""
 
-MAX_RESTARTS = 5_000
-"""Times that an integration of a segment begins anew."""
-
-SHORTEST = 1e-12
-"""Shortest steps, relative to the segment, with which a defect may be pursued."""
+MAX_RESTARTS = 5_000  # times that an integration of a segment begins anew
+SHORTEST = 1e-12  # shortest steps, relative to the segment, with which a defect may be pursued
 
 
 class HeyokaWalk:

@@ -47,8 +47,7 @@ _PADE: tuple[tuple[float, tuple[float, ...]], ...] = (
     ),
 )  # fmt: skip
 
-_MAX_TERMS = 30
-"""Terms of the Taylor series that are never exceeded."""
+_MAX_TERMS = 30  # terms of the Taylor series that are never exceeded
 
 _SERIES_NORMS = [0.0] + [
     (2.0**-53 * math.factorial(d + 2)) ** (1.0 / (d + 1)) for d in range(_MAX_TERMS)

@@ -51,11 +51,8 @@ STEP_SAFETY, MIN_STEP_FACTOR, MAX_STEP_FACTOR = 0.9, 0.2, 5.0
 """Factors of the step size control: how far below the tolerance the next step aims, and the least
 and the largest change of a step."""
 
-MAX_SERIES_NORM = 0.5
-"""Norm of hJ up to which the estimate of the error needs no linear system."""
-
-MIN_STEP = 4e-16
-"""Smallest step, relative to the time and to the time span of the problem."""
+MAX_SERIES_NORM = 0.5  # norm of hJ up to which the estimate of the error needs no linear system
+MIN_STEP = 4e-16  # smallest step, relative to the time and to the time span of the problem
 
 BLOW_UP_GROWTH, BLOW_UP_TIME = 1e6, 1e-8
 """A blow-up is recognised where the states have grown by the first factor and double within the

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odefit import Experiment, InputError, Model, Problem, library
-from odefit.simulation.simulation_table import simulation_table, times_from_text, values_from_text
+from odefit.simulation.simulations import simulation_table, times_from_text, values_from_text
 
 
 def decay(**more: object) -> Problem:

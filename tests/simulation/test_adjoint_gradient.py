@@ -10,7 +10,7 @@ import pytest
 
 from odefit import Event, Experiment, ForwardMap, Model, Problem
 from odefit.simulation import Failure
-from odefit.simulation.adjoint.adjoint_gradient import AdjointGradient
+from odefit.simulation.adjoint_gradient import AdjointGradient
 from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.evaluation import CostGradient

@@ -1,9 +1,15 @@
-"""States that rest at zero, left out of equations whose derivatives have no bounds there.
+"""Equations whose derivatives have no bounds where a state is zero: under a root or a power.
 
-What is not there decays, binds and is consumed at a rate of zero, and stays at zero. Under a root
-or a power that is not a whole number its derivatives are infinite, or those of a higher order, so
-that engines fail where nothing moves. With the number zero in the place of the state the equations
+States that rest at zero are left out of such equations. What is not there decays, binds and is
+consumed at a rate of zero, and stays at zero. Engines fail where nothing moves, as derivatives are
+infinite, or those of a higher order. With the number zero in the place of the state the equations
 say the same, and so do their sensitivities: none of them moves the state.
+
+States that leave zero take a first step. A tank that fills from empty, or a response that is the
+root of a concentration that begins at zero: engines fail at such a point or lose their accuracy,
+since Taylor coefficients, Newton matrices and sensitivities are infinite. A step of Euler's method,
+so short that its error is far below the accuracy of any engine, leads away from it: behind it the
+state is positive.
 """
 
 from __future__ import annotations
@@ -17,8 +23,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from odefit.expressions.algebras import NUMPY
-from odefit.expressions.expressions import Expression
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import DUAL, NUMPY, Dual
+from odefit.expressions.expressions import TIME, Expression
 from odefit.expressions.formulas import Part, PartAlgebra, evaluated, number
 from odefit.expressions.grammar import PIECEWISE, Instruction
 from odefit.problem.building.switches import PREFIX
@@ -206,3 +213,52 @@ class _AtZero(PartAlgebra):
             return None
         with np.errstate(all="ignore"):  # what is not defined is no value that decides
             return part.expression().evaluate(self._scalars, NUMPY)
+
+
+SHORT = 1e-10
+"""Length of the step, relative to the distance to the first output. Where states move as the power
+3/2 of the time, its error relative to their values there is the same power of this."""
+
+
+def first_step(
+    field: VectorField, start: float, output: float, inputs: Array, now: Values
+) -> tuple[float, Values] | None:
+    """Return the time and values after a first step, or None where none is needed or possible.
+
+    `field`: the right-hand sides; they have no algebraic variables that are solved for; `start`,
+    `output`: the time, and that of the first output; `inputs`: values of the inputs, shape
+    (inputs,); `now`: the values at the start, with their sensitivities along m directions.
+    """
+    zero = np.flatnonzero(now.states == 0.0)
+    if not len(zero):
+        return None
+    count = now.sensitivities.shape[1]
+    values = {TIME: Dual(start)}
+    values |= {name: Dual(v) for name, v in zip(field.inputs, inputs, strict=True)}
+    for i, name in enumerate(field.scalars):
+        values[name] = _moving(now.scalars[i], now.scalar_sensitivities[i])
+    states = {
+        name: _moving(now.states[i], now.sensitivities[i]) for i, name in enumerate(field.states)
+    }
+    with np.errstate(all="ignore"):  # what is not defined is found below
+        rates = field.rhs({**values, **states}, DUAL)
+        rate = np.array([float(f.value) for f in rates])
+        if not rate[zero].any():
+            return None  # they stay where they are
+        moves = np.array([[_partial(f, k) for k in range(count)] for f in rates])
+        moves = moves.reshape(len(rates), count)
+        step = SHORT * (output - start)
+        after = now._replace(
+            states=now.states + step * rate, sensitivities=now.sensitivities + step * moves
+        )
+    possible = np.isfinite(after.states).all() and np.isfinite(after.sensitivities).all()
+    return (start + step, after) if possible and start + step > start else None
+
+
+def _moving(value: float, sensitivities: Array) -> Dual:
+    """Return a value with those of its derivatives that are not zero."""
+    return Dual(value, {k: float(s) for k, s in enumerate(sensitivities) if s != 0.0})
+
+
+def _partial(f: Dual, direction: int) -> float:
+    return float(np.asarray(f.partials.get(direction, 0.0)))

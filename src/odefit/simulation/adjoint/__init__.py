@@ -1,1 +1,0 @@
-"""Gradients by the adjoint equations."""
