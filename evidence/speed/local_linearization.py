@@ -41,8 +41,8 @@ from odefit.simulation.engines.engine import (
     BatchSolution,
     Engine,
     EngineFailure,
-    InitialState,
     InitialValueProblems,
+    Values,
 )
 from odefit.simulation.engines.heyoka.heyoka_batches import HeyokaBatchIntegrator
 from odefit.simulation.engines.heyoka.heyoka_engine import HeyokaEngine
@@ -141,11 +141,11 @@ class Setting:
         changes = np.concatenate([np.diag(scalars), np.zeros((p, n))], axis=1)
         derivatives = np.concatenate([np.zeros((n, p)), np.eye(n)], axis=1)
         self.segment = Segment(0.0, times, np.zeros(0), np.zeros((1, 0, 5)))
-        self.initial = InitialState(start, scalars, derivatives, changes, np.zeros(0))
+        self.initial = Values(start, scalars, derivatives, changes, np.zeros(0))
         self.exact = self.single(HeyokaEngine(self.field, self.pattern, 1e-14))
         starts = np.sort(np.random.default_rng(0).uniform(0.0, case.end, PROBLEMS))
         plain = HeyokaEngine(self.field, SensitivityPattern(0, frozenset()), 1e-14)
-        none = InitialState(start, scalars, np.zeros((n, 0)), np.zeros((p, 0)), np.zeros(0))
+        none = Values(start, scalars, np.zeros((n, 0)), np.zeros((p, 0)), np.zeros(0))
         along = plain.integrate(
             Segment(0.0, starts, np.zeros(0), self.segment.polynomials), none, MOST
         )
@@ -174,7 +174,7 @@ class Setting:
         states, derivatives, steps = [], [], 0
         for i, start in enumerate(s.starts):
             segment = Segment(float(start), s.times[i], np.zeros(0), s.polynomials[i : i + 1])
-            initial = InitialState(
+            initial = Values(
                 s.states[i], s.scalars, s.sensitivities, s.scalar_sensitivities, np.zeros(0)
             )
             path = engine.integrate(segment, initial, MOST)

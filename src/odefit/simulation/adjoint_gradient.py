@@ -23,12 +23,12 @@ from odefit.problem.binding import Binding
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.engines.engine import Adjoint, EngineFailure, InitialState
+from odefit.simulation.engines.engine import Adjoint, EngineFailure, Values
 from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.failure import Failure
 from odefit.simulation.evaluation import CostGradient, Evaluation
-from odefit.simulation.events.event_assignments import EventAssignments, Values
+from odefit.simulation.events.event_assignments import EventAssignments
 from odefit.simulation.propagation.propagation import Propagation
 from odefit.simulation.residuals.residual_arrays import ResidualSource
 from odefit.simulation.trajectories.shared_segments import (
@@ -110,7 +110,7 @@ class AdjointTree:
 
     def integrate(self, vector: Array) -> Passage | EngineFailure:
         """Integrate all conditions at their data times, or return why one has no trajectory."""
-        begun = self._root.begin(vector, _NOTHING, _NOTHING)
+        begun = self._root.begin(vector, _NOTHING)
         if isinstance(begun, EngineFailure):
             return begun
         found = {c: self._empty(c) for c in self._conditions}
@@ -130,8 +130,7 @@ class AdjointTree:
                 self._store(found[rows.condition], rows, now.states[None], now)
             states = now.states[None]
             if shared.segment is not None:
-                initial = InitialState(*now, _NOTHING)
-                solved = self._engines.recorded(self._field, self._pattern, shared.segment, initial)
+                solved = self._engines.recorded(self._field, self._pattern, shared.segment, now)
                 if isinstance(solved, EngineFailure):
                     return solved
                 states, adjoints[-1] = solved[0].states, solved[1]

@@ -26,8 +26,8 @@ from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, Symbol, colu
 from odefit.simulation.engines.engine import (
     ABSOLUTE_OVER_RELATIVE,
     EngineFailure,
-    InitialState,
     SegmentSolution,
+    Values,
     initial_magnitudes,
 )
 from odefit.simulation.engines.narrow_features import NarrowFeatures
@@ -181,7 +181,7 @@ class CasadiEngine:
         return self._integrators[key]
 
     def integrate(
-        self, segment: Segment, initial: InitialState, max_steps: int
+        self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engines.engine.Engine`."""
         field = self._field
@@ -205,7 +205,7 @@ class CasadiEngine:
         return found
 
     def _in_units(
-        self, scale: Array, segment: Segment, initial: InitialState, max_steps: int
+        self, scale: Array, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """Integrate with states in given units, in which their absolute tolerances are the same."""
         n, m, a = self._n, self._m, self._a

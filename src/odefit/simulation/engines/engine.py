@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +18,35 @@ ABSOLUTE_OVER_RELATIVE = 1e-3
 state's own magnitude: a state that passes through zero does not stop the others."""
 
 
-@dataclass(frozen=True, eq=False)
-class InitialState:
-    """The values that a segment begins with, and their sensitivities."""
+class Values(NamedTuple):
+    """Values at one time of a trajectory, and their changes along the scaled directions.
 
-    states: Array  # Values of the differential states, shape (n,)
-    scalars: Array  # Values of the field's run-time scalars, shape (p,)
-    sensitivities: Array  # Derivatives of the states along each direction, shape (n, m)
-    scalar_sensitivities: Array  # Derivatives of the scalars along each direction, shape (p, m)
-    algebraic: Array  # First guess of the algebraic variables, shape (a,)
+    Algebraic variables are a first guess, unless something says that they are consistent.
+    """
+
+    states: Array  # differential states, shape (n,)
+    scalars: Array  # run-time scalars of the field, shape (p,)
+    sensitivities: Array  # shape (n, m)
+    scalar_sensitivities: Array  # shape (p, m)
+    algebraic: Array  # shape (a,)
+
+
+class ConsistentValues(NamedTuple):
+    """Values whose algebraic variables solve their equations."""
+
+    values: Values
+    algebraic_sensitivities: Array  # shape (a, m)
+
+    def as_solution(self) -> SegmentSolution:
+        """Return these values in the form of a segment's solution at one time."""
+        now = self.values
+        return SegmentSolution(
+            now.states[None],
+            now.sensitivities[None],
+            now.algebraic[None],
+            self.algebraic_sensitivities[None],
+            0,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +58,20 @@ class SegmentSolution:
     algebraic: Array  # Algebraic variables, shape (k, a)
     algebraic_sensitivities: Array  # Derivatives of the algebraic variables, shape (k, a, m)
     steps: int
+
+    @classmethod
+    def without_algebraic(cls, states: Array, sensitivities: Array, steps: int) -> SegmentSolution:
+        """Return the solution of equations without algebraic variables."""
+        count, _, m = sensitivities.shape
+        return cls(states, sensitivities, np.zeros((count, 0)), np.zeros((count, 0, m)), steps)
+
+    def at(self, place: int, before: Values) -> Values:
+        """Return the values at one of the times, with the scalars that the segment began with."""
+        return before._replace(
+            states=self.states[place],
+            sensitivities=self.sensitivities[place],
+            algebraic=self.algebraic[place],
+        )
 
 
 @dataclass(frozen=True)
@@ -131,7 +165,7 @@ class Engine(Protocol):
     name: str
 
     def integrate(
-        self, segment: Segment, initial: InitialState, max_steps: int
+        self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """Return states and sensitivities at the segment's times, or why there are none."""
 
@@ -151,7 +185,7 @@ class AdjointEngine(Engine, Protocol):
     """An engine whose integrations of states can be gone through backwards."""
 
     def recorded(
-        self, segment: Segment, initial: InitialState, max_steps: int
+        self, segment: Segment, initial: Values, max_steps: int
     ) -> tuple[SegmentSolution, Adjoint] | EngineFailure:
         """Return the solution of a segment, and its adjoint."""
 

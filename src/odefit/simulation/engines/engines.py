@@ -25,8 +25,8 @@ from odefit.simulation.engines.engine import (
     BatchIntegrator,
     Engine,
     EngineFailure,
-    InitialState,
     SegmentSolution,
+    Values,
     smallest_share,
 )
 from odefit.simulation.engines.engine_choice import (
@@ -77,7 +77,7 @@ class _Integration(NamedTuple):
     field: VectorField
     pattern: SensitivityPattern
     segment: Segment
-    initial: InitialState
+    initial: Values
 
 
 class Engines:
@@ -189,7 +189,7 @@ class Engines:
         field: VectorField,
         pattern: SensitivityPattern,
         segment: Segment,
-        initial: InitialState,
+        initial: Values,
         choice: EngineChoice,
     ) -> Integrated:
         """Integrate a segment by the engine that suits; if that fails, by the other.
@@ -293,7 +293,7 @@ class Engines:
         field: VectorField,
         pattern: SensitivityPattern,
         segment: Segment,
-        initial: InitialState,
+        initial: Values,
         max_steps: int,
     ) -> Solved:
         """Integrate a segment by the implicit engine, in a number of steps at most."""
@@ -305,7 +305,7 @@ class Engines:
         field: VectorField,
         pattern: SensitivityPattern,
         segment: Segment,
-        initial: InitialState,
+        initial: Values,
     ) -> tuple[SegmentSolution, Adjoint] | EngineFailure:
         """Integrate a segment by the implicit engine, which has an adjoint."""
         name = self.implicit_name(field)

@@ -23,8 +23,8 @@ from odefit.simulation.engines.cut_off import REASON, cut_off
 from odefit.simulation.engines.engine import (
     ABSOLUTE_OVER_RELATIVE,
     EngineFailure,
-    InitialState,
     SegmentSolution,
+    Values,
     initial_magnitudes,
 )
 from odefit.simulation.engines.narrow_features import NarrowFeatures
@@ -82,7 +82,7 @@ class LsodaEngine:
         return self._rates
 
     def integrate(
-        self, segment: Segment, initial: InitialState, max_steps: int
+        self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engines.engine.Engine`."""
         n, count = self._n, len(segment.times)
@@ -112,9 +112,7 @@ class LsodaEngine:
             states = out[-1]
             sizes = np.maximum(sizes, np.abs(out).max(axis=0))
             done = stop
-        return SegmentSolution(
-            values, np.zeros((count, n, 0)), np.zeros((count, 0)), np.zeros((count, 0, 0)), steps
-        )
+        return SegmentSolution.without_algebraic(values, np.zeros((count, n, 0)), steps)
 
     def _through(
         self, start: float, times: Array, states: Array, sizes: Array, longest: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,17 +13,7 @@ from odefit.expressions.gradients import Gradient
 from odefit.problem.binding import Binding, unknowns_of
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
-
-
-class Values(NamedTuple):
-    """Values at one time of a trajectory, and their changes along the scaled directions."""
-
-    # Differential states and run-time scalars, shapes (n,) and (p,).
-    states: Array
-    scalars: Array
-    # Shapes (n, m) and (p, m).
-    sensitivities: Array
-    scalar_sensitivities: Array
+from odefit.simulation.engines.engine import Values
 
 
 class EventAssignments:

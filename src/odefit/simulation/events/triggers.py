@@ -19,7 +19,7 @@ from odefit.problem.binding import Binding
 from odefit.problem.condition import Condition, LocatedEvent
 from odefit.problem.experiment import Input
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.events.event_assignments import Values
+from odefit.simulation.engines.engine import Values
 
 TANGENT = 1e-7
 """Step of differences along the tangent of a trajectory, relative to the time or the time span."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,29 +15,24 @@ from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.binding import Binding, Bound, Computed, scalar_value, unknowns_of
 from odefit.problem.condition import Condition, LocatedEvent
 from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.engines.engine import EngineFailure, InitialState, SegmentSolution
+from odefit.simulation.engines.engine import (
+    ConsistentValues,
+    EngineFailure,
+    SegmentSolution,
+    Values,
+)
 from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.engines.engines import Engines, Integrated
 from odefit.simulation.engines.segments import Segment, before_rest, inputs_before
 from odefit.simulation.engines.work import NANOSECONDS, count_work
-from odefit.simulation.events.event_assignments import EventAssignments, Values
+from odefit.simulation.events.event_assignments import EventAssignments
 from odefit.simulation.propagation.algebraic import consistent
 from odefit.simulation.propagation.steep import RestingStates, first_step, is_steep
 from odefit.simulation.steady.steady_state import (
-    Rest,
     Surroundings,
     nearby_steady_state,
     steady_state,
 )
-
-
-class Beginning(NamedTuple):
-    """What a condition begins with, before any event."""
-
-    values: Values  # States and scalars
-    # Algebraic variables and their changes along the scaled directions, shapes (a,) and (a, m).
-    algebraic: Array
-    algebraic_sensitivities: Array
 
 
 class PeriodicBeginning(Protocol):
@@ -45,7 +40,7 @@ class PeriodicBeginning(Protocol):
 
     def __call__(
         self, propagation: Propagation, vector: Array, sizes: Array, now: Values
-    ) -> Beginning | EngineFailure:
+    ) -> ConsistentValues | EngineFailure:
         """Return the periodic state, or why there is none."""
 
 
@@ -75,6 +70,7 @@ class Propagation:
         self.condition = condition
         self._engines = engines
         scalars = condition.scalars
+        self._algebraic_guess = np.array([condition.algebraic_guess[z] for z in field.algebraic])
         self._initial = Binding([condition.initial[s] for s in field.states], scalars, known)
         self._scalars = Binding([scalars[s] for s in field.scalars], scalars, known)
         self.unknowns = tuple(unknowns)
@@ -97,36 +93,35 @@ class Propagation:
         return sizes
 
     def begin(
-        self, vector: Array, sizes: Array, guess: Array, *, at_rest: bool | None = None
-    ) -> Beginning | EngineFailure:
+        self, vector: Array, sizes: Array, *, at_rest: bool | None = None
+    ) -> ConsistentValues | EngineFailure:
         """Return what the condition begins with, before any event, or why there is nothing.
 
-        `sizes`: a unit step along each direction, shape (m,); `guess`: first guess of the algebraic
-        variables, shape (a,); `at_rest`: whether it begins at the steady state; None for what the
-        condition says.
+        `sizes` are unit steps along the directions, shape (m,). The condition says whether it
+        begins at the steady state, unless `at_rest` does.
         """
         now, t0 = self._start(vector, sizes), self.condition.t0
         if isinstance(now, EngineFailure):
             return now
-        solved = self.consistent(t0, vector, now, guess)
-        if isinstance(solved, EngineFailure):
-            return solved
+        begun = self.consistent(t0, vector, now)
+        if isinstance(begun, EngineFailure):
+            return begun
         if not (self.condition.steady_start if at_rest is None else at_rest):
-            return Beginning(now, *solved)
+            return begun
         if self.periodic is not None:
             return self.periodic(self, vector, sizes, now)
         inputs = inputs_before(self.condition, self.field.inputs)
-        rest = self._rest(now, solved[0], Surroundings(t0, inputs, self._fixed, True))
+        rest = self._rest(begun.values, Surroundings(t0, inputs, self._fixed, True))
         if isinstance(rest, EngineFailure):
             return replace(rest, reason=f"before the experiment, {rest.reason}")
-        now = now._replace(states=rest.states, sensitivities=rest.sensitivities)
-        return Beginning(now, rest.algebraic, rest.algebraic_sensitivities)
+        return rest
 
     def _start(self, vector: Array, sizes: Array) -> Values | EngineFailure:
         """Return the initial values; a failure if a state is not finite."""
         states, by_unknown = self._initial.at(vector, self._indices)
         scalars, scalars_by_unknown = self._scalars.at(vector, self._indices)
-        now = Values(states, scalars, by_unknown * sizes, scalars_by_unknown * sizes)
+        changes = by_unknown * sizes, scalars_by_unknown * sizes
+        now = Values(states, scalars, *changes, self._algebraic_guess)
         if not np.isfinite(now.states).all():
             name = self.field.states[int(np.flatnonzero(~np.isfinite(now.states))[0])]
             reason = f"the initial value of {name} is not finite"
@@ -134,16 +129,19 @@ class Propagation:
         return now
 
     def consistent(
-        self, time: float, vector: Array, now: Values, guess: Array
-    ) -> tuple[Array, Array] | EngineFailure:
-        """Return the algebraic variables that belong to values, and their sensitivities.
+        self, time: float, vector: Array, now: Values
+    ) -> ConsistentValues | EngineFailure:
+        """Return values with the algebraic variables that belong to them.
 
-        Shapes (a,) and (a, m); a failure where no solution is found from `guess`.
+        A failure is returned where no solution is found from those that they have.
         """
-        if not len(guess):
-            return guess, np.zeros((0, len(self._indices)))
+        if not len(now.algebraic):
+            return ConsistentValues(now, np.zeros((0, len(self._indices))))
         values = self._named_values(time, vector, now)
-        return consistent(self.field, values, guess, time, len(self._indices))
+        solved = consistent(self.field, values, now.algebraic, time, len(self._indices))
+        if isinstance(solved, EngineFailure):
+            return solved
+        return ConsistentValues(now._replace(algebraic=solved[0]), solved[1])
 
     def after_event(
         self,
@@ -166,23 +164,18 @@ class Propagation:
             )
         return self._events[key](time, vector, sizes, before, clock)
 
-    def integrate(
-        self, segment: Segment, now: Values, guess: Array, choice: EngineChoice
-    ) -> Integrated:
+    def integrate(self, segment: Segment, now: Values, choice: EngineChoice) -> Integrated:
         """Integrate a segment from these values; one without end ends at a steady state."""
         if np.isinf(segment.times[-1]):
-            return self._to_rest(segment, now, guess, choice)
+            return self._to_rest(segment, now, choice)
         field, engines = self.field, self._engines
         if self._resting is not None:
             field, engines = self._resting.without(now)
             segment, now = self._begun(field, segment, now)
-        initial = InitialState(
-            now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
-        )
-        found, choice = engines.integrate(field, self._pattern, segment, initial, choice)
+        solved, choice = engines.integrate(field, self._pattern, segment, now, choice)
         step = engines.step_time(field, self._pattern.directions, choice)
-        count_work(found.steps * step / NANOSECONDS)
-        return found, choice
+        count_work(solved.steps * step / NANOSECONDS)
+        return solved, choice
 
     def _begun(self, field: VectorField, segment: Segment, now: Values) -> tuple[Segment, Values]:
         """Return a segment and its values behind a point where derivatives have no bounds."""
@@ -194,67 +187,55 @@ class Propagation:
             return segment, now
         return replace(segment, start=found[0]), found[1]
 
-    def _to_rest(
-        self, segment: Segment, now: Values, guess: Array, choice: EngineChoice
-    ) -> Integrated:
+    def _to_rest(self, segment: Segment, now: Values, choice: EngineChoice) -> Integrated:
         """Integrate until all has happened, and add the steady state that is approached then."""
-        before, time, found = before_rest(segment), segment.start, None
+        before, time, reached = before_rest(segment), segment.start, None
         if before is not None:
-            reached, choice = self.integrate(before, now, guess, choice)
-            if isinstance(reached, EngineFailure):
-                return reached, choice
-            time, guess, found = float(before.times[-1]), reached.algebraic[-1], reached
-            now = now._replace(states=reached.states[-1], sensitivities=reached.sensitivities[-1])
+            solved, choice = self.integrate(before, now, choice)
+            if isinstance(solved, EngineFailure):
+                return solved, choice
+            time, now, reached = float(before.times[-1]), solved.at(-1, now), solved
         inputs = segment.polynomials[-1][:, 1]
-        rest = self._rest(now, guess, Surroundings(time, inputs, self._fixed, False))
+        rest = self._rest(now, Surroundings(time, inputs, self._fixed, False))
         if isinstance(rest, EngineFailure):
             return rest, choice
-        last = SegmentSolution(
-            rest.states[None],
-            rest.sensitivities[None],
-            rest.algebraic[None],
-            rest.algebraic_sensitivities[None],
-            0,
-        )
-        if found is None:
+        last = rest.as_solution()
+        if reached is None:
             return last, choice
         kept = len(segment.times) - 1
         return SegmentSolution(
-            np.concatenate([found.states[:kept], last.states]),
-            np.concatenate([found.sensitivities[:kept], last.sensitivities]),
-            np.concatenate([found.algebraic[:kept], last.algebraic]),
-            np.concatenate([found.algebraic_sensitivities[:kept], last.algebraic_sensitivities]),
-            found.steps,
+            np.concatenate([reached.states[:kept], last.states]),
+            np.concatenate([reached.sensitivities[:kept], last.sensitivities]),
+            np.concatenate([reached.algebraic[:kept], last.algebraic]),
+            np.concatenate([reached.algebraic_sensitivities[:kept], last.algebraic_sensitivities]),
+            reached.steps,
         ), choice
 
-    def nearby_rest(self, time: float, now: Values, guess: Array) -> Rest | None:
+    def nearby_rest(self, time: float, now: Values) -> ConsistentValues | None:
         """Return the steady state to which these values certainly lead, if they are close to it."""
         inputs = np.array(
             [self.condition.inputs[n](np.array([time]))[0] for n in self.field.inputs]
         )
-        initial = InitialState(
-            now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
-        )
         around = Surroundings(time, inputs, self._fixed, True)
-        return nearby_steady_state(self.field, self._pattern, self._engines, initial, around)
+        return nearby_steady_state(self.field, self._pattern, self._engines, now, around)
 
-    def _rest(self, now: Values, guess: Array, around: Surroundings) -> Rest | EngineFailure:
+    def _rest(self, now: Values, around: Surroundings) -> ConsistentValues | EngineFailure:
         """Return the steady state that is approached from these values."""
-        initial = InitialState(
-            now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
-        )
-        return steady_state(self.field, self._pattern, self._engines, initial, around)
+        return steady_state(self.field, self._pattern, self._engines, now, around)
 
-    def explain(self, failure: EngineFailure, vector: Array, now: Values, segment: Segment) -> str:
-        """Return the reason, with the state at fault where the segment's start shows it."""
+    def explained(
+        self, failure: EngineFailure, vector: Array, now: Values, segment: Segment
+    ) -> EngineFailure:
+        """Return a failure that names the state at fault, if the segment's start shows it."""
         if not self.field.algebraic:
             named = self._named_values(segment.start, vector, now)
             values = {name: np.float64(value.value) for name, value in named.items()}
             rhs = self.field.rhs(values, NUMPY)  # without derivatives: searches often fail
             for name, value in zip(self.field.states, rhs, strict=True):
                 if not np.isfinite(value):
-                    return f"the right-hand side of {name} is not finite at t = {segment.start:g}"
-        return failure.reason
+                    place = f"not finite at t = {segment.start:g}"
+                    return replace(failure, reason=f"the right-hand side of {name} is {place}")
+        return failure
 
     def _named_values(self, time: float, vector: Array, now: Values) -> dict[str, Dual]:
         """Return all names but the algebraic variables, with derivatives along the directions."""

@@ -31,8 +31,8 @@ from odefit.expressions.grammar import PIECEWISE, Instruction
 from odefit.problem.building.switches import PREFIX
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.engine import Values
 from odefit.simulation.engines.engines import Engines
-from odefit.simulation.events.event_assignments import Values
 
 ZERO = number(0.0)
 

@@ -13,7 +13,7 @@ itself is followed, with its sensitivities, until neither changes any more.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,12 @@ import numpy as np
 from odefit.common.arrays import Array, BoolArray
 from odefit.expressions.expressions import TIME
 from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.engines.engine import EngineFailure, InitialState, SegmentSolution
+from odefit.simulation.engines.engine import (
+    ConsistentValues,
+    EngineFailure,
+    SegmentSolution,
+    Values,
+)
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.segments import Segment
 from odefit.simulation.steady.steady_equations import (
@@ -90,17 +95,6 @@ LATER = (1e2, 1e4, 1e6)
 """How many times later equations that contain the time must still have the steady state."""
 
 
-class Rest(NamedTuple):
-    """A steady state, with changes along the scaled directions."""
-
-    # Shapes (n,) and (a,).
-    states: Array
-    algebraic: Array
-    # Shapes (n, m) and (a, m).
-    sensitivities: Array
-    algebraic_sensitivities: Array
-
-
 @dataclass(frozen=True, eq=False)
 class Surroundings:
     """What acts on a trajectory that comes to rest."""
@@ -116,9 +110,9 @@ def steady_state(
     field: VectorField,
     pattern: SensitivityPattern,
     engines: Engines,
-    initial: InitialState,
+    initial: Values,
     around: Surroundings,
-) -> Rest | EngineFailure:
+) -> ConsistentValues | EngineFailure:
     """Return the steady state that a trajectory approaches, or why there is none.
 
     `pattern`: the sparsity pattern of the scalars' sensitivities; `initial`: what the trajectory
@@ -133,9 +127,9 @@ def nearby_steady_state(
     field: VectorField,
     pattern: SensitivityPattern,
     engines: Engines,
-    initial: InitialState,
+    initial: Values,
     around: Surroundings,
-) -> Rest | None:
+) -> ConsistentValues | None:
     """Return the steady state to which a trajectory certainly leads, if it is close already.
 
     The arguments are those of :func:`steady_state`. Equations must not contain the time.
@@ -159,7 +153,7 @@ class _Approach:
         field: VectorField,
         pattern: SensitivityPattern,
         engines: Engines,
-        initial: InitialState,
+        initial: Values,
         around: Surroundings,
     ) -> None:
         self.initial, self.around = initial, around
@@ -175,7 +169,7 @@ class _Approach:
         self.conserved = self._conserved()
         self.at_rest = max(AT_REST, 10.0 * engines.implicit_tolerance)
 
-    def run(self) -> Rest | EngineFailure:
+    def run(self) -> ConsistentValues | EngineFailure:
         now = _Point(0.0, np.concatenate([self.initial.states, self.initial.algebraic]))
         first = self._at(now)
         if not np.isfinite(first.value).all():
@@ -203,7 +197,7 @@ class _Approach:
             self.largest = np.maximum(self.largest, np.abs(now.y[: self.n]))
         return self._no_rest(before, now, None)
 
-    def nearby(self) -> Rest | None:
+    def nearby(self) -> ConsistentValues | None:
         """Return the steady state that is approached from close by."""
         now = _Point(0.0, np.concatenate([self.initial.states, self.initial.algebraic]))
         first = self._at(now)
@@ -251,8 +245,7 @@ class _Approach:
         initial, pattern = self.initial, self.pattern
         if not sensitivities:
             pattern = SensitivityPattern(0, frozenset())
-            initial = replace(
-                initial,
+            initial = initial._replace(
                 states=now.y[: self.n],
                 algebraic=now.y[self.n :],
                 sensitivities=np.zeros((self.n, 0)),
@@ -288,7 +281,7 @@ class _Approach:
             matrix[places, : self.n] = weights
         return NewtonSystem.of(value, places, matrix)
 
-    def _polished(self, now: _Point) -> Rest | None:
+    def _polished(self, now: _Point) -> ConsistentValues | None:
         """Return the end of Newton's method from a point if the trajectory certainly goes there."""
         start, here = self._at(now), now
         at, last = start, math.inf
@@ -368,7 +361,7 @@ class _Approach:
                 return False
         return True
 
-    def _rest(self, end: _Point, at: Linearised) -> Rest | None:
+    def _rest(self, end: _Point, at: Linearised) -> ConsistentValues | None:
         """Return the steady state with its derivatives, by the implicit function theorem."""
         n, changes = self.n, self.initial.scalar_sensitivities
         # States that stay zero: what a linear solver leaves in them would ask for its digits, too.
@@ -377,8 +370,7 @@ class _Approach:
         end.y[gone] = 0.0
         m = changes.shape[1]
         if not m:
-            none = np.zeros((len(end.y), 0))
-            return Rest(end.y[:n], end.y[n:], none[:n], none[n:])
+            return self._settled(end.y, np.zeros((len(end.y), 0)))
         if changes[self.conserved.moving].any():
             return self._at_rest(end)
         system = self._system(end, at, self._sizes(end.y))
@@ -388,9 +380,17 @@ class _Approach:
         found = -system.solve(system.instead(at.by_scalars @ changes, totals))
         noise = ROUNDOFF * np.abs(found[:n]).max(initial=0.0)
         found[gone] = np.where(np.abs(found[gone]) <= noise, 0.0, found[gone])
-        return Rest(end.y[:n], end.y[n:], found[:n], found[n:])
+        return self._settled(end.y, found)
 
-    def _unmoved(self, now: _Point, at: Linearised) -> Rest | EngineFailure:
+    def _settled(self, y: Array, by_direction: Array) -> ConsistentValues:
+        """Return a steady state y = (x, z) with its derivatives, shape (n + a, m)."""
+        n = self.n
+        values = self.initial._replace(
+            states=y[:n], algebraic=y[n:], sensitivities=by_direction[:n]
+        )
+        return ConsistentValues(values, by_direction[n:])
+
+    def _unmoved(self, now: _Point, at: Linearised) -> ConsistentValues | EngineFailure:
         """Return a start at which all rates are zero."""
         found = self._rest(now, at)
         if found is not None:
@@ -399,8 +399,7 @@ class _Approach:
         by_start = at.jacobian[:, : self.n] @ self.initial.sensitivities
         moved = by_start + at.by_scalars @ self.initial.scalar_sensitivities
         if not moved.any() and len(now.y) == self.n:
-            nothing = np.zeros((0, moved.shape[1]))
-            return Rest(now.y, now.y[self.n :], self.initial.sensitivities, nothing)
+            return self._settled(now.y, self.initial.sensitivities)
         rest = self._at_rest(now)
         if rest is not None:
             return rest
@@ -415,11 +414,11 @@ class _Approach:
         change = np.abs(now.y - before.y)[: self.n] / sizes
         return float(np.max(change, initial=0.0))
 
-    def _at_rest(self, now: _Point) -> Rest | None:
+    def _at_rest(self, now: _Point) -> ConsistentValues | None:
         """Return the end of the trajectory itself, if its sensitivities have come to rest, too."""
         n, m = self.n, self.initial.sensitivities.shape[1]
         if not m:
-            return Rest(now.y[:n], now.y[n:], np.zeros((n, 0)), np.zeros((len(now.y) - n, 0)))
+            return self._settled(now.y, np.zeros((len(now.y), 0)))
         slowest = self._slowest(now)
         end = max(10.0 * now.elapsed, 300.0 / slowest, 1e-6)
         found = self._integrated(_Point(0.0, now.y), np.array([0.1 * end, end]), True)
@@ -430,7 +429,8 @@ class _Approach:
         sizes = np.maximum(np.abs(after), 1e-6 * self._sizes(now.y)[:n, None])
         if not np.max(np.abs(after - before) / sizes, initial=0.0) <= limit:
             return None
-        return Rest(found.states[-1], found.algebraic[-1], after, found.algebraic_sensitivities[-1])
+        values = found.at(-1, self.initial)
+        return ConsistentValues(values, found.algebraic_sensitivities[-1])
 
     def _no_rest(self, before: _Point, now: _Point, failure: EngineFailure | None) -> EngineFailure:
         """Return the sentence that says why there is no steady state."""

@@ -16,9 +16,8 @@ from odefit.common.errors import InputError
 from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.engines.engine import EngineFailure
+from odefit.simulation.engines.engine import ConsistentValues, EngineFailure, Values
 from odefit.simulation.engines.engine_choice import EngineChoice
-from odefit.simulation.events.event_assignments import Values
 from odefit.simulation.events.triggers import (
     Comparison,
     MovingExpression,
@@ -27,8 +26,8 @@ from odefit.simulation.events.triggers import (
     rates_of,
     text_of,
 )
-from odefit.simulation.propagation.propagation import Beginning, Propagation
-from odefit.simulation.steady.steady_state import LEAST_FACTOR, Rest
+from odefit.simulation.propagation.propagation import Propagation
+from odefit.simulation.steady.steady_state import LEAST_FACTOR
 from odefit.simulation.trajectories.trajectory import Recording
 
 LOOK_AHEAD = 4.0
@@ -57,10 +56,8 @@ class Moment(NamedTuple):
 class Walk:
     """Where a trajectory stands."""
 
-    # The time, and the values there; algebraic variables have shape (a,).
     time: float
     now: Values
-    algebraic: Array
     choice: EngineChoice
     # Which of the comparisons that trigger events hold from now on, shape (comparisons,).
     flags: BoolArray
@@ -158,8 +155,7 @@ class LocatedEvents:
             self.count(walk, before)
             before = truths
         if after:
-            solved = self._consistent(walk.time, walk.now, walk.algebraic)
-            self.recording.moment(walk.time, Beginning(walk.now, *solved))
+            self.recording.moment(walk.time, self._consistent(walk.time, walk.now))
 
     def _apply(self, walk: Walk, moment: Moment) -> None:
         """Let one event happen, with the jump of the sensitivities."""
@@ -170,29 +166,27 @@ class LocatedEvents:
             )
             return
         change = moment.change
-        speed = self.rates(time, now, walk.algebraic)
+        speed = self.rates(time, now)
         moved = now._replace(sensitivities=now.sensitivities + np.outer(speed, change))
         clock = clock_of(self.condition.inputs, time, change)
         after = self.propagation.after_event(
             moment.assign, time, self.vector, self.sizes, moved, clock
         )
-        algebraic = self._consistent(time, after, walk.algebraic)[0]
-        speed = self.rates(time, after, algebraic)
+        after = self._consistent(time, after).values
+        speed = self.rates(time, after)
         walk.now = after._replace(sensitivities=after.sensitivities - np.outer(speed, change))
-        walk.algebraic = algebraic
 
-    def _consistent(self, time: float, now: Values, guess: Array) -> tuple[Array, Array]:
-        solved = self.propagation.consistent(time, self.vector, now, guess)
+    def _consistent(self, time: float, now: Values) -> ConsistentValues:
+        solved = self.propagation.consistent(time, self.vector, now)
         if isinstance(solved, EngineFailure):
             raise StoppedError(solved.time, solved.reason, self.choice)
         return solved
 
-    def rates(self, time: float, now: Values, algebraic: Array) -> Array:
+    def rates(self, time: float, now: Values) -> Array:
         """Return the derivatives of the states in time, shape (n,)."""
         inputs, at = self.condition.inputs, np.array([time])
-        states = now.states[None]
-        found = rates_of(self.field, inputs, at, states, now.scalars, algebraic[None])
-        return np.asarray(found[0])
+        states, algebraic = now.states[None], now.algebraic[None]
+        return np.asarray(rates_of(self.field, inputs, at, states, now.scalars, algebraic)[0])
 
     def _values(self, walk: Walk) -> Array:
         """Return the compared quantities, shape (comparisons,)."""
@@ -213,7 +207,7 @@ class LocatedEvents:
         )
         if before is None or not len(values):
             return flags
-        speed = self.rates(walk.time, walk.now, walk.algebraic)
+        speed = self.rates(walk.time, walk.now)
         near = NOISE * max(abs(walk.time), self.span)
         for k, moving in enumerate(self.differences):
             rate = moving(walk.time, self.vector, self.sizes, walk.now, speed).rate
@@ -250,9 +244,9 @@ def come_to_rest(
     walk: Walk,
     first: float,
     watch: Callable[[Walk, float], None],
-    nearby: Callable[[Walk], Rest | None],
+    nearby: Callable[[Walk], ConsistentValues | None],
     flags: Callable[[Walk], BoolArray],
-) -> Beginning:
+) -> ConsistentValues:
     """Move a walk to the steady state that it approaches, through the events that happen before.
 
     `walk`: where the trajectory stands; `first`: length of the first time span; `watch`: moves the
@@ -268,10 +262,9 @@ def come_to_rest(
         found = nearby(walk)
         if found is not None:
             before, held = walk.now, walk.flags
-            walk.now = before._replace(states=found.states, sensitivities=found.sensitivities)
+            walk.now = found.values
             if np.array_equal(flags(walk), held):
-                walk.algebraic = found.algebraic
-                return Beginning(walk.now, found.algebraic, found.algebraic_sensitivities)
+                return found
             walk.now = before
         span *= LEAST_FACTOR
     reason = (

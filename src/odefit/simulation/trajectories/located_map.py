@@ -21,7 +21,7 @@ from odefit.common.arrays import Array, BoolArray
 from odefit.problem.binding import Binding, Computed, dynamic_unknowns
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.engines.engine import EngineFailure, SegmentSolution
+from odefit.simulation.engines.engine import ConsistentValues, EngineFailure, SegmentSolution
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.failure import Failure
@@ -36,7 +36,7 @@ from odefit.simulation.events.triggers import (
     text_of,
     triggers_of,
 )
-from odefit.simulation.propagation.propagation import Beginning, Propagation
+from odefit.simulation.propagation.propagation import Propagation
 from odefit.simulation.trajectories.located_events import (
     LOOK_AHEAD,
     MAX_TRIGGERED,
@@ -81,7 +81,6 @@ class LocatedMap:
             field, condition, engines, active, minimal_sizes, known=known
         )
         self._switched = switched_scalars(field, condition)
-        self._guess = np.array([condition.algebraic_guess[z] for z in field.algebraic])
         self._timed = [e for e in condition.located if e.time is not None]
         times = [e.time for e in self._timed if e.time is not None]
         self._times = Binding(times, condition.scalars, known)
@@ -103,14 +102,14 @@ class LocatedMap:
         refuse_time(self.field, self.condition, at)
         with np.errstate(all="ignore"):
             try:
-                return _Run(self, vector, at, choice).trajectory()
+                return _LocatedCourse(self, vector, at, choice).trajectory()
             except StoppedError as stopped:
                 return Failure(
                     self.condition.name, float(stopped.time), stopped.reason, stopped.choice
                 )
 
 
-class _Run:
+class _LocatedCourse:
     """One evaluation of a :class:`LocatedMap`."""
 
     def __init__(
@@ -119,24 +118,23 @@ class _Run:
         self.whole, self.vector, self.times, self.choice = whole, vector, times, choice
         self.propagation = whole.propagation
         self.sizes = self.propagation.sizes(vector)
-        shape = len(whole.field.states), len(whole.field.algebraic), len(whole.unknowns)
-        self.recording = Recording(times, shape, whole._switched)
+        self.recording = Recording(times, whole.field, whole.unknowns, whole._switched)
         t0 = whole.condition.t0
         self.end = float(times[-1]) if len(times) else t0
         finite = times[np.isfinite(times)]
         self.span = float(finite[-1] - t0) if len(finite) and finite[-1] > t0 else 1.0
         self.events = LocatedEvents(
-            whole.field,
-            whole.condition,
-            self.propagation,
-            whole._comparisons,
-            whole._triggers,
-            whole._differences,
-            vector,
-            self.sizes,
-            self.span,
-            choice,
-            self.recording,
+            field=whole.field,
+            condition=whole.condition,
+            propagation=self.propagation,
+            comparisons=whole._comparisons,
+            triggers=whole._triggers,
+            differences=whole._differences,
+            vector=vector,
+            sizes=self.sizes,
+            span=self.span,
+            choice=choice,
+            recording=self.recording,
         )
 
     # The trajectory ---------------------------------------------------------------------------
@@ -146,13 +144,11 @@ class _Run:
         whole = self.whole
         t0 = whole.condition.t0
         watched = bool(whole._triggers)
-        begun = self.propagation.begin(
-            self.vector, self.sizes, whole._guess, at_rest=False if watched else None
-        )
+        begun = self.propagation.begin(self.vector, self.sizes, at_rest=False if watched else None)
         if isinstance(begun, EngineFailure):
             raise StoppedError(begun.time, begun.reason, self.choice)
         flags = np.zeros(len(whole._comparisons), dtype=bool)
-        walk = Walk(t0, begun.values, begun.algebraic, self.choice, flags, self.end - t0)
+        walk = Walk(t0, begun.values, self.choice, flags, self.end - t0)
         schedule = self._schedule()
         walk.flags = self.events.flags(walk)
         before = self.events.truths(walk.flags)
@@ -180,7 +176,9 @@ class _Run:
                 self.events.happen(walk, moments, self.events.truths(walk.flags))
         return self.recording.trajectory(whole.unknowns, self.sizes, walk.choice)
 
-    def _before_experiment(self, walk: Walk, before: BoolArray) -> tuple[Beginning, BoolArray]:
+    def _before_experiment(
+        self, walk: Walk, before: BoolArray
+    ) -> tuple[ConsistentValues, BoolArray]:
         """Move a walk from the initial values to the steady state, where the experiment begins."""
         t0, self.times = walk.time, np.zeros(0)
         self.events.happen(walk, [], before)
@@ -188,13 +186,13 @@ class _Run:
         self.times, walk.time, walk.last = self.recording.times, t0, (-1, -np.inf)
         return begun, self.events.truths(walk.flags)
 
-    def _rest(self, walk: Walk) -> Beginning:
+    def _rest(self, walk: Walk) -> ConsistentValues:
         propagation = self.propagation
         return come_to_rest(
             walk,
             self.span,
             self._watch,
-            lambda at: propagation.nearby_rest(at.time, at.now, at.algebraic),
+            lambda at: propagation.nearby_rest(at.time, at.now),
             self.events.flags,
         )
 
@@ -229,29 +227,24 @@ class _Run:
         """Integrate to the next stop, and keep what is wanted on the way."""
         wanted = self.times[(self.times > walk.time) & (self.times <= stop)]
         found = self._integrated(walk, np.unique(np.append(wanted, stop)))
-        self.recording.part(walk.now, found, wanted, np.arange(len(wanted)))
+        self.recording.times_of(wanted, walk.now, found, np.arange(len(wanted)))
         self._move(walk, stop, found, -1)
 
     def _integrated(self, walk: Walk, times: Array, watched: bool = False) -> SegmentSolution:
         """Integrate through times; `watched` if an event may happen before the solution ends."""
         segment = segment_between(self.whole.condition, self.whole.field.inputs, walk.time, times)
-        found, choice = self.propagation.integrate(segment, walk.now, walk.algebraic, walk.choice)
+        found, choice = self.propagation.integrate(segment, walk.now, walk.choice)
         if isinstance(found, EngineFailure):
             if watched and walk.may_end_earlier(found.time, ROUNDING * self.span):
                 raise EarlyEndError(found.time)
             walk.choice = choice
-            reason = self.propagation.explain(found, self.vector, walk.now, segment)
-            raise StoppedError(found.time, reason, walk.choice)
+            found = self.propagation.explained(found, self.vector, walk.now, segment)
+            raise StoppedError(found.time, found.reason, walk.choice)
         walk.choice = choice
         return found
 
     def _move(self, walk: Walk, time: float, found: SegmentSolution, place: int) -> None:
-        walk.time = time
-        walk.now = walk.now._replace(
-            states=found.states[place], sensitivities=found.sensitivities[place]
-        )
-        if len(walk.algebraic):
-            walk.algebraic = found.algebraic[place]
+        walk.time, walk.now = time, found.at(place, walk.now)
 
     # Watching conditions ----------------------------------------------------------------------
 
@@ -289,7 +282,7 @@ class _Run:
         fired = np.flatnonzero((truths[:, 1:] & ~truths[:, :-1]).any(axis=0))
         last = int(fired[0]) if len(fired) else len(grid)  # grid points before the first event
         kept = np.flatnonzero(np.isin(grid[:last], wanted))
-        self.recording.part(walk.now, found, grid[kept], kept)
+        self.recording.times_of(grid[kept], walk.now, found, kept)
         if last:
             self._move(walk, float(grid[last - 1]), found, last - 1)
         walk.flags = holds[:, last]
@@ -308,7 +301,7 @@ class _Run:
         """Return times from where the walk stands, and compared quantities with their rates."""
         times = np.append(walk.time, grid)
         states = np.concatenate([walk.now.states[None], found.states])
-        algebraic = np.concatenate([walk.algebraic[None], found.algebraic])
+        algebraic = np.concatenate([walk.now.algebraic[None], found.algebraic])
         field, inputs, scalars = self.whole.field, self.whole.condition.inputs, walk.now.scalars
         speeds = rates_of(field, inputs, times, states, scalars, algebraic)
         h = TANGENT * np.maximum(np.abs(times), self.span)
@@ -338,7 +331,7 @@ class _Run:
         self.events.count(walk, before, MAX_TRIGGERED if stuck else 1)
         walk.last = driver, walk.time
         moving = whole._differences[driver]
-        speed = self.events.rates(walk.time, walk.now, walk.algebraic)
+        speed = self.events.rates(walk.time, walk.now)
         there = moving(walk.time, self.vector, self.sizes, walk.now, speed)
         if there.rate == 0.0 and there.changes.any():
             raise StoppedError(
@@ -365,10 +358,8 @@ class _Run:
 
         def at(time: float) -> tuple[float, float]:
             found = self._integrated(walk, np.array([time]))
-            there = walk.now._replace(
-                states=found.states[-1], sensitivities=found.sensitivities[-1]
-            )
-            speed = self.events.rates(time, there, found.algebraic[-1])
+            there = found.at(-1, walk.now)
+            speed = self.events.rates(time, there)
             moved = moving(time, self.vector, self.sizes, there, speed)
             return moved.value, moved.rate
 
@@ -387,5 +378,5 @@ class _Run:
         at_data = self.times[(self.times > start) & (self.times <= time)]
         if len(at_data):
             found = self._integrated(walk, np.unique(np.append(at_data, time)))
-            self.recording.part(walk.now, found, at_data, np.arange(len(at_data)))
+            self.recording.times_of(at_data, walk.now, found, np.arange(len(at_data)))
         self._move(walk, time, found, -1)

@@ -17,12 +17,11 @@ from odefit.common.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.experiment import Input
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.engines.engine import EngineFailure
+from odefit.simulation.engines.engine import ConsistentValues, EngineFailure, Values
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.failure import Failure
 from odefit.simulation.engines.segments import inputs_before
-from odefit.simulation.events.event_assignments import Values
-from odefit.simulation.propagation.propagation import Beginning, Propagation
+from odefit.simulation.propagation.propagation import Propagation
 from odefit.simulation.trajectories.located_map import LocatedMap
 from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
 
@@ -54,7 +53,7 @@ class PeriodicState:
 
     def __call__(
         self, propagation: Propagation, vector: Array, sizes: Array, now: Values
-    ) -> Beginning | EngineFailure:
+    ) -> ConsistentValues | EngineFailure:
         """Return what the condition begins with, or why there is no periodic state.
 
         `propagation`: that of the condition, for its directions and algebraic variables; `now`: the
@@ -71,11 +70,8 @@ class PeriodicState:
             if unknown in columns and unknown < n:
                 by_unknown[:, k] = last.sensitivities[-1][:, columns[unknown]]
         change = np.linalg.solve(np.eye(len(states)) - by_states, by_unknown) * sizes
-        values = now._replace(states=states, sensitivities=change)
-        solved = propagation.consistent(self._condition.t0, vector, values, last.algebraic[-1])
-        if isinstance(solved, EngineFailure):
-            return solved
-        return Beginning(values, *solved)
+        values = now._replace(states=states, sensitivities=change, algebraic=last.algebraic[-1])
+        return propagation.consistent(self._condition.t0, vector, values)
 
     def _fixed_point(
         self, vector: Array, states: Array

@@ -11,11 +11,10 @@ from odefit.common.arrays import Array, IntArray
 from odefit.problem.binding import dynamic_unknowns
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.engines.engine import EngineFailure, SegmentSolution
+from odefit.simulation.engines.engine import EngineFailure, SegmentSolution, Values
 from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.failure import Failure
-from odefit.simulation.events.event_assignments import Values
 from odefit.simulation.propagation.propagation import Propagation, sensitivity_pattern
 from odefit.simulation.trajectories.shared_segments import SharedRows, shared_segments
 from odefit.simulation.trajectories.trajectory import Trajectory, switched_scalars
@@ -46,8 +45,8 @@ class Trunk(NamedTuple):
     """The segments that all conditions share, integrated, and what follows from them."""
 
     after: EngineChoice
-    # By the number of a segment, the values and the algebraic variables that it begins with.
-    begins: dict[int, tuple[Values, Array]]
+    # By the number of a segment, the values that it begins with.
+    begins: dict[int, Values]
     found: dict[int, Trajectory]  # The trajectories by condition, filled as far as they are known
 
 
@@ -81,8 +80,6 @@ class SharedMap:
             c: {n: j for n, j in switched_scalars(field, conditions[c]).items() if n in observed}
             for c in members
         }
-        guesses = conditions[members[0]].algebraic_guess
-        self._guess = np.array([guesses[z] for z in field.algebraic])
         self._segments = shared_segments(field, conditions, members)
         self._branches: list[_Branch] = []
         directions: list[tuple[int, ...]] = []
@@ -156,40 +153,35 @@ class SharedMap:
         for number in numbers:
             shared, branch = self._segments[number], self._branches[number]
             propagation = branch.propagation
-            now, guess = trunk.begins[number]
+            now = trunk.begins[number]
             sizes = propagation.sizes(vector)
             for assignment in shared.events:
                 now = propagation.after_event(assignment, shared.start, vector, sizes, now)
             if branch.rows_after:
-                solved = propagation.consistent(shared.start, vector, now, guess)
-                if isinstance(solved, EngineFailure):
+                after = propagation.consistent(shared.start, vector, now)
+                if isinstance(after, EngineFailure):
                     name = propagation.condition.name
-                    return Failure(name, solved.time, solved.reason, choice)
-                here = _at_one_time(now, *solved)
+                    return Failure(name, after.time, after.reason, choice)
+                here = after.as_solution()
                 for rows, columns in branch.rows_after:
                     self._store(trunk.found[rows.condition], rows, columns, here, now, sizes)
             solution = None
             if shared.segment is not None:
-                found, choice = propagation.integrate(shared.segment, now, guess, choice)
+                found, choice = propagation.integrate(shared.segment, now, choice)
                 if isinstance(found, EngineFailure):
-                    reason = propagation.explain(found, vector, now, shared.segment)
+                    found = propagation.explained(found, vector, now, shared.segment)
                     name = propagation.condition.name
-                    return Failure(name, float(found.time), reason, choice)
+                    return Failure(name, float(found.time), found.reason, choice)
                 solution = found
                 for rows, columns in branch.rows:
                     self._store(trunk.found[rows.condition], rows, columns, solution, now, sizes)
             for child in branch.following:
                 position = self._segments[child].position
-                at, its_guess = now, guess
+                at = now
                 if solution is not None and position >= 0:
-                    at = now._replace(
-                        states=solution.states[position],
-                        sensitivities=solution.sensitivities[position],
-                    )
-                    its_guess = solution.algebraic[position]
+                    at = solution.at(position, now)
                 below = self._branches[child]
-                begin = _with_directions(at, below.columns, below.directions), its_guess
-                trunk.begins[child] = begin
+                trunk.begins[child] = _with_directions(at, below.columns, below.directions)
         return choice
 
     def _empty(self, number: int) -> Trajectory:
@@ -209,14 +201,14 @@ class SharedMap:
 
     def _start(
         self, root: Propagation, vector: Array, out: Mapping[int, Trajectory]
-    ) -> tuple[Values, Array] | EngineFailure:
+    ) -> Values | EngineFailure:
         """Return the values at t0, and store them where they are wanted."""
         sizes = root.sizes(vector)
-        begun = root.begin(vector, sizes, self._guess)
+        begun = root.begin(vector, sizes)
         if isinstance(begun, EngineFailure):
             return begun
         now, t0 = begun.values, root.condition.t0
-        first = _at_one_time(*begun)
+        first = begun.as_solution()
         unknowns = root.unknowns
         for c, trajectory in out.items():
             at_start = len(trajectory.times) and trajectory.times[0] == t0
@@ -224,7 +216,7 @@ class SharedMap:
                 rows = SharedRows(c, slice(0, 1), slice(0, 1))
                 columns = _positions(unknowns, trajectory.unknowns)
                 self._store(trajectory, rows, columns, first, now, sizes)
-        return now, begun.algebraic
+        return now
 
     def _store(
         self,
@@ -240,7 +232,7 @@ class SharedMap:
         every = slice(None) if columns is None else columns
         own.states[rows] = solution.states[at]
         own.sensitivities[rows][..., every] = solution.sensitivities[at] / sizes
-        if len(self._guess):
+        if self._field.algebraic:
             own.algebraic[rows] = solution.algebraic[at]
             own.algebraic_sensitivities[rows][..., every] = (
                 solution.algebraic_sensitivities[at] / sizes
@@ -249,13 +241,6 @@ class SharedMap:
             values, by_unknown = own.switched[name]
             values[rows] = now.scalars[j]
             by_unknown[rows][..., every] = now.scalar_sensitivities[j] / sizes
-
-
-def _at_one_time(now: Values, algebraic: Array, by_unknown: Array) -> SegmentSolution:
-    """Return values at one time in the form of a segment's solution."""
-    return SegmentSolution(
-        now.states[None], now.sensitivities[None], algebraic[None], by_unknown[None], 0
-    )
 
 
 def _positions(some: Sequence[int], every: Sequence[int]) -> IntArray | None:
@@ -273,4 +258,4 @@ def _with_directions(at: Values, columns: IntArray | None, count: int) -> Values
     sensitivities[:, columns] = at.sensitivities
     scalar_sensitivities = np.zeros((len(at.scalars), count))
     scalar_sensitivities[:, columns] = at.scalar_sensitivities
-    return Values(at.states, at.scalars, sensitivities, scalar_sensitivities)
+    return at._replace(sensitivities=sensitivities, scalar_sensitivities=scalar_sensitivities)

@@ -8,17 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from odefit.common.arrays import Array
+from odefit.common.arrays import Array, IntArray
 from odefit.problem.binding import Computed, dynamic_unknowns
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.engines.engine import EngineFailure, SegmentSolution
+from odefit.simulation.engines.engine import (
+    ConsistentValues,
+    EngineFailure,
+    SegmentSolution,
+    Values,
+)
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.failure import Failure
 from odefit.simulation.engines.segments import Segment, TimelineEntry, timeline
-from odefit.simulation.events.event_assignments import Values
-from odefit.simulation.propagation.propagation import Beginning, Propagation
+from odefit.simulation.propagation.propagation import Propagation
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +98,6 @@ class ConditionMap:
         )
         self._switched = switched_scalars(field, condition)
         self._one_segment = not condition.events and not field.algebraic
-        self._guess = np.array([condition.algebraic_guess[z] for z in field.algebraic])
         self._timelines: dict[bytes, tuple[int, list[TimelineEntry]]] = {}
 
     def _timeline(self, times: Array) -> tuple[int, list[TimelineEntry]]:
@@ -111,115 +114,81 @@ class ConditionMap:
         `times`: times, increasing, not before t0.
         """
         with np.errstate(all="ignore"):
-            return self._run(vector, self.condition.times if times is None else times, choice)
+            found = self._found(vector, self.condition.times if times is None else times, choice)
+        if isinstance(found, Trajectory):
+            return found
+        failure, choice = found
+        return Failure(self.condition.name, float(failure.time), failure.reason, choice)
 
-    def _run(self, vector: Array, times: Array, choice: EngineChoice) -> Trajectory | Failure:
-        field, condition, m = self.field, self.condition, len(self.unknowns)
-        at_start, entries = self._timeline(times)
+    def _found(
+        self, vector: Array, times: Array, choice: EngineChoice
+    ) -> Trajectory | tuple[EngineFailure, EngineChoice]:
+        """Go through the events and segments of the condition in the order of time."""
         propagation = self.propagation
+        at_start, entries = self._timeline(times)
         sizes = propagation.sizes(vector)
-        begun = propagation.begin(vector, sizes, self._guess)
+        begun = propagation.begin(vector, sizes)
         if isinstance(begun, EngineFailure):
-            return self._failure(begun.time, begun.reason, choice)
-        now, guess = begun.values, begun.algebraic
+            return begun, choice
+        now = begun.values
         if self._one_segment and len(entries) == 1 and entries[0].segment is not None:
-            return self._single_segment(
-                vector, times, at_start, entries[0].segment, now, sizes, choice
-            )
-        count, n, a = len(times), len(field.states), len(field.algebraic)
-        switched = {name: (np.empty(count), np.empty((count, m))) for name in self._switched}
-        states, sensitivities = np.empty((count, n)), np.empty((count, n, m))
-        algebraic, algebraic_sensitivities = np.empty((count, a)), np.empty((count, a, m))
+            first = now if at_start else None
+            return self._single_segment(vector, times, entries[0].segment, now, first, choice)
+        recording = Recording(times, self.field, self.unknowns, self._switched)
         if at_start:
-            states[0], sensitivities[0] = now.states, now.sensitivities
-            algebraic[0], algebraic_sensitivities[0] = guess, begun.algebraic_sensitivities
-            self._store_switched(switched, slice(0, 1), now)
-        time = condition.t0
+            recording.row(0, begun)
+        time = self.condition.t0
         for entry in entries:
             for assignment in entry.events:
                 now = propagation.after_event(assignment, time, vector, sizes, now)
-            row = entry.row_after
-            if row >= 0:
-                solved = propagation.consistent(time, vector, now, guess)
-                if isinstance(solved, EngineFailure):
-                    return self._failure(solved.time, solved.reason, choice)
-                states[row], sensitivities[row] = now.states, now.sensitivities
-                algebraic[row], algebraic_sensitivities[row] = solved
-                self._store_switched(switched, slice(row, row + 1), now)
-            segment = entry.segment
-            if segment is None:
+            if entry.row_after >= 0:
+                after = propagation.consistent(time, vector, now)
+                if isinstance(after, EngineFailure):
+                    return after, choice
+                recording.row(entry.row_after, after)
+            if entry.segment is None:
                 continue
-            time = float(segment.times[-1])
-            found, choice = propagation.integrate(segment, now, guess, choice)
-            if isinstance(found, EngineFailure):
-                reason = propagation.explain(found, vector, now, segment)
-                return self._failure(found.time, reason, choice)
+            time = float(entry.segment.times[-1])
+            solved, choice = propagation.integrate(entry.segment, now, choice)
+            if isinstance(solved, EngineFailure):
+                return propagation.explained(solved, vector, now, entry.segment), choice
             kept = [row for row in entry.rows if row >= 0]
             if kept:
-                rows, inside = slice(kept[0], kept[-1] + 1), slice(0, len(kept))
-                states[rows] = found.states[inside]
-                sensitivities[rows] = found.sensitivities[inside]
-                algebraic[rows] = found.algebraic[inside]
-                algebraic_sensitivities[rows] = found.algebraic_sensitivities[inside]
-                self._store_switched(switched, rows, now)
-            now = now._replace(states=found.states[-1], sensitivities=found.sensitivities[-1])
-            if a:
-                guess = found.algebraic[-1]
-        sensitivities /= sizes
-        algebraic_sensitivities /= sizes
-        for _, by_unknown in switched.values():
-            by_unknown /= sizes
-        return Trajectory(
-            times,
-            states,
-            algebraic,
-            self.unknowns,
-            sensitivities,
-            algebraic_sensitivities,
-            switched,
-            choice,
-        )
+                recording.part(kept[0], now, solved, slice(0, len(kept)))
+            now = solved.at(-1, now)
+        return recording.trajectory(self.unknowns, sizes, choice)
 
     def _single_segment(
         self,
         vector: Array,
         times: Array,
-        at_start: int,
         segment: Segment,
         now: Values,
-        sizes: Array,
+        first: Values | None,
         choice: EngineChoice,
-    ) -> Trajectory | Failure:
-        """Integrate the common case, without events and algebraic variables, with one copy."""
-        found, choice = self.propagation.integrate(segment, now, self._guess, choice)
-        if isinstance(found, EngineFailure):
-            reason = self.propagation.explain(found, vector, now, segment)
-            return self._failure(found.time, reason, choice)
-        states, sensitivities = found.states, found.sensitivities
-        if at_start:
-            states = np.concatenate([now.states[None], states])
-            sensitivities = np.concatenate([now.sensitivities[None], sensitivities])
+    ) -> Trajectory | tuple[EngineFailure, EngineChoice]:
+        """Integrate the common case, without events and algebraic variables, with one copy.
+
+        `first` are the values of the first row, if that is t0.
+        """
+        solved, choice = self.propagation.integrate(segment, now, choice)
+        if isinstance(solved, EngineFailure):
+            return self.propagation.explained(solved, vector, now, segment), choice
+        states, sensitivities = solved.states, solved.sensitivities
+        if first is not None:
+            states = np.concatenate([first.states[None], states])
+            sensitivities = np.concatenate([first.sensitivities[None], sensitivities])
         count, m = len(times), len(self.unknowns)
         return Trajectory(
-            times,
-            states,
-            np.zeros((count, 0)),
-            self.unknowns,
-            sensitivities / sizes,
-            np.zeros((count, 0, m)),
-            {},
-            choice,
+            times=times,
+            states=states,
+            algebraic=np.zeros((count, 0)),
+            unknowns=self.unknowns,
+            sensitivities=sensitivities / self.propagation.sizes(vector),
+            algebraic_sensitivities=np.zeros((count, 0, m)),
+            switched={},
+            choice=choice,
         )
-
-    def _store_switched(
-        self, switched: Mapping[str, tuple[Array, Array]], rows: slice, now: Values
-    ) -> None:
-        for name, j in self._switched.items():
-            values, sensitivities = switched[name]
-            values[rows], sensitivities[rows] = now.scalars[j], now.scalar_sensitivities[j]
-
-    def _failure(self, time: float, reason: str, choice: EngineChoice) -> Failure:
-        return Failure(self.condition.name, float(time), reason, choice)
 
 
 def switched_scalars(field: VectorField, condition: Condition) -> dict[str, int]:
@@ -233,58 +202,63 @@ def switched_scalars(field: VectorField, condition: Condition) -> dict[str, int]
 
 
 class Recording:
-    """The values at the times of a trajectory, as they are found.
-
-    `times`: the times, shape (k,); `shape`: numbers of states, algebraic variables and directions;
-    `switched`: scalars that events assign, with their numbers.
-    """
+    """The values at the times of a trajectory, as they are found between and at events."""
 
     def __init__(
-        self, times: Array, shape: tuple[int, int, int], switched: Mapping[str, int]
+        self,
+        times: Array,
+        field: VectorField,
+        unknowns: Sequence[int],
+        switched: Mapping[str, int],
     ) -> None:
-        count, (n, a, m) = len(times), shape
+        count, n, a, m = len(times), len(field.states), len(field.algebraic), len(unknowns)
         self.times = times
-        self._times, self._numbers = times, switched
+        self._numbers = switched
         self._states, self._sensitivities = np.empty((count, n)), np.empty((count, n, m))
         self._algebraic = np.empty((count, a))
         self._algebraic_sensitivities = np.empty((count, a, m))
         self._switched = {name: (np.empty(count), np.empty((count, m))) for name in switched}
 
-    def part(self, now: Values, found: SegmentSolution, wanted: Array, places: Any) -> None:
-        """Keep the values at some of the times, which stand at `places` of a solution."""
-        if not len(wanted):
-            return
-        first = int(np.searchsorted(self._times, wanted[0]))
-        rows = slice(first, first + len(wanted))
-        self._states[rows] = found.states[places]
-        self._sensitivities[rows] = found.sensitivities[places]
-        self._algebraic[rows] = found.algebraic[places]
-        self._algebraic_sensitivities[rows] = found.algebraic_sensitivities[places]
-        self._scalars(rows, now)
-
-    def moment(self, time: float, found: Beginning) -> None:
-        """Keep the values at a time, if the trajectory has it, in place of earlier ones."""
-        row = int(np.searchsorted(self._times, time))
-        if row == len(self._times) or self._times[row] != time:
-            return
-        now, self._algebraic[row], self._algebraic_sensitivities[row] = found
-        self._states[row], self._sensitivities[row] = now.states, now.sensitivities
-        self._scalars(slice(row, row + 1), now)
-
-    def _scalars(self, rows: slice, now: Values) -> None:
+    def part(
+        self, first: int, now: Values, solution: SegmentSolution, places: IntArray | slice
+    ) -> None:
+        """Keep what stands at `places` of a solution, in rows from `first` on."""
+        states = solution.states[places]
+        rows = slice(first, first + len(states))
+        self._states[rows] = states
+        self._sensitivities[rows] = solution.sensitivities[places]
+        self._algebraic[rows] = solution.algebraic[places]
+        self._algebraic_sensitivities[rows] = solution.algebraic_sensitivities[places]
         for name, j in self._numbers.items():
             values, sensitivities = self._switched[name]
             values[rows], sensitivities[rows] = now.scalars[j], now.scalar_sensitivities[j]
 
+    def times_of(
+        self, wanted: Array, now: Values, solution: SegmentSolution, places: IntArray
+    ) -> None:
+        """Keep the values at some of the times, which stand at `places` of a solution."""
+        if len(wanted):
+            self.part(int(np.searchsorted(self.times, wanted[0])), now, solution, places)
+
+    def row(self, row: int, found: ConsistentValues) -> None:
+        """Keep the values of one row, in place of earlier ones."""
+        self.part(row, found.values, found.as_solution(), slice(0, 1))
+
+    def moment(self, time: float, found: ConsistentValues) -> None:
+        """Keep the values at a time, if the trajectory has it, in place of earlier ones."""
+        row = int(np.searchsorted(self.times, time))
+        if row < len(self.times) and self.times[row] == time:
+            self.row(row, found)
+
     def trajectory(self, unknowns: Sequence[int], sizes: Array, choice: EngineChoice) -> Trajectory:
         """Return the trajectory, with derivatives by unknowns whose steps have these sizes."""
         return Trajectory(
-            self._times,
-            self._states,
-            self._algebraic,
-            tuple(unknowns),
-            self._sensitivities / sizes,
-            self._algebraic_sensitivities / sizes,
-            {name: (values, s / sizes) for name, (values, s) in self._switched.items()},
-            choice,
+            times=self.times,
+            states=self._states,
+            algebraic=self._algebraic,
+            unknowns=tuple(unknowns),
+            sensitivities=self._sensitivities / sizes,
+            algebraic_sensitivities=self._algebraic_sensitivities / sizes,
+            switched={name: (values, s / sizes) for name, (values, s) in self._switched.items()},
+            choice=choice,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from odefit import Event, Experiment, Model, Problem, library
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines.bdf.engine import BdfEngine
-from odefit.simulation.engines.engine import EngineFailure, InitialState, SegmentSolution
+from odefit.simulation.engines.engine import EngineFailure, SegmentSolution, Values
 from odefit.simulation.engines.segments import Segment
 from tests.simulation.numerics import differences, integrated
 
@@ -97,7 +96,7 @@ def test_without_error_control_of_their_own_sensitivities_follow_the_steps_of_th
         for f, c in ((controlled, True), (alone, False))
     ]
     states = np.eye(n)[0]
-    start = InitialState(states, k, np.zeros((n, n)), np.diag(k), np.zeros(0))
+    start = Values(states, k, np.zeros((n, n)), np.diag(k), np.zeros(0))
     steps, fewer = (solution(e.integrate(segment(1e3), start, 10_000)).steps for e in engines)
     assert fewer < 0.8 * steps
 
@@ -196,11 +195,11 @@ def test_sensitivities_that_are_rounding_errors_of_others_do_not_hold_up_the_ste
     assert (np.abs(found - expected) < 1e-4 * np.abs(expected).max(axis=(0, 1))).all()
 
 
-def field_and_start(problem: Problem, vector: Array) -> tuple[VectorField, InitialState]:
+def field_and_start(problem: Problem, vector: Array) -> tuple[VectorField, Values]:
     field = VectorField.of(problem.model, problem.conditions)
     states = np.array([1.0, 0.0, 0.0])
     n, p = len(states), len(field.scalars)
-    return field, InitialState(states, vector, np.zeros((n, 0)), np.zeros((p, 0)), np.zeros(0))
+    return field, Values(states, vector, np.zeros((n, 0)), np.zeros((p, 0)), np.zeros(0))
 
 
 def test_too_many_steps_are_a_failure_with_what_is_left() -> None:
@@ -239,7 +238,7 @@ def test_threads_do_not_disturb_each_other() -> None:
     problem = robertson()
     field, start = field_and_start(problem, np.array([0.04, 3e7, 1e4]))
     engine = BdfEngine(field, SensitivityPattern(0, frozenset()), 1e-9)
-    starts = [replace(start, scalars=start.scalars * (1 + 0.1 * i)) for i in range(8)]
+    starts = [start._replace(scalars=start.scalars * (1 + 0.1 * i)) for i in range(8)]
     alone = [solution(engine.integrate(segment(1.0, 1e4), s, 10_000)).states for s in starts]
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda s: engine.integrate(segment(1.0, 1e4), s, 10_000), starts))

@@ -13,9 +13,9 @@ from odefit.simulation.engines.engine import (
     BatchFailure,
     BatchSolution,
     EngineFailure,
-    InitialState,
     InitialValueProblems,
     SegmentSolution,
+    Values,
 )
 from odefit.simulation.engines.heyoka.heyoka_batches import HeyokaBatchIntegrator
 from odefit.simulation.engines.heyoka.heyoka_engine import HeyokaEngine
@@ -63,9 +63,7 @@ class Setting:
         s = self.problems
         segment = Segment(float(s.starts[k]), s.times[k], np.zeros(0), s.polynomials[k : k + 1])
         nothing = np.zeros(0)
-        initial = InitialState(
-            s.states[k], s.scalars, s.sensitivities, s.scalar_sensitivities, nothing
-        )
+        initial = Values(s.states[k], s.scalars, s.sensitivities, s.scalar_sensitivities, nothing)
         engine = HeyokaEngine(self.field, self.pattern, self.tolerance)
         return engine.integrate(segment, initial, max_steps)
 

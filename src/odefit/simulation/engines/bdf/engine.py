@@ -16,8 +16,8 @@ from odefit.simulation.engines.cut_off import REASON, cut_off
 from odefit.simulation.engines.engine import (
     ABSOLUTE_OVER_RELATIVE,
     EngineFailure,
-    InitialState,
     SegmentSolution,
+    Values,
 )
 from odefit.simulation.engines.narrow_features import NarrowFeatures
 from odefit.simulation.engines.segments import Segment, SmoothPart
@@ -96,20 +96,20 @@ class BdfEngine:
         self._equations = compiled.equations
 
     def integrate(
-        self, segment: Segment, initial: InitialState, max_steps: int
+        self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engines.engine.Engine`."""
         found = self._integrate(segment, initial, max_steps, recording=False)
         return found if isinstance(found, EngineFailure) else found[0]
 
     def recorded(
-        self, segment: Segment, initial: InitialState, max_steps: int
+        self, segment: Segment, initial: Values, max_steps: int
     ) -> tuple[SegmentSolution, RecordedSegment] | EngineFailure:
         """Return the same, and what leads from derivatives by it back to its beginning."""
         return self._integrate(segment, initial, max_steps, recording=True)
 
     def _integrate(
-        self, segment: Segment, initial: InitialState, max_steps: int, *, recording: bool
+        self, segment: Segment, initial: Values, max_steps: int, *, recording: bool
     ) -> tuple[SegmentSolution, RecordedSegment] | EngineFailure:
         """Integrate a segment; once more where states from zero have stayed far below a guess."""
         begin = np.abs(initial.states)
@@ -129,7 +129,7 @@ class BdfEngine:
     def _integrated(
         self,
         segment: Segment,
-        initial: InitialState,
+        initial: Values,
         max_steps: int,
         sizes: Array,
         recording: bool,
@@ -194,9 +194,7 @@ class BdfEngine:
                 at = tile * width
                 derivatives[done:stop, order, at : at + width] = found[:, :, : m - at]
             done = stop
-        solution = SegmentSolution(
-            values, derivatives, np.zeros((count, 0)), np.zeros((count, 0, m)), steps
-        )
+        solution = SegmentSolution.without_algebraic(values, derivatives, steps)
         return solution, RecordedSegment(self._compiled, len(initial.scalars), parts)
 
     def _scalar_terms(self, sensitivities: Array) -> ScalarTerms:

@@ -32,8 +32,8 @@ from odefit.simulation.engines.engine import (
     LOST_DIGITS,
     UNSEEN,
     EngineFailure,
-    InitialState,
     SegmentSolution,
+    Values,
     smallest_share,
 )
 from odefit.simulation.engines.heyoka.heyoka_equations import (
@@ -107,7 +107,7 @@ class HeyokaEngine:
         return index_arrays([(place[j, k % columns], k // columns) for j, k in entries])
 
     def integrate(
-        self, segment: Segment, initial: InitialState, max_steps: int
+        self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engines.engine.Engine`."""
         begin = smallest_share(initial.states)
@@ -126,7 +126,7 @@ class HeyokaEngine:
         return self._walked(segment, initial, max_steps)
 
     def _walked(
-        self, segment: Segment, initial: InitialState, max_steps: int
+        self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """Integrate in units of each state's own size, step by step."""
         found = self._walk.integrate(segment, initial, max_steps)
@@ -138,7 +138,7 @@ class HeyokaEngine:
         return features is not None and features.acts(scalars)
 
     def _as_it_is(
-        self, segment: Segment, initial: InitialState, max_steps: int
+        self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """Integrate in the units of the model, under heyoka's own error control."""
         n, m, p = self._n, self._m, self._p
@@ -164,13 +164,8 @@ class HeyokaEngine:
         count = len(values)
         # (time, column, state, lane) to (time, state, lane, column): lanes hold consecutive shares.
         columns = values[:, n:].reshape(count, self._columns, n, self._lanes).transpose(0, 2, 3, 1)
-        return SegmentSolution(
-            values[:, :n, 0],
-            columns.reshape(count, n, self._lanes * self._columns)[:, :, :m],
-            np.zeros((count, 0)),
-            np.zeros((count, 0, m)),
-            steps,
-        )
+        sensitivities = columns.reshape(count, n, self._lanes * self._columns)[:, :, :m]
+        return SegmentSolution.without_algebraic(values[:, :n, 0], sensitivities, steps)
 
     def _by_lane(self, sensitivities: Array) -> Array:
         """Return sensitivities, shape (n, m), as lanes hold them, shape (columns * n, lanes)."""

@@ -19,7 +19,7 @@ import heyoka as hy
 import numpy as np
 
 from odefit.common.arrays import Array, IntArray
-from odefit.simulation.engines.engine import EngineFailure, InitialState, SegmentSolution
+from odefit.simulation.engines.engine import EngineFailure, SegmentSolution, Values
 from odefit.simulation.engines.heyoka.heyoka_equations import (
     VariationalEquations,
     failure_of,
@@ -80,7 +80,7 @@ class HeyokaWalk:
         self._features = features
 
     def integrate(
-        self, segment: Segment, initial: InitialState, max_steps: int
+        self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engines.engine.Engine`."""
         steps = 0
@@ -103,7 +103,7 @@ class HeyokaWalk:
     def _integrate(
         self,
         segment: Segment,
-        initial: InitialState,
+        initial: Values,
         sizes: tuple[Array, Array],
         max_steps: int,
     ) -> SegmentSolution | EngineFailure:
@@ -129,9 +129,7 @@ class HeyokaWalk:
             sensitivities[done:stop] = s[: stop - done]
             states, columns = x[-1].copy(), s[-1].copy()
             done = stop
-        return SegmentSolution(
-            values, sensitivities, np.zeros((count, 0)), np.zeros((count, 0, m)), steps
-        )
+        return SegmentSolution.without_algebraic(values, sensitivities, steps)
 
     def _part(
         self,
@@ -141,7 +139,7 @@ class HeyokaWalk:
         columns: Array,
         known_sizes: tuple[Array, Array],
         constants: Array,
-        initial: InitialState,
+        initial: Values,
         max_steps: int,
     ) -> tuple[Array, Array, int] | EngineFailure:
         """Integrate through a smooth part."""
@@ -322,7 +320,7 @@ class HeyokaWalk:
         defect /= size
         return np.asarray(defect.max(axis=2) * np.diff(edges)[steps, None] / DEFECT)
 
-    def _guess(self, segment: Segment, initial: InitialState, sizes: Array) -> Array:
+    def _guess(self, segment: Segment, initial: Values, sizes: Array) -> Array:
         """Return sizes of all states, from the equations for those that begin at zero.
 
         Each gets what its equation alone would make of it until the end of the segment: about

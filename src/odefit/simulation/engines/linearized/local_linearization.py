@@ -31,9 +31,9 @@ from odefit.simulation.engines.engine import (
     BatchFailure,
     BatchSolution,
     EngineFailure,
-    InitialState,
     InitialValueProblems,
     SegmentSolution,
+    Values,
     magnitudes,
 )
 from odefit.simulation.engines.linearized.exponentials import phi_product
@@ -364,7 +364,7 @@ class LocalLinearizationEngine:
         )
 
     def integrate(
-        self, segment: Segment, initial: InitialState, max_steps: int
+        self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engines.engine.Engine`."""
         states, sensitivities = initial.states, initial.sensitivities
@@ -389,10 +389,8 @@ class LocalLinearizationEngine:
             count = len(times) if end_is_wanted else len(times) - 1
             rows.append(found.states[:count])
             columns.append(found.sensitivities[:count])
-        values = np.concatenate(rows)
-        count, m = len(values), sensitivities.shape[1]
-        return SegmentSolution(
-            values, np.concatenate(columns), np.zeros((count, 0)), np.zeros((count, 0, m)), steps
+        return SegmentSolution.without_algebraic(
+            np.concatenate(rows), np.concatenate(columns), steps
         )
 
 
