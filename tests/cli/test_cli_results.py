@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from odefit import Event, Experiment, InputError, Model, Problem, SingleShooting, fit
-from odefit.cli import compare, plot
+from odefit.cli import plot, result_commands
 from odefit.methods.estimate import Status
 from tests.cli.commands import DATA, DECAY, refused, run
 
@@ -223,10 +223,13 @@ def test_bands_of_what_cannot_be_negative_end_at_zero_and_say_so(
 
 
 def test_results_of_one_name_are_told_apart_by_their_folders() -> None:
-    assert compare.distinct_names(["a/fit.json", "b/fit.json", "monod.json"]) == [
+    assert result_commands.distinct_names(["a/fit.json", "b/fit.json", "monod.json"]) == [
         "a/fit", "b/fit", "monod",
     ]  # fmt: skip
-    assert compare.distinct_names(["x/a/fit.json", "y/a/fit.json"]) == ["x/a/fit", "y/a/fit"]
+    assert result_commands.distinct_names(["x/a/fit.json", "y/a/fit.json"]) == [
+        "x/a/fit",
+        "y/a/fit",
+    ]
 
 
 def test_where_all_noise_is_estimated_the_likelihood_stands_in_place_of_the_squares(

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odefit.cli.shared import DONE, add_reading, loaded
 from odefit.common.errors import InputError
@@ -24,15 +24,8 @@ DOORWAY = """<!DOCTYPE html>
 could be read by all users of the machine."""
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and its options."""
-    parser = commands.add_parser(
-        "explore",
-        help="sliders in the browser",
-        description="Move the unknowns of a problem by sliders in the browser, and see the curves "
-        "move. The page is for this machine and this user alone. Ctrl-C ends it.",
-    )
-    parser.set_defaults(run=run)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit explore``."""
     parser.add_argument("source", metavar="PROBLEM.toml|PETAB.yaml|RESULT.json")
     parser.add_argument("--result", metavar="FILE.json", type=Path, help="compare with this result")
     parser.add_argument(

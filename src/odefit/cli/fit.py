@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
 from odefit.assessment.parts import INTERVAL_CHOICES
 from odefit.cli.shared import (
@@ -17,6 +16,7 @@ from odefit.cli.shared import (
     add_reading,
     add_report,
     add_seed,
+    add_values,
     add_work,
     check_files,
     check_positive,
@@ -34,21 +34,15 @@ from odefit.methods.running.control import Interruption
 from odefit.methods.running.memory import memory_limit
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and its options."""
-    parser = commands.add_parser(
-        "fit", help="estimate the unknowns of a problem", description="Estimate the unknowns."
-    )
-    parser.set_defaults(run=run)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit fit``."""
     parser.add_argument("problem", metavar=PROBLEM_FILE)
     parser.add_argument("--method", metavar="NAME", help=f"one of: {', '.join(METHODS)}")
-    parser.add_argument(
+    add_values(
+        parser,
         "--set",
-        metavar="OPTION=VALUE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="any option of the method, see 'odefit methods NAME'; may be repeated",
+        "OPTION=VALUE",
+        "any option of the method, see 'odefit methods NAME'; may be repeated",
     )
     for name, option in OPTIONS.items():
         if name == "bounds":

@@ -6,43 +6,122 @@ import argparse
 import errno
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from odefit.cli import (
-    check,
-    compare,
-    convert,
-    explore,
-    fit,
-    methods,
-    new,
-    plot,
-    predict,
-    profile,
-    residuals,
-    show,
-    simulate,
-)
+from odefit.cli import explore, fit, methods, plot, profile
+from odefit.cli import problem_commands as problems
+from odefit.cli import result_commands as results
 from odefit.cli.shared import DONE, INTERRUPTED, UNUSABLE, plain_warnings
 from odefit.common.errors import InputError
 
+
+@dataclass(frozen=True)
+class Command:
+    """A command: the functions that add its options and run it, and its lines in the help."""
+
+    name: str
+    add_options: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    help: str
+    description: str
+
+
 COMMANDS = (
-    fit,
-    profile,
-    show,
-    plot,
-    residuals,
-    predict,
-    compare,
-    check,
-    simulate,
-    explore,
-    new,
-    convert,
-    methods,
+    Command(
+        "fit",
+        fit.add_options,
+        fit.run,
+        "estimate the unknowns of a problem",
+        "Estimate the unknowns.",
+    ),
+    Command(
+        "profile",
+        profile.add_options,
+        profile.run,
+        "profile likelihoods: intervals without linearisation",
+        "Profile likelihoods of the unknowns of a result, or of a problem, which is fitted first.",
+    ),
+    Command(
+        "show",
+        results.add_show,
+        results.run_show,
+        "print a result again",
+        "Print what 'odefit fit' has printed of a result.",
+    ),
+    Command("plot", plot.add_options, plot.run, "draw a result", plot.DESCRIPTION),
+    Command(
+        "residuals",
+        results.add_residuals,
+        results.run_residuals,
+        "residuals as a table",
+        "Print a row for each measurement as CSV: measured, predicted, residual, weighted "
+        "residual and standard deviation; of a result, or of a problem at given values.",
+    ),
+    Command(
+        "predict",
+        results.add_predict,
+        results.run_predict,
+        "predictions with confidence and prediction bands",
+        "Print predictions of a result as CSV, with standard errors, confidence bands (where the "
+        "model's curve is) and prediction bands (where the next measurement is).",
+    ),
+    Command(
+        "compare",
+        results.add_compare,
+        results.run_compare,
+        "compare models of the same data",
+        "Compare results of the same data: information criteria, the weights of Akaike, and "
+        "tests of nested models.",
+    ),
+    Command(
+        "check",
+        problems.add_check,
+        problems.run_check,
+        "validate and describe a problem",
+        "Validate and describe a problem; say what its data can determine.",
+    ),
+    Command(
+        "simulate",
+        problems.add_simulate,
+        problems.run_simulate,
+        "simulate a problem",
+        "Simulate a problem.",
+    ),
+    Command(
+        "explore",
+        explore.add_options,
+        explore.run,
+        "sliders in the browser",
+        "Move the unknowns of a problem by sliders in the browser, and see the curves move. The "
+        "page is for this machine and this user alone. Ctrl-C ends it.",
+    ),
+    Command(
+        "new",
+        problems.add_new,
+        problems.run_new,
+        "write a first problem file for a CSV table",
+        "Write a commented problem file for the columns of a CSV table, with a placeholder for "
+        "the model that runs at once.",
+    ),
+    Command(
+        "convert",
+        problems.add_convert,
+        problems.run_convert,
+        "write a problem in another format",
+        "Write a problem as a problem file with CSV tables, or as PEtab, version 2.",
+    ),
+    Command(
+        "methods",
+        methods.add_options,
+        methods.run,
+        "list the methods, or the options of one",
+        "List the methods; with a name, all options of that method, which "
+        "'odefit fit --method NAME --set OPTION=VALUE' sets.",
+    ),
 )
-"""A module a command: ``add_parser`` adds it with its options, and ``run`` runs it."""
+"""All commands, in the order of the help: a row each."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,7 +175,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
-        command.add_parser(commands)
+        added = commands.add_parser(
+            command.name, help=command.help, description=command.description
+        )
+        added.set_defaults(run=command.run)
+        command.add_options(added)
     return parser
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import textwrap
-from typing import Any
 
 from odefit.cli.shared import DONE
 from odefit.methods.method_options import entry_of, method_options, summary_of
@@ -15,15 +14,8 @@ MIN_WIDTH, MAX_WIDTH = 40, 100
 """The text keeps to the terminal between these widths."""
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and its options."""
-    parser = commands.add_parser(
-        "methods",
-        help="list the methods, or the options of one",
-        description="List the methods; with a name, all options of that method, which "
-        "'odefit fit --method NAME --set OPTION=VALUE' sets.",
-    )
-    parser.set_defaults(run=run)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit methods``."""
     parser.add_argument("name", metavar="NAME", nargs="?", help=f"one of: {', '.join(METHODS)}")
 
 

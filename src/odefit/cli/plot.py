@@ -6,7 +6,7 @@ import argparse
 import io
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odefit.cli.shared import DONE, check_writable, saved_result
 from odefit.common.errors import InputError, one_of
@@ -26,7 +26,11 @@ KINDS = {
     "starts": "the objectives at which the starts ended",
     "bounds": "bounds of the objective, where the method proves them",
 }
-"""What can be drawn."""
+"""The figures, and what they show."""
+
+DESCRIPTION = "Draw a result to a file. What can be drawn: " + "; ".join(
+    f"{name} ({meaning})" for name, meaning in KINDS.items()
+)
 
 SUFFIXES = (".svg", ".pdf", ".png")
 """Formats of figures by the end of the file's name."""
@@ -35,15 +39,8 @@ BELOW_MEASURED = 0.2
 """Part of the smallest measurement down to which a logarithmic axis leads at most."""
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and its options."""
-    parser = commands.add_parser(
-        "plot",
-        help="draw a result",
-        description="Draw a result to a file. What can be drawn: "
-        + "; ".join(f"{name} ({meaning})" for name, meaning in KINDS.items()),
-    )
-    parser.set_defaults(run=run)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit plot``."""
     parser.add_argument("result", metavar="RESULT.json")
     parser.add_argument("--what", metavar="KIND", default="fit", help=", ".join(KINDS))
     parser.add_argument(

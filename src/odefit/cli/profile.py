@@ -7,7 +7,7 @@ import sys
 import time
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odefit.cli.plot import check_figure, write_figure
 from odefit.cli.shared import (
@@ -38,15 +38,8 @@ if TYPE_CHECKING:
     from odefit.result.result import Result
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and its options."""
-    parser = commands.add_parser(
-        "profile",
-        help="profile likelihoods: intervals without linearisation",
-        description="Profile likelihoods of the unknowns of a result, or of a problem, which is "
-        "fitted first.",
-    )
-    parser.set_defaults(run=run)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit profile``."""
     parser.add_argument("source", metavar="PROBLEM.toml|PETAB.yaml|RESULT.json")
     parser.add_argument(
         "--only", metavar="KEYS", help="these unknowns alone, e.g. k1,k2 (default: all)"

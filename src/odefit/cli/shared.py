@@ -80,6 +80,23 @@ def loaded(path: str | Path, options: argparse.Namespace) -> Problem:
     return load(path, nominal=options.nominal, within=options.within)
 
 
+def add_values(parser: argparse.ArgumentParser, option: str, form: str, meaning: str) -> None:
+    """Add an option that takes several values of a form such as NAME=VALUE."""
+    parser.add_argument(option, metavar=form, nargs="+", action="extend", default=[], help=meaning)
+
+
+def add_times(parser: argparse.ArgumentParser) -> None:
+    """Add the option that gives other times."""
+    parser.add_argument(
+        "--times", metavar="FROM:TO:COUNT", help="other times than those of the data"
+    )
+
+
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """Add the option that writes a table to a file."""
+    parser.add_argument("-o", "--csv", metavar="FILE.csv", type=Path, help="write to this file")
+
+
 def add_seed(parser: argparse.ArgumentParser) -> None:
     """Add the seed of every random choice."""
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
@@ -208,17 +225,10 @@ def check_files(options: argparse.Namespace) -> None:
 
 @contextmanager
 def told_later(refusals: list[str], what: str) -> Iterator[None]:
-    """Keep what is wrong with a file, so that what else there is to write and print is not lost.
+    """Keep a mistake with a file in `refusals`, so that all other files are still written.
 
-    A mistake in the program does not cost the rest either: it is told, its traceback goes to the
-    log, and the exit status is that of the answer.
-
-    Parameters
-    ----------
-    refusals
-        Receives what is wrong with the file.
-    what
-        What is made within the block, such as ``"the report"``.
+    A mistake in odefit does not cost the rest either: it is reported with `what`, such as "the
+    report", its traceback goes to the log, and the exit status is that of the answer.
     """
     try:
         yield
@@ -271,13 +281,7 @@ def is_result(path: str | Path) -> bool:
 
 
 def saved_result(path: str | Path) -> Result:
-    """Return the result in a file.
-
-    Raises
-    ------
-    InputError
-        The file is none of a result, or the result holds no solution.
-    """
+    """Return the result in a file; an :class:`InputError` refuses one without a solution."""
     from odefit.result.result import load_result
 
     if Path(path).suffix.lower() in (".toml", ".yaml", ".yml"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from odefit.cli.shared import add_values
 from odefit.common.errors import InputError
 from odefit.problem.problem import Problem
 
@@ -15,45 +16,29 @@ PROPOSE = "propose"
 def add_unknowns(parser: argparse.ArgumentParser) -> None:
     """Add the options that fix, free and bound."""
     add_fix(parser)
-    parser.add_argument(
+    add_values(
+        parser,
         "--free",
-        metavar="NAME",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="estimate what is fixed or known, beginning at its value; may be repeated",
+        "NAME",
+        "estimate what is fixed or known, beginning at its value; may be repeated",
     )
-    parser.add_argument(
+    add_values(
+        parser,
         "--bounds",
-        metavar="NAME=LOW:HIGH",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="other bounds, e.g. k=0:1 or k=0: for no upper one; may be repeated. "
+        "NAME=LOW:HIGH",
+        "other bounds, e.g. k=0:1 or k=0: for no upper one; may be repeated. "
         "'propose' lets a global method accept what the data suggest where there are none",
     )
 
 
 def add_fix(parser: argparse.ArgumentParser) -> None:
     """Add the option that fixes."""
-    parser.add_argument(
-        "--fix",
-        metavar="NAME=VALUE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="hold a parameter or initial value at this value; may be repeated",
-    )
+    meaning = "hold a parameter or initial value at this value; may be repeated"
+    add_values(parser, "--fix", "NAME=VALUE", meaning)
 
 
 def with_unknowns(problem: Problem, options: argparse.Namespace) -> Problem:
-    """Return the problem with what the options change.
-
-    Raises
-    ------
-    InputError
-        A text is not of its form, a name is unknown, or a value makes no sense.
-    """
+    """Return the problem as the options change it; an :class:`InputError` lists all mistakes."""
     errors: list[str] = []
     fix = _values(options.fix, errors)
     bounds = _bounds([b for b in getattr(options, "bounds", []) if b != PROPOSE], errors)

@@ -174,13 +174,7 @@ def check_fit(
     level: float,
     memory: int | None = None,
 ) -> None:
-    """Refuse a fit whose arguments, described at :func:`fit`, make no sense.
-
-    Raises
-    ------
-    InputError
-        There is nothing to estimate, an argument makes no sense, or memory cannot suffice.
-    """
+    """Refuse a fit whose arguments, see :func:`fit`, make no sense, by an :class:`InputError`."""
     if not problem.unknowns:
         raise InputError(
             "there is nothing to estimate: every parameter and initial value is fixed or known"

@@ -112,22 +112,10 @@ def indistinguishable_solutions(
 ) -> tuple[Completeness | None, tuple[Solution, ...]]:
     """Count the solutions with the same outputs as the answer, and find those that are missing.
 
-    Parameters
-    ----------
-    answer, solutions
-        The answer, and the distinct solutions that are known, the answer first.
-    work
-        Operations that the count may take, and count and search together, see
-        :mod:`odefit.structure.series.deadline`.
-    control
-        Limits of the fit.
-
-    Returns
-    -------
-    count
-        Their number; None where it is not known.
-    solutions
-        All solutions: beside those that are known the others within the bounds, after the answer.
+    `solutions` are the distinct ones that are known, the answer first. `work` holds the operations
+    that the count may take, and count and search together, see
+    :mod:`odefit.structure.series.deadline`. Return the count, None where it is not known, and all
+    solutions within the bounds, after the answer.
     """
     from odefit.structure.same_outputs import same_outputs  # not needed by every fit
 

@@ -38,14 +38,8 @@ StartValues = ResultData | str | Path | Mapping[str, float]
 class WarmStart:
     """Values from which a fit goes on.
 
-    Attributes
-    ----------
-    vector
-        The unknowns of the problem, in natural units and within the bounds, shape (n,).
-    nodes
-        The shooting nodes of the answer that it comes from, where they fit the problem.
-    remarks
-        Sentences on what the start does not say, or says in vain.
+    ``vector``, shape (n,), is within the bounds; ``nodes`` are those of the answer that it comes
+    from, where they fit the problem; ``remarks`` name missing and unused values.
     """
 
     vector: Array
@@ -127,21 +121,10 @@ class WarmStart:
 def warm_start(problem: Problem, start: StartValues, method: Method | None = None) -> WarmStart:
     """Return the values from which a fit of `problem` goes on.
 
-    Parameters
-    ----------
-    problem
-        The problem to be fitted.
-    start
-        A result, the path of a result file, or values in natural units by key of unknown. Unknowns
-        without a value have the problem's guess, or the middle of their range.
-    method
-        The method, which must not have start values of its own.
-
-    Raises
-    ------
-    InputError
-        There are no values, none is of an unknown of the problem, a key is unknown, or the method
-        has start values of its own.
+    They come from a result, the path of a result file, or values in natural units by key of
+    unknown. Unknowns without a value have the problem's guess, or the middle of their range. An
+    :class:`InputError` refuses values none of which belongs to the problem, unknown keys, and a
+    method that has start values of its own.
     """
     if method is not None:
         _refuse_two_starts(method)

@@ -26,18 +26,9 @@ if TYPE_CHECKING:
 class NestedTest:
     """A test of a model against a larger one of which it is a special case.
 
-    Attributes
-    ----------
-    smaller, larger
-        Names of the models.
-    kind
-        "likelihood ratio", or "F" for plain least squares.
-    statistic
-        The difference of -2 log L, or the F statistic.
-    degrees
-        The number of parameters that the larger model has more.
-    p
-        The probability of so large a statistic if the smaller model is right.
+    ``kind`` is "likelihood ratio", or "F" for plain least squares; ``statistic`` the difference of
+    -2 log L, or F; ``degrees`` the number of parameters that the larger model has more; ``p`` the
+    probability of so large a statistic if the smaller model is right.
     """
 
     smaller: str

@@ -36,38 +36,12 @@ SET_BACK = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The measurements of one observable in one experiment, and the model beside them.
+    """The measurements of one observable in one experiment, shape (n,), and the model beside them.
 
-    Attributes
-    ----------
-    experiment, observable
-        The names of the experiment and of the observable.
-    times, measured
-        The times of the measurements and their values, shape (n,).
-    spread
-        The lower and upper ends of one standard deviation around the measurements, shape
-        (2, n); None where the noise is not known.
-    model_times, model
-        The fitted model and its times, shape (m,); empty without a solution.
-    failure
-        The reason why there is no model; empty if there is one.
-    events
-        The times of events.
-    transform
-        The scale on which residuals are taken.
-    log_time
-        Whether the times spread over decades.
-    time_unit
-        The unit of time for the label.
-    band
-        The bands of the model at `model_times`; None without any.
-    validation
-        Times and values that were not fitted; None without any.
-    censored
-        Which measurements are limits, see :class:`~odefit.problem.condition.Series`.
-    infinity
-        The place of t = inf on the axis of time, where measurements of the steady state and the
-        last point of the model lie; None without any.
+    ``spread``, shape (2, n), is one standard deviation around the measurements, None where the
+    noise is not known. The model has times of its own, shape (m,), on which ``band`` is, too;
+    without a solution there is none, and ``failure`` has the reason. ``infinity`` is the place of t
+    = inf on the axis, where measurements of the steady state and the last point of the model lie.
     """
 
     experiment: str
@@ -97,18 +71,8 @@ def fit_curves(
 ) -> Iterator[Curve]:
     """Yield a curve for everything measured, experiment by experiment (or in one alone).
 
-    Parameters
-    ----------
-    result
-        The result to show.
-    experiment
-        The only experiment to show; None for all.
-    bands
-        What makes bands; None for none.
-    level
-        The level of the bands.
-    validation
-        Times and values that were not fitted, by experiment and observable.
+    ``bands`` makes bands at ``level``; ``validation`` has times and values that were not fitted, by
+    experiment and observable.
     """
     problem = result.problem
     conditions = problem.conditions if experiment is None else (problem.condition(experiment),)
@@ -209,16 +173,8 @@ def read_off(times: Array, values: Array, condition: Condition, series: Series) 
     """Return at which times a line shows what was measured, shape (n,).
 
     These are all times, but for a sum that is set back to zero where it is measured, as new cases
-    of a day are. Between these times such a sum is nothing that was counted: the line leads from
-    one of its ends to the next.
-
-    Parameters
-    ----------
-    times, values
-        The times of a smooth line, increasing, as :func:`fine_times` returns them, and its values,
-        shape (n,).
-    condition, series
-        The experiment, and the measurements of the observable.
+    of a day are. Between these times the line leads from one of its ends to the next, and such a
+    sum is nothing that was counted. The line is that of :func:`fine_times`.
     """
     everywhere = np.ones(len(times), dtype=bool)
     at = np.unique([time for time, _ in condition.events])
@@ -262,16 +218,8 @@ def spreads_over_decades(times: Array) -> bool:
 def fine_times(condition: Condition, log_time: bool = False, longest: float = -np.inf) -> Array:
     """Return the times of a smooth line from t0 to the last measurement, events on both sides.
 
-    The last one is infinite where the steady state is measured.
-
-    Parameters
-    ----------
-    condition
-        The experiment.
-    log_time
-        Whether the times grow by factors.
-    longest
-        A time that the line has to reach.
+    The last one is infinite where the steady state is measured. They grow by factors with
+    ``log_time``, and reach ``longest`` if that is later.
     """
     start, stop = condition.t0, max(condition.end, longest)
     infinite = condition.times[np.isinf(condition.times)]
@@ -298,17 +246,8 @@ def standard_deviations(
 ) -> Array | None:
     """Return the standard deviations of measurements on the scale of the transform, shape (n,).
 
-    None stands for those that are not known.
-
-    Parameters
-    ----------
-    problem, condition, observable
-        The problem, and the experiment and the observable that were measured.
-    vector
-        The unknowns, shape (unknowns,).
-    predicted
-        The observables and states at the condition's times, for a standard deviation that depends
-        on them.
+    None stands for those that are not known. ``predicted`` holds the observables and states at the
+    condition's times, for a standard deviation that depends on them.
     """
     series: Series = condition.series[observable]
     noise = problem.noise.get(observable, Noise())

@@ -56,12 +56,9 @@ take."""
 
 
 def print_description(problem: Problem, seed: int = 0, console: Console | None = None) -> None:
-    """Describe `problem`, and say what its data can determine, on `console` (standard output).
+    """Describe `problem`, and what its data can determine, on `console` (standard output).
 
-    Parameters
-    ----------
-    seed
-        The seed of the points at which the sensitivities are computed.
+    The sensitivities are computed at points that depend on `seed`.
     """
     console = console or Console()
     for part in _described(problem, console):

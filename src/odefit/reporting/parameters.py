@@ -30,23 +30,11 @@ MISSING = math.nan
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table of estimates.
+    """One row of the table of estimates; numbers that are missing are NaN.
 
-    Attributes
-    ----------
-    key, name, kind, experiment, unit
-        Names and kind of the quantity; `experiment` only where each experiment has its own.
-    estimate, std_error, ci_low, ci_high
-        The numbers, NaN where missing.
-    identifiable
-        Whether the data determine it; None where that is not decided (fixed, at a bound, weakly
-        determined, or not analysed).
-    flag
-        The reason for a missing number in a word or two; empty if there is nothing to say.
-    note
-        The same reason in full.
-    unknown
-        The unknown with its bounds and prior, if the quantity was estimated.
+    ``experiment`` is set only where each experiment has a value of its own. ``identifiable`` is
+    None where that is not decided (fixed, at a bound, weakly determined, or not analysed). ``flag``
+    is the reason for a missing number in a word or two, ``note`` the same in full.
     """
 
     key: str

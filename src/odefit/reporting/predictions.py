@@ -38,19 +38,9 @@ KINDS = ("linear", "profile")
 def band_source(result: ResultData, by: BandKind) -> BandSource:
     """Return what makes the bands of a result's predictions.
 
-    Parameters
-    ----------
-    result
-        The result.
-    by
-        ``"linear"``, ``"profile"``, or the samples of a bootstrap or of a posterior.
-
-    Raises
-    ------
-    InputError
-        There is no such way, it does not apply, or the samples are of another problem.
-    ValueError
-        No solution was found.
+    ``by`` is ``"linear"``, ``"profile"``, or the samples of a bootstrap or of a posterior. What
+    does not apply to the result raises an :class:`InputError`, a result without a solution
+    ValueError.
     """
     vector = result.best.vector
     forward = able_to_integrate(result.problem, vector, result.best.nodes)
@@ -110,17 +100,7 @@ def prediction_table(
 
 
 def beyond_the_data(problem: Problem, condition: Condition, end: float) -> Iterator[str]:
-    """Yield what of an experiment has ended before the last time of a prediction.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    condition
-        The experiment.
-    end
-        The last time.
-    """
+    """Yield what of an experiment has ended before `end`, the last time of a prediction."""
     for name, given in condition.inputs.items():
         if given.times[-1] < end:
             yield (
@@ -174,20 +154,9 @@ def validation_series(
 ) -> dict[tuple[str, str], tuple[Array, Array]]:
     """Return times and values that were not fitted, by experiment and observable.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    validation
-        A table with the column ``t`` and columns of observables (a DataFrame, or a mapping of
-        columns), or a mapping of such tables by experiment.
-    experiment
-        The experiment of a single table; None for the first.
-
-    Raises
-    ------
-    InputError
-        A table cannot be read; all mistakes are listed.
+    They come as a table with the column ``t`` and columns of observables (a DataFrame, or a mapping
+    of columns), or as a mapping of such tables by experiment. All mistakes are listed in one
+    :class:`InputError`.
     """
     table = as_table(validation)
     by_name: Mapping[str, Any] = {}

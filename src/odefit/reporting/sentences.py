@@ -31,15 +31,8 @@ MAX_NAMES = 8
 class Verdict:
     """The result in a headline and a few sentences.
 
-    Attributes
-    ----------
-    tone
-        ``"good"``: a local optimum in which the data determine every unknown; ``"bad"``:
-        nothing that can be used; else ``"caution"``.
-    headline
-        A sentence on how the fit ended.
-    sentences
-        Sentences on what that means.
+    The tone is good for a local optimum in which the data determine every unknown, bad for nothing
+    that can be used, else it is caution.
     """
 
     tone: Tone
@@ -233,17 +226,7 @@ def findings(result: ResultData) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class Ending:
-    """Starts that ended alike.
-
-    Attributes
-    ----------
-    status
-        How they ended.
-    message
-        What the first of them says.
-    count
-        The number of them.
-    """
+    """Starts that ended alike, with the message of the first of them."""
 
     status: str
     message: str

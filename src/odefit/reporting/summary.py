@@ -24,11 +24,6 @@ def summary_series(result: ResultData) -> pd.Series:
 
     They are -2 log L (or the sum of squares), the reduced chi-square where noise is given, AIC,
     AICc, BIC, and the numbers of parameters, degrees of freedom and measurements.
-
-    Raises
-    ------
-    ValueError
-        No solution was found.
     """
     require("pandas")
     import pandas as pd
@@ -52,17 +47,11 @@ def summary_series(result: ResultData) -> pd.Series:
 def residual_frame(result: ResultData) -> pd.DataFrame:
     """Return a row for each measurement.
 
-    The columns are ``experiment``, ``observable``, ``t``, ``measured``, ``predicted``,
-    ``residual`` (measured minus predicted, natural units), ``weighted`` (the same in standard
-    deviations, on the scale of the noise model, NaN where these are zero) and ``sd`` (the standard
-    deviation on that scale, estimated from the residuals for plain least squares).
-
-    Raises
-    ------
-    ValueError
-        No solution was found.
-    RuntimeError
-        The simulation fails; the message says when and why.
+    The columns are ``experiment``, ``observable``, ``t``, ``measured``, ``predicted``, ``residual``
+    (measured minus predicted, natural units), ``weighted`` (the same in standard deviations, on the
+    scale of the noise model, NaN where these are zero) and ``sd`` (the standard deviation on that
+    scale, estimated from the residuals for plain least squares). A simulation that fails raises a
+    RuntimeError.
     """
     plain = result.log_likelihood is None and result.uncertainty is not None
     scale = math.sqrt(result.uncertainty.variance) if plain and result.uncertainty else 1.0
@@ -72,23 +61,9 @@ def residual_frame(result: ResultData) -> pd.DataFrame:
 def residuals_at(
     problem: Problem, vector: Array, nodes: Nodes | None = None, scale: float = 1.0
 ) -> pd.DataFrame:
-    """Return a row for each measurement, see :func:`residual_frame`, at any values of the unknowns.
+    """Return the table of :func:`residual_frame` at any values of the unknowns, shape (n,).
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    vector
-        The unknowns in natural units, shape (n,).
-    nodes
-        The shooting nodes of an answer that has some.
-    scale
-        The standard deviation of plain least squares, where it is known.
-
-    Raises
-    ------
-    RuntimeError
-        The simulation fails; the message says when and why.
+    ``scale`` is the standard deviation of plain least squares, where it is known.
     """
     require("pandas")
     import pandas as pd

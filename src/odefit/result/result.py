@@ -193,21 +193,8 @@ class Result(ResultData, ResultFigures):
             ``"parametric"`` draws noise from the noise model, ``"residual"`` from the residuals.
         seed
             The seed of the noise; None for that of the fit.
-        time_limit
-            The number of seconds after which the samples fitted so far are returned.
-        memory
-            How much memory it may use with its processes, as a number of bytes or a text such as
-            ``"4GB"``; beyond that, what is there is returned, labelled as such.
-        executor
-            Any :class:`concurrent.futures.Executor`; without one, local processes if they pay.
-        jobs
-            The largest number of local processes; None for one a core.
-        progress
-            A function that is called with a :class:`Progress` after each sample.
-        checkpoint
-            A file in which fitted samples are kept, and found again.
-        stop
-            An event that another thread sets to end early with what is there.
+        time_limit, memory, executor, jobs, progress, checkpoint, stop
+            As :func:`odefit.fit` takes them. What a limit ends early returns the samples so far.
 
         Raises
         ------
@@ -262,21 +249,8 @@ class Result(ResultData, ResultFigures):
             The number of samples before these, by which the sampler adapts.
         seed
             The seed; None for that of the fit.
-        time_limit
-            The number of seconds after which the samples made so far are returned.
-        memory
-            How much memory it may use with its processes, as a number of bytes or a text such as
-            ``"4GB"``; beyond that, what is there is returned, labelled as such.
-        executor
-            Any :class:`concurrent.futures.Executor`; without one, local processes if they pay.
-        jobs
-            The largest number of local processes; None for one a core.
-        progress
-            A function that is called with a :class:`Progress` after each chain.
-        checkpoint
-            A file in which finished chains are kept, and found again.
-        stop
-            An event that another thread sets to end early with what is there.
+        time_limit, memory, executor, jobs, progress, checkpoint, stop
+            As :func:`odefit.fit` takes them. What a limit ends early returns the samples so far.
 
         Raises
         ------
@@ -307,10 +281,10 @@ class Result(ResultData, ResultFigures):
         """Return the unknowns of the best solution, unless it is on shooting nodes."""
         if self.best.nodes is not None:
             raise InputError(
-                f"the answer is on shooting nodes, since no single integration can follow it; "
-                f"there is no {what.split()[-1]} of it"
+                "the trajectories of this answer begin anew at shooting nodes, or obey constraints "
+                f"beside the data: {what} needs trajectories from one integration each"
             )
-        return self.best.vector
+        return np.asarray(self.best.vector, dtype=float)
 
     def profile(
         self,
@@ -343,21 +317,9 @@ class Result(ResultData, ResultFigures):
         expressions
             Other quantities: expressions in the unknowns such as ``"CL = k*V"``, and states or
             observables at a time such as ``"x1@5"``.
-        time_limit
-            The number of seconds after which what is there is returned, labelled as such.
-        memory
-            How much memory it may use with its processes, as a number of bytes or a text such as
-            ``"4GB"``; beyond that, what is there is returned, labelled as such.
-        jobs, executor
-            Local processes, or any executor, for the sides of the profiles. The answer is the same
-            for any number of them.
-        checkpoint
-            A file in which finished sides are kept, and found again.
-        progress
-            A function that is called with a :class:`odefit.methods.running.control.Progress` now
-            and then.
-        stop
-            An event that another thread sets to end early with what is there.
+        time_limit, memory, jobs, executor, checkpoint, progress, stop
+            As :func:`odefit.fit` takes them. What a limit ends early returns the sides so far. The
+            answer is the same for any number of processes.
 
         Returns
         -------
@@ -375,11 +337,7 @@ class Result(ResultData, ResultFigures):
         from odefit.assessment.profiles.profiling import profile_all
         from odefit.methods.running.control import control_of, interruptible
 
-        if self.best.nodes is not None:
-            raise InputError(
-                "the trajectories of this answer begin anew at nodes, or obey constraints beside "
-                "the data: only single trajectories have profiles"
-            )
+        vector = self._plain_vector("a profile")
         if level is None:
             level = self.uncertainty.level if self.uncertainty is not None else 0.95
         check_level(level)
@@ -391,7 +349,6 @@ class Result(ResultData, ResultFigures):
         )
         keys = [keys] if isinstance(keys, str) else keys
         texts = [expressions] if isinstance(expressions, str) else expressions
-        vector = np.asarray(self.best.vector, dtype=float)
         with interruptible(control):
             found = profile_all(self.problem, vector, level, control, keys, texts)
         return Profiles(**vars(found))

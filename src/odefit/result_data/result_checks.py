@@ -20,13 +20,7 @@ REPEATED = ("objective", "log_likelihood", "parameters", "initial", "noise", "pr
 
 
 def check_shapes(result: ResultData) -> None:
-    """Check that arrays are as long as there are unknowns.
-
-    Raises
-    ------
-    ValueError
-        One is not; the message has its place.
-    """
+    """Check that arrays are as long as there are unknowns; a ValueError has the place."""
     n, u = len(result.problem.keys), result.uncertainty
     shapes: list[tuple[str, Array, tuple[int, ...]]]
     shapes = [(f"solutions[{i}].vector", s.vector, (n,)) for i, s in enumerate(result.solutions)]
@@ -45,13 +39,7 @@ def check_shapes(result: ResultData) -> None:
 
 
 def check_values(result: ResultData) -> None:
-    """Check that each solution has the values that its unknowns give.
-
-    Raises
-    ------
-    ValueError
-        One has not; the message has its place.
-    """
+    """Check that each solution has the values of its unknowns; a ValueError has the place."""
     for i, solution in enumerate(result.solutions):
         place = f"solutions[{i}]"
         if not np.isfinite(solution.vector).all():
@@ -65,17 +53,7 @@ def check_values(result: ResultData) -> None:
 def check_repeated(given: Mapping[str, Any], again: Mapping[str, Any]) -> None:
     """Check that what a file repeats is what it says elsewhere.
 
-    Parameters
-    ----------
-    given
-        The file, as plain values.
-    again
-        The same, made of the result that it holds.
-
-    Raises
-    ------
-    ValueError
-        It is not; the message has the key.
+    `again` is made of the result that the file holds; a ValueError has the key of a difference.
     """
     for key in REPEATED:
         if key in given and given[key] != again.get(key):

@@ -73,24 +73,12 @@ REMEDY = "the file is damaged or no result of odefit; write it again with --json
 
 
 def save_result(result: ResultData, path: str | Path) -> None:
-    """Write `result` to `path`; an existing file is replaced only once the new one is complete.
-
-    Raises
-    ------
-    InputError
-        The place cannot be written to.
-    """
+    """Write `result` to `path`; an existing file is replaced only once the new one is complete."""
     write_atomically(path, f"{_text(to_mapping(result))}\n")
 
 
 def read_result(path: str | Path) -> ResultData:
-    """Read what :func:`save_result` wrote.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or holds no result of this format.
-    """
+    """Read a file of :func:`save_result`; an :class:`InputError` says what is wrong with it."""
     issues = Issues()
     content = read_content(Path(path), str(path), issues, MAX_SIZE)
     issues.raise_errors()
@@ -148,17 +136,7 @@ def to_mapping(result: ResultData) -> dict[str, Any]:
 def from_mapping(data: Any, source: str = "result") -> ResultData:
     """Return the result whose plain values, those of :func:`to_mapping`, are given.
 
-    Parameters
-    ----------
-    data
-        The values.
-    source
-        Their origin, for messages.
-
-    Raises
-    ------
-    InputError
-        The values are no result of this format; the message says which, and what was expected.
+    An :class:`InputError` names `source`, the place and what was expected there.
     """
     from cattrs import BaseValidationError
 
@@ -385,13 +363,7 @@ def _first(error: Exception) -> str:
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
-    """Write a file so that nobody ever sees half of it.
-
-    Raises
-    ------
-    InputError
-        The place cannot be written to.
-    """
+    """Write a file so that nobody ever sees half of it; an :class:`InputError` says why not."""
     target = Path(path)
     raw = content.encode() if isinstance(content, str) else content
     try:

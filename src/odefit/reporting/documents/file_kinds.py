@@ -28,21 +28,8 @@ REPORTS: Mapping[str, Sequence[str]] = {
 def suffix_of(path: str | Path, known: Mapping[str, object], what: str, instead: str = "") -> str:
     """Return the end of a file's name, which tells its format.
 
-    Parameters
-    ----------
-    path
-        The file.
-    known
-        The formats that there are, by suffix.
-    what
-        What is written, for the message.
-    instead
-        A sentence on what else there is.
-
-    Raises
-    ------
-    InputError
-        The suffix is none of them.
+    ``known`` holds the formats by suffix; ``what`` and ``instead`` complete the message of the
+    :class:`InputError` for any other.
     """
     suffix = Path(path).suffix.lower()
     if suffix in known:
@@ -66,10 +53,7 @@ def check_table(path: str | Path) -> str:
 def check_report(path: str | Path) -> str:
     """Return the suffix of a file for a report, once everything is there to write it.
 
-    Raises
-    ------
-    InputError
-        The suffix is unknown, or a package is missing.
+    An unknown suffix and a missing package raise an :class:`InputError`.
     """
     on_paper = "write .html, and print it to PDF from a browser"
     instead = on_paper if Path(path).suffix.lower() == ".pdf" else ""

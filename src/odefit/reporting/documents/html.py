@@ -77,15 +77,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\u
 
 
 def report_html(result: ResultData, date: str = "") -> str:
-    """Return the whole page.
-
-    Parameters
-    ----------
-    result
-        The result to report.
-    date
-        The date shown at the end; without it the page depends on the result alone.
-    """
+    """Return the whole page; without the date at its end it depends on the result alone."""
     return environment().get_template("report.html").render(report_values(result), date=date)
 
 

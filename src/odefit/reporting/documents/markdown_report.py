@@ -36,15 +36,7 @@ from odefit.result_data import ResultData
 
 
 def report_markdown(result: ResultData, date: str = "") -> str:
-    """Return the report as Markdown.
-
-    Parameters
-    ----------
-    result
-        The result to report.
-    date
-        The date shown at the end; without it the text depends on the result alone.
-    """
+    """Return the report as Markdown; without the date it depends on the result alone."""
     return "\n".join(_lines(result, date)).rstrip() + "\n"
 
 

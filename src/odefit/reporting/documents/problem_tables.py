@@ -28,17 +28,7 @@ MAX_ROWS = 60
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts.
-
-    Attributes
-    ----------
-    columns
-        Their titles.
-    rows
-        The cells of each row.
-    numeric
-        The indices of the columns that hold numbers.
-    """
+    """A table of texts; ``numeric`` holds the indices of the columns of numbers."""
 
     columns: list[str]
     rows: list[list[str]]
@@ -47,17 +37,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Equations:
-    """A group of equations under a title.
-
-    Attributes
-    ----------
-    title
-        What they are.
-    formulas
-        The equations in MathML.
-    words
-        What else is to be said of them.
-    """
+    """A group of equations in MathML under a title, with a remark in words."""
 
     title: str
     formulas: list[str]

@@ -35,16 +35,8 @@ _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 class Drawing:
     """A figure to be written as an ``<svg>`` element by the templates.
 
-    Attributes
-    ----------
-    prefix
-        The beginning of all its ids, unique in the page.
-    title, description
-        What a screen reader says.
-    view_box, width, height
-        The attributes of the element; width and height in pixels.
-    content
-        What is drawn, as markup.
+    ``prefix`` begins all its ids and is unique in the page; a screen reader reads title and
+    description; width and height are pixels, and ``content`` is markup.
     """
 
     prefix: str

@@ -80,15 +80,8 @@ def draw_bounds(
 ) -> bool:
     """Draw both bounds as steps, and the region between them in grey.
 
-    Parameters
-    ----------
-    label
-        A text put before "lower bound" and "upper bound" in the legend.
-
-    Returns
-    -------
-    bool
-        Whether the time axis is logarithmic.
+    ``label`` stands before "lower bound" and "upper bound" in the legend. Return whether the time
+    axis is logarithmic.
     """
     positive = times[times > 0]
     logarithmic = bool(len(positive) > 1 and positive[-1] > LOG_TIME_RATIO * positive[0])

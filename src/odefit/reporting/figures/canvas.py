@@ -36,13 +36,7 @@ NARROWEST_PANEL = 1.6
 
 
 def inches(width: Width) -> float:
-    """Return a width in inches.
-
-    Raises
-    ------
-    InputError
-        It is no width.
-    """
+    """Return a width in inches; anything else raises an :class:`InputError`."""
     expected = 'expected "single", "double", inches as a number, or a text such as "8.5 cm"'
     value = math.nan
     if isinstance(width, str):
@@ -62,16 +56,9 @@ def inches(width: Width) -> float:
 
 @dataclass(frozen=True)
 class Canvas:
-    """Where a figure is drawn.
+    """The place of a figure: the user's figure or axes, or a new figure of some width.
 
-    Attributes
-    ----------
-    width
-        The width of a new figure; None for one that suits a screen.
-    figure
-        A figure, or a part of one, in which to draw; None for a new one.
-    ax
-        Axes in which to draw a figure of one panel; None for new ones.
+    Without a width it suits a screen. Axes are for figures of one panel.
     """
 
     width: Width | None = None
@@ -93,14 +80,9 @@ class Canvas:
             raise InputError(f"ax: expected matplotlib Axes, got {type(self.ax).__name__}")
 
     def sheet(self, width: float, height: float, *, by_width: float = 0.6) -> Figure | SubFigure:
-        """Return what to draw on: the user's figure, or a new one.
+        """Return the user's figure, or a new one of this size on a screen, in inches.
 
-        Parameters
-        ----------
-        width, height
-            The size on a screen, in inches.
-        by_width
-            The power with which the height follows the width, 0 for a height that stays.
+        The height follows the width with the power ``by_width``, 0 for a height that stays.
         """
         if self.figure is not None:
             return self.figure
@@ -118,23 +100,10 @@ class Canvas:
     def panels(
         self, count: int, columns: int, size: tuple[float, float], more: float = 0.0
     ) -> list[list[Axes]]:
-        """Return axes for `count` panels, row by row.
+        """Return axes for `count` panels, row by row, each of `size` on a screen, in inches.
 
-        Parameters
-        ----------
-        count
-            The number of panels, at least 1.
-        columns
-            The largest number of panels side by side.
-        size
-            Width and height of a panel on a screen, in inches.
-        more
-            Height for what stands above or below all panels, in inches.
-
-        Raises
-        ------
-        InputError
-            There are axes for one panel only.
+        ``more`` is the height of what stands above or below all panels. Several panels for the
+        user's one ``ax`` raise an :class:`InputError`.
         """
         if self.ax is not None:
             if count > 1:

@@ -41,27 +41,9 @@ def plot_fit(
     validation: Any = None,
     canvas: Canvas = SCREEN,
 ) -> Figure:
-    """Draw all panels in one figure, those of one experiment in a row where that is possible.
+    """Draw all panels in one figure, see :meth:`odefit.Result.plot_fit`.
 
-    Parameters
-    ----------
-    result
-        The result to show.
-    experiment
-        The only experiment to show; None for all.
-    observables
-        The only observables to show; None for all.
-    band, level
-        Where bands come from, and their level.
-    validation
-        Measurements that were not fitted, see :meth:`odefit.Result.plot_fit`.
-    canvas
-        Where to draw, and how wide.
-
-    Raises
-    ------
-    InputError
-        An argument makes no sense.
+    The panels of one experiment are in a row where that is possible.
     """
     check_level(level)
     source = None if band is None else band_source(result, band)
@@ -114,14 +96,7 @@ def panel_figure(curve: Curve) -> style.Plot:
 def draw_panel(axes: Axes, curve: Curve, several: bool) -> None:
     """Draw the measurements and the model of one observable.
 
-    Parameters
-    ----------
-    axes
-        The axes to draw on.
-    curve
-        The measurements and the model.
-    several
-        Whether the title has to name the experiment.
+    The title names the experiment if there are several.
     """
     title = style.shorten(curve.observable)
     if several:

@@ -33,14 +33,7 @@ def plot_profiles(
 ) -> Figure:
     """Draw the deviance against each quantity, its limit, the ends of the interval.
 
-    Parameters
-    ----------
-    data
-        The profiles.
-    keys
-        Those to draw; None for all.
-    canvas
-        Where to draw, and how wide.
+    ``keys`` are the profiles to draw; None for all.
     """
     shown = [p for p in data.profiles if keys is None or p.key in keys]
     if not shown:

@@ -23,17 +23,9 @@ PANEL_SIZE = (3.1, 2.0)
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """The residuals of one observable in one experiment.
+    """The residuals of one observable in one experiment, shape (n,).
 
-    Attributes
-    ----------
-    experiment, observable
-        The names of the experiment and of the observable.
-    times
-        The times of the measurements, shape (n,).
-    values
-        The measured minus the modelled values, in standard deviations where those are known,
-        shape (n,).
+    They are measured minus modelled values, in standard deviations where those are known.
     """
 
     experiment: str

@@ -75,12 +75,8 @@ class Plot(Figure):
     def savefig(self, fname: Any, **options: Any) -> None:
         """Write the figure to a file, with fonts embedded and texts as text.
 
-        Parameters
-        ----------
-        fname
-            A path, whose ending tells the format (``.pdf``, ``.svg``, ``.png``), or a file.
-        options
-            Those of :meth:`matplotlib.figure.Figure.savefig`.
+        The ending of the name tells the format (``.pdf``, ``.svg``, ``.png``); options are those of
+        matplotlib.
         """
         with plain_style():
             super().savefig(fname, **{"dpi": SAVED_DPI, **options})
@@ -92,15 +88,7 @@ class Plot(Figure):
 
 
 def save_outlines(figure: Figure, stream: IO[bytes], **options: Any) -> None:
-    """Write a figure as SVG with texts as outlines: nothing shifts where fonts differ.
-
-    Parameters
-    ----------
-    figure, stream
-        The figure, and the file that it is written to.
-    options
-        Those of :meth:`matplotlib.figure.Figure.savefig`.
-    """
+    """Write a figure as SVG with texts as outlines: nothing shifts where fonts differ."""
     with plain_style(), matplotlib.rc_context({"svg.fonttype": "path"}):
         Figure.savefig(figure, stream, format="svg", **options)
 
@@ -122,10 +110,7 @@ def new_figure(width: float, height: float) -> Plot:
 def panel_axes(width: float, height: float, left: float = 0.58) -> tuple[Plot, Axes]:
     """Return a small figure with one pair of axes, always at the same place: panels align.
 
-    Parameters
-    ----------
-    width, height, left
-        The size of the figure, and of the space for the labels at the left, in inches.
+    ``left`` is the space for the labels; sizes are in inches.
     """
     figure = Plot(figsize=(width, height), facecolor="white")
     bottom, right, top = 0.47, 0.1, 0.26

@@ -82,20 +82,7 @@ class LogLabels(Formatter):
 
 
 def log_ticks(low: float, high: float, most: int = MOST_TICKS) -> Array:
-    """Return values for the labels of a logarithmic axis.
-
-    Parameters
-    ----------
-    low, high
-        The ends of the axis, both positive.
-    most
-        The largest number of labels for which there is room.
-
-    Returns
-    -------
-    array
-        Increasing values within the ends, at least two.
-    """
+    """Return values for the labels of a logarithmic axis: two to `most`, increasing."""
     if not 0.0 < low < high:
         return np.zeros(0)
     first, last = math.log10(low) - 1e-9, math.log10(high) + 1e-9

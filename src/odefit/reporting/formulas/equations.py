@@ -50,14 +50,10 @@ def symbols_of(problem: Problem) -> Symbols:
 
 @dataclass(frozen=True)
 class Writer:
-    """How sentences about a problem are written.
+    """The way in which sentences about a problem are written.
 
-    Attributes
-    ----------
-    text
-        The type of the sentences: plain text, or markup in which all else is escaped.
-    name, expression
-        The functions that write a name and an expression.
+    ``text`` is the type of the sentences: plain text, or markup in which all else is escaped. The
+    functions write a name and an expression.
     """
 
     text: type[str]

@@ -79,24 +79,10 @@ MAX_EXPONENT_SIZE = 6
 
 @dataclass(frozen=True)
 class Formula:
-    """A typeset formula.
+    """A typeset formula in MathML, with what decides on brackets and signs around it.
 
-    Attributes
-    ----------
-    markup
-        The formula in MathML.
-    binding
-        The precedence of its outermost operation.
-    size
-        The number of symbols, a measure of its width.
-    number_first
-        Whether it begins with a digit.
-    tall
-        Whether it holds a fraction.
-    negative
-        Whether it begins with a minus sign.
-    negated
-        The formula of which it is the negative, if it is nothing but that.
+    ``binding`` is the precedence of its outermost operation, ``size`` the number of symbols,
+    ``negated`` the formula of which it is the negative, if it is nothing but that.
     """
 
     markup: Markup
@@ -237,11 +223,6 @@ class Symbols(Mapping[str, Formula]):
     """All names of a problem, typeset: ``mu_N`` as a Greek letter, it and ``k21`` with subscripts.
 
     Two names that would look alike (``k21`` and ``k_21``) are shown as they are written.
-
-    Parameters
-    ----------
-    names
-        All names of a problem.
     """
 
     def __init__(self, names: Iterable[str]) -> None:

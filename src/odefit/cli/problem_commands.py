@@ -1,0 +1,134 @@
+"""The commands on problems: check, convert, new, simulate."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from odefit.cli.shared import (
+    DONE,
+    PROBLEM_FILE,
+    add_reading,
+    add_seed,
+    add_times,
+    add_values,
+    check_writable,
+    loaded,
+    saved_result,
+    write_csv,
+)
+from odefit.cli.unknowns import add_fix, add_unknowns, with_unknowns
+from odefit.common.errors import InputError
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit check``."""
+    parser.add_argument("problem", metavar=PROBLEM_FILE)
+    add_reading(parser)
+    add_seed(parser)
+    add_unknowns(parser)
+
+
+def run_check(options: argparse.Namespace) -> int:
+    """Validate and describe a problem."""
+    from odefit.reporting.description import print_description
+
+    problem = with_unknowns(loaded(options.problem, options), options)
+    print_description(problem, seed=options.seed)
+    return DONE
+
+
+def add_convert(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit convert``."""
+    parser.add_argument("problem", metavar=PROBLEM_FILE)
+    parser.add_argument("target", metavar="NEW.toml|NEW.yaml|FOLDER")
+    add_reading(parser)
+
+
+def run_convert(options: argparse.Namespace) -> int:
+    """Write a problem in another format."""
+    from odefit.formats.files import save
+
+    print(save(loaded(options.problem, options), options.target))
+    return DONE
+
+
+def add_new(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit new``."""
+    parser.add_argument("data", metavar="DATA.csv", type=Path)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE.toml",
+        type=Path,
+        help="the problem file (default: DATA.toml beside the table)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+
+
+def run_new(options: argparse.Namespace) -> int:
+    """Write a first problem file."""
+    from odefit.problem.toml.drafts import draft
+    from odefit.result_data.result_file import write_atomically
+
+    target = options.output or options.data.with_suffix(".toml")
+    if target.suffix.lower() != ".toml":
+        raise InputError(f"{target}: a problem file ends in .toml; write -o {target.stem}.toml")
+    check_writable(target)
+    if target.exists() and not options.force:
+        raise InputError(f"{target}: exists already; write --force to replace it, or -o OTHER.toml")
+    made = draft(options.data, target.parent, target.stem)
+    write_atomically(target, made.text)
+    for remark in made.remarks:
+        print(f"not used: column {remark}", file=sys.stderr)
+    print(f"{target}: replace the placeholder in [ode], then run")
+    typed = shlex.quote(str(target))
+    folder = Path(os.path.realpath(target.parent))
+    table = Path(os.path.realpath(options.data))
+    if not table.is_relative_to(folder):
+        common = os.path.commonpath([folder, table.parent])
+        typed += f" --within {shlex.quote(common)}"
+    print(f"  odefit check {typed}")
+    print(f"  odefit fit {typed}")
+    return DONE
+
+
+def add_simulate(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit simulate``."""
+    parser.add_argument("problem", metavar=PROBLEM_FILE)
+    add_values(parser, "--set", "NAME=VALUE", "values of unknowns; without it the guesses")
+    parser.add_argument("--result", metavar="FILE", type=Path, help="take values from a result")
+    add_times(parser)
+    parser.add_argument("--csv", metavar="FILE", type=Path, help="write to this file")
+    add_fix(parser)
+    add_reading(parser)
+
+
+def run_simulate(options: argparse.Namespace) -> int:
+    """Print or write the trajectories."""
+    from odefit.reporting.notices import opinion_sentence
+    from odefit.simulation.simulations import (
+        confirmed_simulation,
+        times_from_text,
+        values_from_text,
+    )
+
+    problem = with_unknowns(loaded(options.problem, options), options)
+    check_writable(options.csv)
+    times = None if options.times is None else times_from_text(options.times)
+    given = values_from_text(options.set)
+    nodes = None
+    if options.result is not None:
+        result = saved_result(options.result)
+        nodes = None if given else result.best.nodes  # those of the answer as it is
+        given = {**result.best.initial, **result.best.parameters, **given}
+    table, opinion = confirmed_simulation(
+        problem, given, times, strict=options.result is None, nodes=nodes
+    )
+    if sentence := opinion_sentence(opinion):
+        print(f"note: {sentence}", file=sys.stderr)
+    write_csv(table, options.csv)
+    return DONE

@@ -1,0 +1,153 @@
+"""The commands on saved results: show, compare, residuals, predict."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from odefit.cli.shared import (
+    DONE,
+    add_reading,
+    add_table,
+    add_times,
+    add_values,
+    check_writable,
+    is_result,
+    loaded,
+    saved_result,
+    write_csv,
+)
+from odefit.cli.unknowns import add_fix, with_unknowns
+from odefit.common.errors import InputError
+
+
+def add_show(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit show``."""
+    parser.add_argument("result", metavar="RESULT.json")
+
+
+def run_show(options: argparse.Namespace) -> int:
+    """Print a result with its notes."""
+    from odefit.reporting.terminal import print_notes, print_result
+    from odefit.result.result import load_result
+
+    result = load_result(options.result)
+    print_result(result)
+    print_notes(result)
+    if result.profiles is not None:
+        print(f"\n{result.profiles}")
+    return DONE
+
+
+def add_compare(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit compare``."""
+    parser.add_argument("results", metavar="RESULT.json", nargs="+")
+
+
+def run_compare(options: argparse.Namespace) -> int:
+    """Compare results of the same data."""
+    from odefit.reporting.comparison import compare as compare_results
+    from odefit.result.result import load_result
+
+    results = [load_result(path) for path in options.results]
+    names = distinct_names(options.results)
+    print(compare_results(*results, names=names))
+    return DONE
+
+
+def distinct_names(paths: Sequence[str]) -> list[str]:
+    """Return a short name for each result file: its own, or with as many folders as tell apart.
+
+    Files with equal names in different folders are named ``run1/fit`` and ``run2/fit``.
+    """
+    parts = [Path(path).resolve().with_suffix("").parts for path in paths]
+    names = []
+    for own in parts:
+        others = [p for p in parts if p != own]
+        count = next(
+            (k for k in range(1, len(own)) if all(p[-k:] != own[-k:] for p in others)), len(own)
+        )
+        names.append("/".join(own[-count:]))
+    return names
+
+
+def add_residuals(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit residuals``."""
+    parser.add_argument("source", metavar="RESULT.json|PROBLEM.toml|PETAB.yaml")
+    meaning = "of a problem: values of unknowns; without it the guesses"
+    add_values(parser, "--set", "NAME=VALUE", meaning)
+    add_table(parser)
+    add_fix(parser)
+    add_reading(parser)
+
+
+def run_residuals(options: argparse.Namespace) -> int:
+    """Print or write residuals."""
+    check_writable(options.csv)
+    if is_result(options.source):
+        if options.set or options.fix:
+            raise InputError(
+                "--set: a result has its own values; name the problem to give others: "
+                "odefit residuals PROBLEM --set ..."
+            )
+        try:
+            table = saved_result(options.source).residuals
+        except RuntimeError as error:
+            raise InputError(str(error)) from error
+        write_csv(table, options.csv)
+        return DONE
+    from odefit.reporting.summary import residuals_at
+    from odefit.simulation.simulations import chosen_values, values_from_text
+
+    problem = with_unknowns(loaded(options.source, options), options)
+    problem, vector = chosen_values(problem, values_from_text(options.set))
+    try:
+        table = residuals_at(problem, vector)
+    except RuntimeError as error:
+        raise InputError(str(error)) from error
+    write_csv(table, options.csv)
+    return DONE
+
+
+def add_predict(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit predict``."""
+    parser.add_argument("result", metavar="RESULT.json")
+    add_times(parser)
+    parser.add_argument("--level", metavar="P", type=float, default=0.95, help="default: 0.95")
+    parser.add_argument("--experiment", metavar="NAME", help="default: all of them")
+    parser.add_argument(
+        "--by",
+        choices=("linear", "profile"),
+        default="linear",
+        help="linear bands (the default), or by profile likelihood, which take longer",
+    )
+    add_table(parser)
+
+
+def run_predict(options: argparse.Namespace) -> int:
+    """Print or write predictions."""
+    import pandas as pd
+
+    from odefit.simulation.simulations import times_from_text
+
+    check_writable(options.csv)
+    times = None if options.times is None else times_from_text(options.times)
+    result = saved_result(options.result)
+    every = [c.name for c in result.problem.conditions]
+    names = every if options.experiment is None else [options.experiment]
+    parts, notes = [], []
+    for name in names:
+        try:
+            table = result.predict(times, options.level, name, options.by)
+        except RuntimeError as error:
+            raise InputError(str(error)) from error
+        notes += table.attrs["notes"]
+        if len(every) > 1:
+            table.insert(0, "experiment", name)
+        parts.append(table)
+    write_csv(pd.concat(parts, ignore_index=True), options.csv)
+    for line in dict.fromkeys(notes):
+        print(f"note: {line}", file=sys.stderr)
+    return DONE
