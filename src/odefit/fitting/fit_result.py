@@ -219,7 +219,7 @@ def _solutions(state: FitState) -> FitState:
     return replace(state, solutions=found)
 
 
-@stage("goodness of fit", "goodness", needs=lambda s: answered(s) and not _unbeatable(s.answer))
+@stage("goodness of fit", "goodness", needs=lambda s: answered(s) and not s.unbeatable)
 def _goodness(state: FitState) -> FitState:
     return replace(state, goodness=assess_goodness(*state.at_answer))
 
@@ -259,7 +259,7 @@ def _outliers(state: FitState) -> FitState:
 @stage("status", *("status", "message", "reasons"), needs=answered)
 def _ending(state: FitState) -> FitState:
     estimate, found, polish = state.estimate, state.answer, state.wanted.polish
-    done = polish and _unbeatable(found)
+    done = polish and state.unbeatable
     optimal = None if state.local is None else state.local.optimal  # None: that is not known
     early = found.start.status is Status.TIME_LIMIT and state.control.out_of_time
     status, message, reasons = ending(
@@ -364,13 +364,6 @@ def _notices(state: FitState) -> FitState:
         equal=state.equal,
     )
     return replace(state, notices=notices)
-
-
-def _unbeatable(found: Answer) -> bool:
-    """Return whether the residuals are too small for anything to be better."""
-    tolerance = CostTolerance.of(found.forward)
-    negligible = tolerance.squares is not None and found.evaluation.cost <= tolerance.absolute
-    return found.start.exact or negligible
 
 
 def result_of(

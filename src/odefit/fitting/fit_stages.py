@@ -19,6 +19,7 @@ from odefit.assessment.parts import Assessment, Goodness, Local, Treatment, Unce
 from odefit.common.arrays import Array
 from odefit.methods.estimate import Cause, Completeness, Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
+from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.outliers import Outlier
 from odefit.methods.polish import Answer
 from odefit.methods.running.control import Control, Interruption, Progress
@@ -90,6 +91,13 @@ class FitState:
     def at_answer(self) -> tuple[ForwardMap, Array, Evaluation]:
         """The problem, the unknowns, shape (n,), and the evaluation there."""
         return self.answer.forward, self.answer.start.vector, self.answer.evaluation
+
+    @property
+    def unbeatable(self) -> bool:
+        """Whether the residuals are too small for anything to be better."""
+        tolerance, found = CostTolerance.of(self.answer.forward), self.answer
+        negligible = tolerance.squares is not None and found.evaluation.cost <= tolerance.absolute
+        return found.start.exact or negligible
 
     @property
     def corroborated(self) -> bool:

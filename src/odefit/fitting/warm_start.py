@@ -51,12 +51,11 @@ class WarmStart:
         return with_guess(problem, self.vector)
 
     def beside(self, problem: Problem, method: Method, estimate: Estimate) -> Estimate:
-        """Return an estimate that tells of this start as a route.
+        """Return an estimate whose last route is this start.
 
         Where the search has found nothing better, the start is one of the ends.
         """
         began = time.perf_counter()
-        count = max((s.index for s in estimate.starts), default=-1) + 1
         if self.nodes is None:
             found = ForwardMap(problem).evaluate_cost(self.vector)
         else:
@@ -64,57 +63,55 @@ class WarmStart:
 
             at_nodes = evaluate_nodes(problem, self.vector, self.nodes)
             found = at_nodes if isinstance(at_nodes, Failure) else at_nodes[0]
-        seconds = time.perf_counter() - began
-        if isinstance(found, Failure):
-            lost = str(found)
-            route = Route(GIVEN_START, 1, 1, 0, math.inf, seconds, f"cannot be integrated: {lost}")
-            return replace(estimate, routes=(*_routes(problem, method, estimate), route))
-        ended = estimate.status if estimate.best is not None else Status.NOT_CONVERGED
-        if ended in (Status.CONVERGED, Status.FAILED):
-            ended = Status.NOT_CONVERGED
-        own = Start(
-            count,
-            self.vector,
-            self.vector,
-            found.objective,
-            ended,
-            "the start as it was given",
-            1,
-            seconds,
-            found.cost,
-            nodes=self.nodes,
-        )
-        tolerance = CostTolerance.of(ForwardMap(problem))
-        best = estimate.best
-        better = best is None or (own.cost < best.cost and not tolerance.same(own, best))
-        as_good = better or (best is not None and tolerance.same(own, best))
         route = Route(
-            GIVEN_START,
-            1,
-            0,
-            int(as_good),
-            own.objective,
-            seconds,
-            "better than all that the search has found" if better else "as it was given",
-            own.cost,
+            name=GIVEN_START,
+            starts=1,
+            failed=1,
+            hits=0,
+            objective=math.inf,
+            seconds=time.perf_counter() - began,
+            message=f"cannot be integrated: {found}",
         )
         routes = _routes(problem, method, estimate)
-        if better:
-            routes = [replace(r, hits=0) for r in routes]
-        message = estimate.message
-        status = estimate.status
-        if better:
-            message = f"{message}; the search has found nothing better than the given start"
-            if status in (Status.CONVERGED, Status.FAILED):
-                status = Status.NOT_CONVERGED
-        nodes = estimate.evaluate_nodes
+        if isinstance(found, Failure):
+            return replace(estimate, routes=(*routes, route))
+        status, best = estimate.status, estimate.best
+        if status in (Status.CONVERGED, Status.FAILED):
+            status = Status.NOT_CONVERGED
+        end = Start(
+            index=max((s.index for s in estimate.starts), default=-1) + 1,
+            start=self.vector,
+            vector=self.vector,
+            objective=found.objective,
+            status=Status.NOT_CONVERGED if best is None else status,
+            message="the start as it was given",
+            evaluations=1,
+            seconds=route.seconds,
+            cost=found.cost,
+            nodes=self.nodes,
+        )
+        as_good = best is not None and CostTolerance.of(ForwardMap(problem)).same(end, best)
+        better = best is None or (end.cost < best.cost and not as_good)
+        route = replace(
+            route,
+            failed=0,
+            hits=int(better or as_good),
+            objective=end.objective,
+            message="better than all that the search has found" if better else "as it was given",
+            cost=end.cost,
+        )
+        evaluate = estimate.evaluate_nodes
+        if self.nodes is not None and evaluate is None:
+            evaluate = evaluate_nodes
+        estimate = replace(estimate, evaluate_nodes=evaluate)
+        if not better:
+            return replace(estimate, routes=(*routes, route))
         return replace(
             estimate,
-            starts=(*estimate.starts, own) if better else estimate.starts,
+            starts=(*estimate.starts, end),
             status=status,
-            message=message,
-            evaluate_nodes=evaluate_nodes if self.nodes is not None and nodes is None else nodes,
-            routes=(*routes, route),
+            message=f"{estimate.message}; the search has found nothing better than the given start",
+            routes=(*(replace(r, hits=0) for r in routes), route),
         )
 
 
@@ -280,23 +277,17 @@ def _routes(problem: Problem, method: Method, estimate: Estimate) -> list[Route]
     """Return the routes of an estimate; a method that combines no others is one of them."""
     if estimate.routes:
         return list(estimate.routes)
-    tolerance = CostTolerance.of(ForwardMap(problem))
-    best = estimate.best
-    failed = sum(s.status is Status.FAILED for s in estimate.starts)
-    hits = 0
-    if best is not None:
-        hits = sum(
-            s.status is not Status.FAILED and tolerance.same(s, best) for s in estimate.starts
-        )
+    tolerance, best = CostTolerance.of(ForwardMap(problem)), estimate.best
+    usable = [s for s in estimate.starts if s.status is not Status.FAILED]
     return [
         Route(
-            method.name,
-            len(estimate.starts),
-            failed,
-            hits,
-            math.inf if best is None else best.objective,
-            sum(s.seconds for s in estimate.starts),
-            estimate.message,
-            None if best is None else best.cost,
+            name=method.name,
+            starts=len(estimate.starts),
+            failed=len(estimate.starts) - len(usable),
+            hits=0 if best is None else sum(tolerance.same(s, best) for s in usable),
+            objective=math.inf if best is None else best.objective,
+            seconds=sum(s.seconds for s in estimate.starts),
+            message=estimate.message,
+            cost=None if best is None else best.cost,
         )
     ]

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from odefit.assessment.sampling.bootstrap import Bootstrap, BootstrapKind
     from odefit.assessment.sampling.posterior import Posterior
-    from odefit.methods.running.control import Progress
     from odefit.reporting.predictions import BandKind
     from odefit.result.params import Params
 
@@ -38,11 +37,9 @@ class Result(ResultData, ResultFigures):
     """An estimate, with what it is worth.
 
     ``print(result)`` shows it as text; a notebook shows its tables. Its data are the attributes
-    of :class:`odefit.result_data.ResultData`: ``problem``, ``method``, ``status``, ``message``,
-    ``solutions`` (the best first), ``best``, ``objective``, ``log_likelihood``, ``starts``,
-    ``assessment``, ``uncertainty``, ``warnings``, ``seconds``, ``seed``, ``versions`` and, where
-    the fit has combined several methods, ``routes``: a :class:`odefit.methods.estimate.Route` for
-    each. ``profiles`` are those given to :meth:`with_profiles`.
+    of :class:`odefit.result_data.ResultData`, such as ``best``, ``status``, ``solutions`` and
+    ``warnings``. ``profiles`` are those given to :meth:`with_profiles`. What needs a solution raises
+    a ValueError if none was found.
     """
 
     @property
@@ -103,26 +100,14 @@ class Result(ResultData, ResultFigures):
         ------
         InputError
             The experiment is unknown, or the times are unusable.
-        ValueError
-            No solution was found.
         SimulationError
             The simulation fails at these times; the message says when and why.
         """
-        from odefit.simulation import Failure, ForwardMap, SimulationError, simulated
-        from odefit.simulation.other_integrations import other_integrations
+        from odefit.simulation.simulations import simulate_answer
 
         best = self.best
         points = None if times is None else np.atleast_1d(np.asarray(times, dtype=float))
-        forward = ForwardMap(self.problem, nodes=best.nodes)
-        found = simulated(self.problem, best.vector, points, experiment, forward=forward)
-        if isinstance(found, Failure) and best.nodes is None:
-            for other, _ in other_integrations(self.problem, best.vector):
-                again = simulated(self.problem, best.vector, points, experiment, forward=other)
-                if not isinstance(again, Failure):
-                    return again.table
-        if isinstance(found, Failure):
-            raise SimulationError(found)
-        return found.table
+        return simulate_answer(self.problem, best.vector, best.nodes, points, experiment).table
 
     def predict(
         self,
@@ -160,8 +145,6 @@ class Result(ResultData, ResultFigures):
         ------
         InputError
             An argument makes no sense, or the answer has no bands of this kind.
-        ValueError
-            No solution was found.
         RuntimeError
             The simulation fails at these times; the message says when and why.
         """
@@ -200,8 +183,6 @@ class Result(ResultData, ResultFigures):
         ------
         InputError
             An argument makes no sense, or the answer cannot be simulated.
-        ValueError
-            No solution was found.
         """
         from odefit.assessment.sampling.bootstrap import bootstrap
 
@@ -256,8 +237,6 @@ class Result(ResultData, ResultFigures):
         ------
         InputError
             An argument makes no sense, a package is missing, or the answer cannot be simulated.
-        ValueError
-            No solution was found.
         """
         from odefit.assessment.sampling.posterior import sample_posterior
 
@@ -331,8 +310,6 @@ class Result(ResultData, ResultFigures):
         InputError
             A key or an expression is unknown, there is no noise by which to judge, or an argument
             makes no sense.
-        ValueError
-            No solution was found.
         """
         from odefit.assessment.profiles.profiling import profile_all
         from odefit.methods.running.control import control_of, interruptible

@@ -17,7 +17,7 @@ from odefit.problem.problem import Problem
 from odefit.simulation.engines.failure import Failure, SimulationError
 from odefit.simulation.forward import ForwardMap
 from odefit.simulation.nodes import Nodes
-from odefit.simulation.other_integrations import able_to_integrate
+from odefit.simulation.other_integrations import able_to_integrate, other_integrations
 from odefit.simulation.residuals.observation import algebraic_variables
 from odefit.simulation.second_opinion import SecondOpinion, better_map, second_opinion
 from odefit.simulation.trajectories.trajectory import Trajectory
@@ -107,6 +107,26 @@ def simulated(
         states |= algebraic_variables(forward.field, condition, vector, trajectory)
     observables = {n: np.asarray(d.value, dtype=float) for n, d in predicted.items()}
     return Simulation(trajectory.times, states, observables)
+
+
+def simulate_answer(
+    problem: Problem,
+    vector: Array,
+    nodes: Nodes | None,
+    times: Array | None = None,
+    experiment: str | None = None,
+) -> Simulation:
+    """Return the simulation of an answer, by another engine where the usual one fails."""
+    forward = ForwardMap(problem, nodes=nodes)
+    found = simulated(problem, vector, times, experiment, forward=forward)
+    if isinstance(found, Failure) and nodes is None:
+        for other, _ in other_integrations(problem, vector):
+            again = simulated(problem, vector, times, experiment, forward=other)
+            if not isinstance(again, Failure):
+                return again
+    if isinstance(found, Failure):
+        raise SimulationError(found)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
