@@ -38,8 +38,8 @@ class Result(ResultData, ResultFigures):
 
     ``print(result)`` shows it as text; a notebook shows its tables. Its data are the attributes
     of :class:`odefit.result_data.ResultData`, such as ``best``, ``status``, ``solutions`` and
-    ``warnings``. ``profiles`` are those given to :meth:`with_profiles`. What needs a solution raises
-    a ValueError if none was found.
+    ``warnings``. ``profiles`` are those given to :meth:`with_profiles`. What needs a solution
+    raises a ValueError if there is no solution.
     """
 
     @property
