@@ -40,6 +40,13 @@ SOLE_EXPERIMENT = "data"
 """Name of the experiment of a problem that is given nothing but data."""
 
 
+KEPT = (
+    "parameters", "initial", "noise", "experiments", "name", "description", "time_unit", "units",
+    "notes",
+)  # fmt: skip
+"""Arguments that a changed copy of a problem takes over."""
+
+
 class Problem:
     """An estimation problem: model, experiments, parameters, initial values and noise.
 
@@ -137,10 +144,7 @@ class Problem:
         issues: Issues | None = None,
     ) -> None:
         found = Issues() if issues is None else issues
-        self.model = model
-        self.name = name
-        self.description = description
-        self.time_unit = time_unit
+        self.name, self.description, self.time_unit = name, description, time_unit
         self.notes = tuple(notes)
         if data is not None:
             if experiments:
@@ -170,20 +174,18 @@ class Problem:
             if isinstance(e, Experiment)
         ]
         given, model = with_subjects(given, model, {k: dict(v) for k, v in plain.items()}, found)
-        self.model = model
+        self.given = self.model = model
         self.experiments = tuple(prepared(e, found) for e in given)
         self.noise = {k: as_noise(v, f"[noise] {k}", found) for k, v in plain["noise"]}
         self.parameters = {
             k: as_parameter(v, f"[parameters] {k}", found) for k, v in plain["parameters"]
         }
         self.initial = {k: as_initial(v, f"[initial] {k}", found) for k, v in plain["initial"]}
-        definition = Definition(model, self.parameters, self.initial, self.noise, self.experiments)
-        self.unknowns, self.conditions = resolve(definition, found)
+        self.unknowns, self.conditions = resolve(definition_of(self), found)
         constants = (name for e in self.experiments for name in e.constants)
         of_model = (model.ode, model.algebraic, model.observables, model.constants, model.inputs)
         known = {*constants, *self.parameters, *(name for table in of_model for name in table)}
         self.units = read_units(units or {}, notation.arrays, known, found)
-        self.given = model
         if not found.errors:
             self.model, self.conditions = with_switches(model, self.conditions)
         self.warnings = tuple(found.warnings)
@@ -309,8 +311,7 @@ class Problem:
         for condition in self.conditions:
             if condition.name == experiment:
                 return condition
-        names = [c.name for c in self.conditions]
-        raise unknown_experiment(experiment, names)
+        raise unknown_experiment(experiment, [c.name for c in self.conditions])
 
     def with_data(self, data: Mapping[str, Mapping[str, Any] | pd.DataFrame]) -> Problem:
         """Return the problem with other data for the experiments named."""
@@ -378,27 +379,23 @@ class Problem:
         ('k1', 'k2', 'k3', 'w')
         """
         issues = Issues()
-        definition = Definition(
-            self.given, self.parameters, self.initial, self.noise, self.experiments
-        )
-        changes = revised(definition, fix, free, bounds, guess, issues)
+        changes = revised(definition_of(self), fix, free, bounds, guess, issues)
         issues.raise_errors()
         return self._copy(**changes)
 
     def _copy(self, **changes: Any) -> Problem:
-        given: dict[str, Any] = {
-            "parameters": self.parameters,
-            "initial": self.initial,
-            "noise": self.noise,
-            "experiments": self.experiments,
-            "name": self.name,
-            "description": self.description,
-            "time_unit": self.time_unit,
-            "units": self.units,
-            "notes": self.notes,
-            **changes,
-        }
-        return Problem(self.given, **given)
+        return Problem(self.given, **{name: getattr(self, name) for name in KEPT} | changes)
+
+
+def definition_of(problem: Problem) -> Definition:
+    """Return a problem as the user defined it, with texts parsed and no name resolved."""
+    return Definition(
+        model=problem.given,
+        parameters=problem.parameters,
+        initial=problem.initial,
+        noise=problem.noise,
+        experiments=problem.experiments,
+    )
 
 
 def unknown_experiment(name: str, names: Sequence[str]) -> InputError:

@@ -19,14 +19,13 @@ from odefit.formats.petab.sbml_writing import (
     identifier,
 )
 from odefit.problem.binding import bound_value
-from odefit.problem.building.preparation import Definition
 from odefit.problem.building.resolution import resolve
 from odefit.problem.condition import Condition, Series
 from odefit.problem.experiment import Input
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.noise import Noise
 from odefit.problem.parameters import Parameter
-from odefit.problem.problem import Problem
+from odefit.problem.problem import Problem, definition_of
 from odefit.problem.vector_field import VectorField
 
 DELAY = 1e-12
@@ -44,10 +43,7 @@ class Export:
         self.issues = Issues()
         self.problem = problem
         self.model = problem.given
-        definition = Definition(
-            self.model, problem.parameters, problem.initial, problem.noise, problem.experiments
-        )
-        _, self._resolved = resolve(definition, Issues())  # before switches are made
+        _, self._resolved = resolve(definition_of(problem), Issues())  # before switches are made
         self._taken = {identifier(n) for n in self._names()}
         self._ids = self._experiment_ids()
         self.unknowns = [self._unknown_id(k) for k in range(len(problem.unknowns))]
@@ -76,8 +72,6 @@ class Export:
         self._check_located()
         self.equations = self._equations()
 
-    # Names ----------------------------------------------------------------------------------------
-
     def _names(self) -> set[str]:
         model = self.model
         names = {*model.ode, *model.algebraic, *model.inputs, *model.observables}
@@ -85,8 +79,7 @@ class Export:
 
     def _free(self, wanted: str) -> str:
         """Return an id like the one that is wanted, which nothing else has."""
-        found = re.sub(r"\W", "_", wanted) or "_"
-        found = identifier(found if not found[0].isdigit() else f"_{found}")
+        found = identifier(plain_id(wanted))
         while found in self._taken:
             found += "_"
         self._taken.add(found)
@@ -95,8 +88,7 @@ class Export:
     def _experiment_ids(self) -> dict[str, str]:
         ids: dict[str, str] = {}
         for condition in self._resolved:
-            wanted = re.sub(r"\W", "_", condition.name) or "_"
-            wanted = wanted if not wanted[0].isdigit() else f"_{wanted}"
+            wanted = plain_id(condition.name)
             while wanted in ids.values():
                 wanted += "_"
             ids[condition.name] = wanted
@@ -112,8 +104,6 @@ class Export:
         start = "_0" if unknown.kind == "initial" else ""
         return self._free(f"{unknown.name}{start}{own}")
 
-    # Values ---------------------------------------------------------------------------------------
-
     def _text(self, expression: Expression) -> str:
         return str(expression.evaluate(self._values, FORMULAS).text)
 
@@ -121,10 +111,6 @@ class Export:
         """Return a value as a formula in unknowns and numbers."""
         found: Formula = bound_value(bound, condition.scalars, self._unknown_formulas, FORMULAS)
         return found.text
-
-    def _fixed(self, name: str) -> bool:
-        given = self.problem.parameters.get(name)
-        return isinstance(given, Parameter) and given.fixed is not None
 
     def _changing_scalars(self) -> dict[str, list[str]]:
         """Return the scalars that are no rows of the parameter table, by experiment."""
@@ -137,8 +123,11 @@ class Export:
                     self.issues.error(
                         f"[parameters] {name}", "an event assigns it: PEtab 2 cannot say that"
                     )
-            elif not (self._fixed(name) and len(set(texts)) == 1 and not switched):
-                found[name] = texts
+            else:
+                given = self.problem.parameters.get(name)
+                fixed = given is not None and given.fixed is not None
+                if not fixed or len(set(texts)) > 1 or switched:
+                    found[name] = texts
         return found
 
     def _equations(self) -> SbmlEquations:
@@ -173,14 +162,14 @@ class Export:
             assigned |= self._eliminated(field.elimination)
         guesses = self._resolved[0].algebraic_guess
         return SbmlEquations(
-            constants,
-            variables,
-            {identifier(n): self._text(e) for n, e in model.ode.items()},
-            {identifier(n): self._start(n) for n in model.ode},
-            assigned,
-            algebraic,
-            {identifier(n): guesses[n] for n in model.algebraic} if algebraic else {},
-            self._located(self._resolved[0]),
+            constants=constants,
+            variables=variables,
+            rates={identifier(n): self._text(e) for n, e in model.ode.items()},
+            initial={identifier(n): self._start(n) for n in model.ode},
+            assigned=assigned,
+            algebraic=algebraic,
+            unknown_variables={identifier(n): guesses[n] for n in model.algebraic if algebraic},
+            events=self._located(self._resolved[0]),
         )
 
     def _located(self, condition: Condition) -> list[WrittenEvent]:
@@ -207,9 +196,9 @@ class Export:
         return found
 
     def _check_located(self) -> None:
-        events = [self._located(condition) for condition in self._resolved]
-        for condition, own in zip(self._resolved, events, strict=True):
-            if own != events[0]:
+        first = self._located(self._resolved[0])
+        for condition in self._resolved[1:]:
+            if self._located(condition) != first:
                 self.issues.error(
                     f'[[experiment]] "{condition.name}"',
                     "its events with triggers, or at times that depend on unknowns, are not those "
@@ -234,8 +223,6 @@ class Export:
         texts = {self._bound(c.initial[state], c) for c in self._resolved}
         return texts.pop() if len(texts) == 1 else "0.0"
 
-    # Inputs ---------------------------------------------------------------------------------------
-
     def _same_input(self, name: str) -> bool:
         first, *others = [c.inputs[name] for c in self._resolved]
         return all(
@@ -251,8 +238,6 @@ class Export:
             f"{_pieces(given)}, ({EXPERIMENT} == {float(i)!r})" for i, given in enumerate(inputs)
         ]
         return f"piecewise({', '.join(parts)}, 0.0)"
-
-    # Experiments ----------------------------------------------------------------------------------
 
     def _experiment(self, number: int, condition: Condition) -> None:
         name = self._ids[condition.name]
@@ -316,8 +301,6 @@ class Export:
         before = {identifier(n): t for n, t in {**scalars, **initial}.items()}
         before["time"] = repr(condition.t0)
         begin.update({n: _with(text, before) for n, text in assign.items()})
-
-    # Observables ----------------------------------------------------------------------------------
 
     def _observable(self, name: str) -> None:
         noise = self.problem.noise.get(name, Noise())
@@ -392,6 +375,12 @@ class Export:
             self.measurements.append(
                 [self._observable_id(observable), name, time, float(value), own]
             )
+
+
+def plain_id(name: str) -> str:
+    """Return a name as an id of PEtab."""
+    found = re.sub(r"\W", "_", name) or "_"
+    return f"_{found}" if found[0].isdigit() else found
 
 
 def _with(text: str, values: Mapping[str, str]) -> str:

@@ -161,13 +161,13 @@ class Observables:
 
     def _texts(self, placeholders: Sequence[str], override: Override) -> dict[str, str]:
         values = (*override[0], *override[1])
-        texts = {p: self._text(v) for p, v in zip(placeholders, values, strict=True)}
         rules = self._names.model.assigned
-        return {p: substituted(text, rules) for p, text in texts.items()}
-
-    def _text(self, value: str) -> str:
-        number = as_number(value)
-        return self._names.of(value) if number is None else repr(number)
+        numbers = [as_number(value) for value in values]
+        texts = [
+            self._names.of(value) if number is None else repr(number)
+            for value, number in zip(values, numbers, strict=True)
+        ]
+        return {p: substituted(t, rules) for p, t in zip(placeholders, texts, strict=True)}
 
     def _constants_of_experiments(
         self, observable: str, placeholders: Sequence[str], given: Mapping[str, Override]

@@ -61,7 +61,9 @@ def read_petab(
     for experiment in experiments:
         own = experiment["constants"]
         for name, value in observed.constants[experiment["name"]].items():
-            own[name] = value if isinstance(value, float) else _resolved(value, own)
+            # a constant that is another one takes the value of that
+            another = own.get(value) if isinstance(value, str) else None
+            own[name] = another if isinstance(another, str) else value
         experiment["data"] = _data(by_experiment[experiment["name"]])
     issues.raise_errors()
     mapping = _mapping(description, model, names, observed, experiments, nominal, issues)
@@ -80,11 +82,6 @@ def read_petab(
     order = {id(m): i for i, m in enumerate(description.measurements)}
     rows = sorted(observed.rows, key=lambda row: order[id(row.measurement)])
     return PetabImport(problem, mapping, values, [row[:3] for row in rows], files.version)
-
-
-def _resolved(text: str, constants: Mapping[str, Any]) -> Any:
-    """Return a constant of an experiment; one that is another takes its value."""
-    return constants.get(text, text) if isinstance(constants.get(text), str) else text
 
 
 def _mapping(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from odefit.common.errors import InputError
-from odefit.formats.petab.export import Export
+from odefit.formats.petab.export import Export, plain_id
 from odefit.formats.petab.sbml_writing import identifier, sbml_text
 from odefit.problem.priors import Prior
 from odefit.problem.problem import Problem
@@ -69,8 +68,7 @@ def petab_texts(problem: Problem) -> dict[str, str]:
         ),
     }
     export.issues.raise_errors()
-    model = re.sub(r"\W", "_", problem.name) or "model"
-    model = model if not model[0].isdigit() else f"_{model}"
+    model = plain_id(problem.name or "model")
     lines = ["format_version: 2.0.0", f"id: {model}", "model_files:", f"  {model}:"]
     lines += ["    language: sbml", f"    location: {FILES['model']}"]
     lines += [f"{kind}_files:\n- {FILES[kind]}" for kind in tables]

@@ -47,7 +47,7 @@ def prepared(experiment: Experiment, issues: Issues) -> Experiment:
     place = experiment_place(experiment.name)
     name = experiment.name
     if not isinstance(name, str) or not name.strip():
-        issues.error("[[experiment]] name", f"expected a text, got {shown(name)}")
+        issues.expected("[[experiment]] name", "a text", name)
         name = str(name)
     elif has_controls(name) or any(c in "[]\n\t\r" for c in name):
         issues.error(
@@ -126,9 +126,7 @@ def _prepared_event(event: Event, place: str, issues: Issues) -> Event:
     elif event.when is None and not found:
         issues.error(f"{place} time", "the event has no time; write time = 24.0 or times = [0, 24]")
     if event.measured not in ("before", "after"):
-        issues.error(
-            f"{place} measured", f'expected "before" or "after", got {shown(event.measured)}'
-        )
+        issues.expected(f"{place} measured", '"before" or "after"', event.measured)
     initially = _flag(event.initially, f"{place} initially", issues)
     if event.when is None and not initially:
         issues.error(f"{place} initially", "it belongs to an event with when, this one has a time")
@@ -152,7 +150,7 @@ def _event_time(value: Any, place: str, issues: Issues) -> float | Expression | 
 
 def _flag(value: object, place: str, issues: Issues) -> bool:
     if not isinstance(value, bool):
-        issues.error(place, f"expected true or false, got {shown(value)}")
+        issues.expected(place, "true or false", value)
     return value is True
 
 
@@ -192,11 +190,11 @@ def _owned(data: Any) -> Any:
     if data is UNREADABLE:
         return data
     if isinstance(data, Mapping):
-        return {str(name): _owned_column(data[name]) for name in data}
+        return {str(name): _own_column(data[name]) for name in data}
     return data.copy() if hasattr(data, "iloc") else data
 
 
-def _owned_column(values: Any) -> Any:
+def _own_column(values: Any) -> Any:
     if isinstance(values, np.ndarray) and not values.flags.writeable:
         return values
     try:

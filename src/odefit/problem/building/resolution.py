@@ -70,8 +70,6 @@ class _Resolution:
             self._add_noise(name)
         return tuple(self.unknowns), conditions
 
-    # Unknowns ---------------------------------------------------------------------------------
-
     def _add(self, kind: Kind, name: str, parameter: Parameter, experiments: Sequence[str]) -> None:
         if parameter.fixed is not None:
             return
@@ -113,8 +111,6 @@ class _Resolution:
             return float(parameter.fixed)
         found = self.index.get((kind, name, experiment))
         return self.index[kind, name, None] if found is None else found
-
-    # Conditions -------------------------------------------------------------------------------
 
     def _condition(self, experiment: Experiment) -> Condition:
         place = experiment_place(experiment.name)
@@ -168,14 +164,8 @@ class _Resolution:
                 "comes back with each of them",
             )
         shifted = [replace(e, times=tuple(_later(t, begin) for t in e.times)) for e in cycle.events]
-        found = resolved_events(
-            replace(experiment, events=tuple(shifted)),
-            begin,
-            self.model,
-            self.names,
-            scalars,
-            self.issues,
-        )
+        repeated = replace(experiment, events=tuple(shifted))
+        found = resolved_events(repeated, begin, self.model, self.names, scalars, self.issues)
         return Repetition(cycle.period, found.known(), tuple(found.located))
 
     def _series(self, columns: Columns, place: str) -> Mapping[str, Series]:
@@ -246,9 +236,7 @@ class _Resolution:
 
 def _later(time: float | Expression | str, by: float) -> float | Expression:
     """Return the time of an event, later by a number."""
-    if isinstance(time, float):
-        return by + time
-    return parse(f"{by!r} + ({time})")
+    return by + time if isinstance(time, float) else parse(f"{by!r} + ({time})")
 
 
 KnownEvent = tuple[float, Mapping[str, Expression]]
@@ -392,13 +380,9 @@ def _decided(
     if not isinstance(known, float):
         if not rising:
             return None
-        if event.initially:
-            return [known]
-        return [call("max", [time, number(t0)]).expression()]
-    if not rising:
-        begins = t0 < known or (t0 == known and not strict)
-        return [t0] if begins and not event.initially else []
-    if known > t0 or (known == t0 and strict):
+        return [known if event.initially else call("max", [time, number(t0)]).expression()]
+    later = known > t0 or (known == t0 and strict)
+    if rising and later:
         return [known]
-    begins = known <= t0
-    return [t0] if begins and not event.initially else []
+    holds = known <= t0 if rising else t0 < known or (t0 == known and not strict)
+    return [t0] if holds and not event.initially else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from odefit.common.errors import did_you_mean
@@ -79,20 +80,18 @@ class _Revision:
         for key, given in pairs.items():
             pair = self._pair(key, given)
             target = self._target(key, "bounds")
-            if pair is not None and target is not None:
-                self._bound(target, *pair)
+            if pair is not None and target is not None and self._estimable(target, "bounds"):
+                self._change(target, partial(_bounded, low=pair[0], high=pair[1]))
         for key, given in self.issues.items("guess", guess or {}):
             value = finite_number(given, f"guess {key}", self.issues)
             target = self._target(key, "guess")
-            if value is not None and target is not None:
-                self._guess(target, value)
+            if value is not None and target is not None and self._estimable(target, "guess"):
+                self._change(target, partial(replace, guess=value))
         for key, given in fixed.items():
             value = finite_number(given, f"fix {key}", self.issues)
             target = self._target(key, "fix")
             if value is not None and target is not None:
                 self._fix(target, value)
-
-    # Names ------------------------------------------------------------------------------------
 
     def _target(self, key: str, place: str) -> Target | None:
         """Return what `key` means, or None with the reason noted."""
@@ -139,8 +138,6 @@ class _Revision:
             for end, open_end in zip(given, (-math.inf, math.inf), strict=True)
         )
         return None if low is None or high is None else (low, high)
-
-    # Changes ----------------------------------------------------------------------------------
 
     def _free(self, target: Target, *, rebounded: bool) -> None:
         if target.observable is not None:
@@ -203,14 +200,6 @@ class _Revision:
             if other != experiment and name not in definition.constants:
                 self._in_experiment(other, "constants", name, parse(repr(value)))
 
-    def _bound(self, target: Target, low: float, high: float) -> None:
-        if self._estimable(target, "bounds"):
-            self._change(target, lambda p: _bounded(p, low, high))
-
-    def _guess(self, target: Target, value: float) -> None:
-        if self._estimable(target, "guess"):
-            self._change(target, lambda p: replace(p, guess=value))
-
     def _estimable(self, target: Target, place: str) -> bool:
         """Return whether bounds and guess can be given, with the reason noted if not."""
         if target.observable is not None:
@@ -255,8 +244,6 @@ class _Revision:
             self.initial[name] = parse(repr(value))
         else:
             self._in_experiment(experiment, "initial", name, parse(repr(value)))
-
-    # Places -----------------------------------------------------------------------------------
 
     def _initial(self, target: Target) -> Expression | Parameter | None:
         """Return the initial value that a target has; that of an experiment's own comes first."""

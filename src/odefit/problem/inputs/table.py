@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.common.errors import shown
+from odefit.common.errors import counted, shown
 from odefit.expressions.expressions import TIME
 from odefit.problem.inputs.file_access import has_controls, read_text
 from odefit.problem.inputs.issues import LARGEST, Issues, too_large
@@ -178,7 +178,8 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
         comma = "; is the comma a decimal comma? Write decimal points" if delimiter == "," else ""
         issues.error(
             f"{label}, row {line}",
-            f"{_fields(count)}, but the header has {len(header)}{_and_more(len(ragged), 'row')}"
+            f"{counted(count, 'field')}, but the header has {len(header)}"
+            f"{_and_more(len(ragged), 'row')}"
             f"{comma if count > len(header) else '; complete the row'}",
         )
     if not ragged and not cells:
@@ -257,9 +258,7 @@ def _carefully(
 ) -> Array:
     """Return the numbers of a column with cells that are none; report each kind of trouble once."""
     values = np.full(len(cells), math.nan)
-    wrong: list[int] = []
-    named: list[int] = []
-    large: list[int] = []
+    wrong, named, large = [], [], []
     for i, cell in enumerate(cells):
         bare = cell.strip()
         number = _float(bare)
@@ -334,10 +333,6 @@ def _float(cell: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
-
-
-def _fields(count: int) -> str:
-    return "1 field" if count == 1 else f"{count} fields"
 
 
 def _and_more(count: int, what: str) -> str:

@@ -101,15 +101,13 @@ class Arrays:
         if HOLE in text or len(text) > MAX_LENGTH:
             return text  # the parser says why it cannot be
         found = text
-        if "[" in text or _CALL.search(text) or self._has_whole(text):
+        whole = any(m[0] in self._elements for m in _NAME.finditer(text))
+        if "[" in text or _CALL.search(text) or whole:
             found = self._expanded(text, indices, None, 0)
         own = {k: v for k, v in indices.items() if k not in taken}
         if own:
             found = _NAME.sub(lambda m: str(own.get(m[0], m[0])), found)
         return found
-
-    def _has_whole(self, text: str) -> bool:
-        return bool(self._elements) and any(m[0] in self._elements for m in _NAME.finditer(text))
 
     def _key(self, key: object) -> tuple[str, list[Index]]:
         match = _KEY.match(key) if isinstance(key, str) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from odefit.common.errors import shown
 from odefit.expressions.derived_functions import DerivedFunction
@@ -19,13 +20,13 @@ _HEAD = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*\(([^()]*)\)\s*\Z")
 FORM = 'write such as "mm(s, vmax, km)" = "vmax*s/(km + s)"'
 
 
+@dataclass
 class _Text:
     """A function or a named expression as it was written."""
 
-    def __init__(self, place: str, arguments: tuple[str, ...], body: str) -> None:
-        self.place = place
-        self.arguments = arguments
-        self.body = body
+    place: str
+    arguments: tuple[str, ...]
+    body: str = ""
 
 
 def own_functions(
@@ -42,30 +43,40 @@ def own_functions(
     """
     texts: dict[str, _Text] = {}
     broken: set[str] = set()
+
+    def add(name: str, made: _Text, body: object) -> None:
+        if name in texts:
+            issues.error(made.place, f"'{name}' is defined twice; see {texts[name].place}")
+            return
+        body = number_text(body) or body
+        try:
+            if isinstance(body, str):
+                made.body = written_out(body, frozenset(made.arguments))
+                texts[name] = made
+                return
+        except ExpressionError as error:
+            issues.error(made.place, str(error))
+        else:
+            issues.expression(made.place, body)
+            if not issues.has_errors(made.place):
+                issues.expected(made.place, "an expression in quotes", body)
+        broken.add(name)
+
     for head, body in functions.items():
         place = f"[functions] {head}"
         signature = _head(head, place, issues)
         if signature is None:
             broken.update(re.findall(r"\s*([A-Za-z_]\w*)", head)[:1])
         else:
-            _add(
-                texts,
-                broken,
-                signature[0],
-                _Text(place, signature[1], ""),
-                body,
-                written_out,
-                issues,
-            )
+            add(signature[0], _Text(place, signature[1]), body)
     for name, body in definitions.items():
         place = f"[definitions] {name}"
         if not NAME_PATTERN.match(str(name)) or name in RESERVED or name == TIME:
             issues.error(place, f"{shown(str(name))} cannot be a name; choose another")
             broken.add(str(name))
         else:
-            _add(texts, broken, str(name), _Text(place, (), ""), body, written_out, issues)
-    found = _resolved(texts, broken, issues)
-    return found, frozenset(broken)
+            add(str(name), _Text(place, ()), body)
+    return _resolved(texts, broken, issues), frozenset(broken)
 
 
 def _head(head: str, place: str, issues: Issues) -> tuple[str, tuple[str, ...]] | None:
@@ -75,49 +86,20 @@ def _head(head: str, place: str, issues: Issues) -> tuple[str, tuple[str, ...]] 
         return None
     name, inside = match[1], match[2]
     arguments = tuple(a.strip() for a in inside.split(","))
+    wrong = [a for a in arguments if not NAME_PATTERN.match(a) or a in RESERVED]
     if name in FUNCTIONS or name in RESERVED:
         issues.error(place, f"'{name}' is a function already; choose another name")
-    elif not all(NAME_PATTERN.match(a) and a not in RESERVED for a in arguments):
-        wrong = next(a for a in arguments if not NAME_PATTERN.match(a) or a in RESERVED)
-        if arguments == ("",):
-            issues.error(
-                place, f"the function has no arguments; give its expression in [definitions] {name}"
-            )
-        else:
-            issues.error(place, f"the argument {shown(wrong)} is no name; {FORM}")
+    elif arguments == ("",):
+        issues.error(
+            place, f"the function has no arguments; give its expression in [definitions] {name}"
+        )
+    elif wrong:
+        issues.error(place, f"the argument {shown(wrong[0])} is not a name; {FORM}")
     elif len(set(arguments)) < len(arguments):
         issues.error(place, "two arguments have the same name; rename one")
     else:
         return name, arguments
     return None
-
-
-def _add(
-    texts: dict[str, _Text],
-    broken: set[str],
-    name: str,
-    made: _Text,
-    body: object,
-    written_out: Callable[[str, frozenset[str]], str],
-    issues: Issues,
-) -> None:
-    if name in texts:
-        issues.error(made.place, f"'{name}' is defined twice; see {texts[name].place}")
-        return
-    body = number_text(body) or body
-    if not isinstance(body, str):
-        issues.expression(made.place, body)
-        if not issues.has_errors(made.place):
-            issues.error(made.place, f"expected an expression in quotes, got {shown(body)}")
-        broken.add(name)
-        return
-    try:
-        made.body = written_out(body, frozenset(made.arguments))
-    except ExpressionError as error:
-        issues.error(made.place, str(error))
-        broken.add(name)
-        return
-    texts[name] = made
 
 
 def _resolved(
@@ -172,7 +154,11 @@ def _resolved(
             issues.error(text.place, str(error))
             failed.add(name)
             return
-        found[name] = DerivedFunction(text.arguments, None, _with_holes(program))
+        holed = tuple(
+            int(step.text.removeprefix(HOLE)) if step.text.startswith(HOLE) else step
+            for step in program
+        )
+        found[name] = DerivedFunction(text.arguments, None, holed)
 
     for name in texts:
         if name not in found and name not in failed:
@@ -186,10 +172,3 @@ MAX_CHAIN = 200
 
 HOLE = "\x00"
 """The names of arguments begin with this while a function is written out; users' names cannot."""
-
-
-def _with_holes(program: tuple[Instruction, ...]) -> tuple[Instruction | int, ...]:
-    return tuple(
-        int(step.text.removeprefix(HOLE)) if step.text.startswith(HOLE) else step
-        for step in program
-    )

@@ -46,10 +46,7 @@ def read_compartments(
     for key, value in table.items():
         place = f"[compartments] {key}"
         if not isinstance(value, Mapping):
-            issues.error(
-                place,
-                f'expected {{ size = 1.0, species = ["A", "B"] }} or the like, got {shown(value)}',
-            )
+            issues.expected(place, '{ size = 1.0, species = ["A", "B"] } or the like', value)
             continue
         for other in value:
             if other not in COMPARTMENT_KEYS:
@@ -58,10 +55,10 @@ def read_compartments(
         size, species = value.get("size"), value.get("species")
         size = number_text(size) or size
         if not isinstance(size, str):
-            issues.error(place, f"expected size = 1.0 or an expression, got {shown(size)}")
+            issues.expected(place, "size = 1.0 or an expression", size)
             continue
         if not isinstance(species, (list, tuple)):
-            issues.error(place, f'expected species = ["A", "B"] or the like, got {shown(species)}')
+            issues.expected(place, 'species = ["A", "B"] or the like', species)
             continue
         names: list[str] = []
         for one in species:
@@ -102,12 +99,10 @@ def network_of(
             terms.setdefault(species, start.get(species, number(0.0)))
         try:
             rates = rates_of(reaction, own)
-            for rate, sign, side in (
-                (rates.forward, 1, reaction.reactants),
-                (rates.backward, -1, reaction.products),
-            ):
-                if rate is None:
-                    continue
+            sides = [(rates.forward, 1, reaction.reactants)]
+            if rates.backward is not None:
+                sides.append((rates.backward, -1, reaction.products))
+            for rate, sign, side in sides:
                 part = Part(parse(write_out(rate, reaction.indices)).program)
                 volume = _volume(reaction, side, home)
                 for species, change in changing.items():

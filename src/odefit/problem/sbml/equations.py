@@ -92,16 +92,11 @@ def _stoichiometry(reference: Any, sign: float, reaction: Symbol, reading: Readi
     species = _species_of(reference, reaction.place, reading)
     if species is None or species.boundary:
         return False
-    if species.constant:
+    if species.constant or species.rule:
+        why = "is constant" if species.constant else "has a rule"
         reading.error(
             reaction.place,
-            f"it changes '{species.id}', which is constant; a boundaryCondition is missing",
-        )
-        return False
-    if species.rule:
-        reading.error(
-            reaction.place,
-            f"it changes '{species.id}', which has a rule; a boundaryCondition is missing",
+            f"it changes '{species.id}', which {why}; a boundaryCondition is missing",
         )
         return False
     coefficient = _coefficient(reference, reaction.place, reading)
@@ -202,12 +197,9 @@ def changing_species(reading: Reading) -> Iterable[Symbol]:
     for species in reading.of("species"):
         compartment = reading.by_id.get(species.compartment)
         diluted = not species.amount and compartment is not None and varies(compartment)
-        if not species.rule and (_has_effect(species) or species.event or diluted):
+        moved = any(_net(parts) != ZERO for parts in species.reactions.values())
+        if not species.rule and (moved or species.event or diluted):
             yield species
-
-
-def _has_effect(species: Symbol) -> bool:
-    return any(_net(parts) != ZERO for parts in species.reactions.values())
 
 
 def _net(parts: list[float | Term]) -> Term:

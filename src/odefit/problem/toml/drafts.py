@@ -149,8 +149,6 @@ class _Writer:
             lines += ["", "# Columns that are not used:", *(f"# - {r}" for r in c.remarks)]
         return "\n".join(lines) + "\n"
 
-    # Parts --------------------------------------------------------------------------------------
-
     def _find_measured(self) -> None:
         c = self.columns
         if "DV" not in c.roles:
@@ -284,7 +282,9 @@ class _Writer:
         censored = any(v != 0 for role in ("CENS", "BLQ") for v in c.by_role(role))
         if not rest:
             return ["", "# The standard deviations are in the columns with _sd behind their name."]
-        lines = [self._noise_of(n) for n in rest]
+        counts = '{ distribution = "negative-binomial", dispersion = "estimate" }'
+        plain = '{ sd = "estimate" }'
+        lines = [f"{n} = {counts if self._counted(n) else plain}" for n in rest]
         if few and not c.sds and not censored:
             return [
                 "",
@@ -303,11 +303,6 @@ class _Writer:
                 '# { distribution = "poisson" }.',
             ]
         return ["", *why, "[noise]", *lines]
-
-    def _noise_of(self, name: str) -> str:
-        if self._counted(name):
-            return f'{name} = {{ distribution = "negative-binomial", dispersion = "estimate" }}'
-        return f'{name} = {{ sd = "estimate" }}'
 
 
 def _filled(columns: Columns, name: str) -> list[bool]:

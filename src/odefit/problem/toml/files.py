@@ -40,7 +40,9 @@ def parsed_toml(text: str, source: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        message = _with_position(str(error), text)
+        line, column = _position(text, len(text.rstrip("\n")))
+        at = f"(at line {line}, column {column})"
+        message = str(error).replace("(at end of document)", at)
         hint = _hint(source)
         found = re.search(r"\(at line (\d+), column \d+\)", message)
         written = text.split("\n")[int(found[1]) - 1] if found else ""
@@ -75,12 +77,6 @@ def _hint(source: str) -> str:
 
 _BARE_KEY = re.compile(r"\s*([A-Za-z_]\w*\s*(?:\[[^\[\]]*\]|\([^()]*\)))\s*=")
 """The key of an array or a function without its quotes."""
-
-
-def _with_position(message: str, text: str) -> str:
-    """Return the TOML parser's message, with a position instead of "end of document"."""
-    line, column = _position(text, len(text.rstrip("\n")))
-    return message.replace("(at end of document)", f"(at line {line}, column {column})")
 
 
 def _position(text: str, index: int) -> tuple[int, int]:
