@@ -69,3 +69,10 @@ def installed_version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+@cache
+def numeric_versions() -> dict[str, str]:
+    """Return the versions of the packages on which numbers depend, "none" where one is missing."""
+    packages = ("odefit", "numpy", "scipy", "heyoka", "casadi", "numba")
+    return {name: installed_version(name) or "none" for name in packages}

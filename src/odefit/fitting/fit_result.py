@@ -20,7 +20,7 @@ from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.local import assess_local
 from odefit.assessment.parts import Assessment
 from odefit.assessment.profiles.linear_checks import checked, with_curvature
-from odefit.common.packages import installed_version
+from odefit.common.packages import numeric_versions
 from odefit.fitting.fit_notices import (
     ending,
     fit_notices,
@@ -54,10 +54,6 @@ COUNT_WORK, SEARCH_WORK = 2.5e7, 1e8
 """Operations, see :mod:`odefit.structure.series.deadline`, that the count of the solutions with the
 same outputs as the answer may take; and where there are others, count and search for them
 together."""
-
-VERSIONS = ("odefit", "numpy", "heyoka", "casadi", "numba")
-"""Packages on which the numbers of a result depend, and whose versions it holds."""
-
 
 STAGES: list[Stage] = []
 """The stages of a fit after its search, in their order."""
@@ -415,6 +411,6 @@ def result_of(
         "warnings": tuple(map(notice_sentence, notices)),
         "seconds": time.perf_counter() - began,
         "seed": control.seed,
-        "versions": {name: installed_version(name) or "unknown" for name in VERSIONS},
+        "versions": dict(numeric_versions()),
     }
     return Result(**given)

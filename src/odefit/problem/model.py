@@ -23,7 +23,7 @@ from odefit.expressions.expressions import (
 from odefit.expressions.grammar import RESERVED
 from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.notation.notation import Notation, written_out
-from odefit.problem.sbml import read_antimony, read_sbml
+from odefit.problem.sbml import SbmlModel, read_antimony, read_sbml
 
 Interpolation = Literal["linear", "constant", "cubic"]
 
@@ -157,54 +157,25 @@ class Model:
     def from_sbml(
         cls, path_or_text: str | os.PathLike[str], parameters: Iterable[str] = ()
     ) -> Model:
-        """Return the equations of an SBML model, every state observed under its own name.
+        """Return the equations of :func:`odefit.read_sbml`, every state under its own name.
 
-        Initial values and events are no part of a model: :func:`odefit.read_sbml` gives these, and
-        says what was translated how.
-
-        Parameters
-        ----------
-        path_or_text
-            The path of an SBML file, or SBML itself.
-        parameters
-            The constants of the file that are parameters of the model; the others keep their
-            values. Constants without a value are parameters, too.
-
-        Raises
-        ------
-        InputError
-            The file cannot be read, has something that odefit has not, or has no such constant;
-            or the package python-libsbml is missing (``pip install 'odefit[petab]'``).
+        Initial values and events are not part of a model. `parameters` are the constants of the
+        file that are parameters of the model; so are constants without a value. Raises InputError
+        for a file that cannot be read, and for a name of no constant.
         """
-        return cls._from_sections(read_sbml(path_or_text).mapping(parameters))
+        return cls._of_sbml(read_sbml(path_or_text), parameters)
 
     @classmethod
     def from_antimony(
         cls, path_or_text: str | os.PathLike[str], parameters: Iterable[str] = ()
     ) -> Model:
-        """Return the equations of a model in Antimony, every state observed under its own name.
-
-        Parameters
-        ----------
-        path_or_text
-            The path of a file, or Antimony itself, see :func:`odefit.read_antimony`.
-        parameters
-            As for :meth:`from_sbml`.
-
-        Raises
-        ------
-        InputError
-            As for :func:`odefit.read_antimony`, or there is no such constant.
-        """
-        return cls._from_sections(read_antimony(path_or_text).mapping(parameters))
+        """Return the equations of :func:`odefit.read_antimony`, as :meth:`from_sbml` does."""
+        return cls._of_sbml(read_antimony(path_or_text), parameters)
 
     @classmethod
-    def _from_sections(cls, sections: Mapping[str, Any]) -> Model:
-        return cls(
-            ode=sections["ode"],
-            algebraic=sections.get("algebraic"),
-            constants=sections["constants"],
-        )
+    def _of_sbml(cls, model: SbmlModel, parameters: Iterable[str]) -> Model:
+        sections = model.mapping(parameters)
+        return cls(sections["ode"], None, sections.get("algebraic"), sections["constants"])
 
     @classmethod
     def from_function(

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypedDict, TypeVar
 
-from odefit.common.packages import installed, installed_version
+from odefit.common.packages import installed, numeric_versions
 
 T = TypeVar("T")
 
@@ -30,9 +30,6 @@ KEPT_PARCELS = 64
 
 KEPT_FUNCTIONS = 8
 """Number of functions that a thread keeps unpickled, as searches take turns."""
-
-VERSIONS = ("odefit", "numpy", "scipy", "heyoka", "casadi", "numba")
-"""Packages whose versions a worker reports: numbers depend on them."""
 
 
 @dataclass(frozen=True)
@@ -216,5 +213,4 @@ def this_worker() -> str:
 @cache
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages on which numbers depend."""
-    packages = {name: installed_version(name) or "none" for name in VERSIONS}
-    return {"Python": platform.python_version()} | packages
+    return {"Python": platform.python_version()} | numeric_versions()
