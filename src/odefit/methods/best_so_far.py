@@ -1,8 +1,9 @@
-"""The best so far of a search that was ended before it had an answer of its own."""
+"""The best so far of a search, or of a start, that has ended without an answer of its own."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +12,10 @@ from odefit.common.arrays import Array
 from odefit.common.errors import counted
 from odefit.methods.estimate import NO_START, Cause, Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
-from odefit.methods.running.control import Control
+from odefit.methods.running.control import Control, Interruption
 from odefit.methods.starts import guess, sample
 from odefit.problem.problem import Problem
-from odefit.simulation import Failure, ForwardMap
+from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.best_seen import BestSeen
 
 POINTS = 10
@@ -36,14 +37,24 @@ def completed(
         return _labelled(estimate, control)
     if seen.vector is not None:
         points = f"the best of {counted(seen.count, 'point')} that it had evaluated"
-        own = _start(estimate, seen.vector, seen.objective, seen.cost, points, 0.0, control)
+        own = Start(
+            index=_next_index(estimate),
+            start=seen.vector,
+            vector=seen.vector,
+            objective=seen.objective,
+            status=control.early,
+            message=points,
+            evaluations=1,
+            seconds=0.0,
+            cost=seen.cost,
+        )
         if best is not None and CostTolerance.of(ForwardMap(problem)).same(own, best):
             return _labelled(estimate, control)
     elif best is None:
-        found = _first_point(problem, estimate, control)
-        if found is None:
+        first = first_point(ForwardMap(problem), POINTS, control, _next_index(estimate))
+        if first is None:
             return _labelled(estimate, control)
-        own = found
+        own = first
     else:
         return _labelled(estimate, control)
     usable = f"ended within a start: the answer is {own.message}"
@@ -74,34 +85,64 @@ def with_cause(message: str, told: Cause | None, control: Control) -> str:
     cause = control.cause
     if cause is None or cause is told:
         return message
-    details = getattr(control.interrupted, "details", "")
+    interrupted = control.interrupted
+    details = interrupted.details if isinstance(interrupted, Interruption) else ""
     more = f" ({details})" if details else ""
     return f"{message}. Ended early by {cause}{more}: this is the best so far"
 
 
-def _first_point(problem: Problem, estimate: Estimate, control: Control) -> Start | None:
-    """Return the guess, or one of a few points, without any search; None if all fail."""
+def _next_index(estimate: Estimate) -> int:
+    return max((s.index for s in estimate.starts), default=-1) + 1
+
+
+def first_point(forward: ForwardMap, count: int, control: Control, index: int) -> Start | None:
+    """Return the guess, or one of `count` points, without any search; None if all fail."""
     began = time.perf_counter()
-    forward = ForwardMap(problem)
+    problem = forward.problem
     given = guess(problem)
-    for point in [*([] if given is None else [given]), *sample(problem, 0, POINTS, control.seed)]:
+    for point in [*([] if given is None else [given]), *sample(problem, 0, count, control.seed)]:
         vector = np.clip(point, problem.lower, problem.upper)
-        found = forward.evaluate_cost(vector)
-        if not isinstance(found, Failure) and np.isfinite(found.cost):
-            seconds = time.perf_counter() - began
-            what = "a start value, without any search"
-            return _start(estimate, vector, found.objective, found.cost, what, seconds, control)
+        evaluation = forward.evaluate_cost(vector)
+        if not isinstance(evaluation, Failure) and np.isfinite(evaluation.cost):
+            return Start(
+                index=index,
+                start=vector,
+                vector=vector,
+                objective=evaluation.objective,
+                status=control.early,
+                message="a start value, without any search",
+                evaluations=1,
+                seconds=time.perf_counter() - began,
+                cost=evaluation.cost,
+            )
     return None
 
 
-def _start(
-    estimate: Estimate,
-    vector: Array,
-    objective: float,
-    cost: float,
-    message: str,
-    seconds: float,
-    control: Control,
-) -> Start:
-    index = max((s.index for s in estimate.starts), default=-1) + 1
-    return Start(index, vector, vector, objective, control.early, message, 1, seconds, cost)
+def rescued(forward: ForwardMap, lost: Start, vectors: Iterable[Array], control: Control) -> Start:
+    """Return a start at the best of the unknowns that it has come by, on integrated trajectories.
+
+    `lost` is the start without an answer, and `vectors` are the unknowns, shape (n,) each. Where
+    none can be integrated it stays as it was.
+    """
+    best: tuple[Array, Evaluation] | None = None
+    with np.errstate(all="ignore"):
+        for vector in vectors:
+            inside = np.clip(vector, forward.problem.lower, forward.problem.upper)
+            evaluation = forward.evaluate_cost(inside)
+            if not isinstance(evaluation, Evaluation) or not np.isfinite(evaluation.cost):
+                continue
+            if best is None or evaluation.cost < best[1].cost:
+                best = inside, evaluation
+    if best is None:
+        return lost
+    vector, evaluation = best
+    zero = CostTolerance.of(forward).zero(forward.accuracy(evaluation.choice))
+    return replace(
+        lost,
+        vector=vector,
+        objective=evaluation.objective,
+        cost=evaluation.cost,
+        exact=evaluation.cost <= zero,
+        status=control.early,
+        nodes=None,
+    )

@@ -43,27 +43,13 @@ MIN_SECONDS = 0.01
 
 @dataclass(frozen=True, eq=False)
 class BoundedProblem:
-    """The beginning of a global method: a problem with finite bounds, and a deadline.
+    """The beginning of a global method: a problem with finite bounds, and a deadline."""
 
-    Attributes
-    ----------
-    given
-        The problem as it was given.
-    problem
-        The same with finite bounds of all unknowns.
-    control
-        The control of the method, with a deadline.
-    engine
-        Name of the engine of the true (integrated) trajectories.
-    began
-        When the method began, in seconds of :func:`time.perf_counter`.
-    """
-
-    given: Problem
+    given: Problem  # without these bounds
     problem: Problem
     control: Control
-    engine: EngineName
-    began: float
+    engine: EngineName  # of the true (integrated) trajectories
+    began: float  # in seconds of time.perf_counter
 
     @classmethod
     def of(

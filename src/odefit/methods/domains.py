@@ -13,13 +13,8 @@ from odefit.problem.problem import Problem
 class Domains:
     """The names of unknowns, states and constants that must be positive, or not zero.
 
-    Attributes
-    ----------
-    positive
-        Names that have a logarithm, or a power whose exponent is no number, or is negative and not
-        whole.
-    nonzero
-        Names by which something is divided, and all of `positive`.
+    Positive are those that have a logarithm, or a power whose exponent is no number, or is negative
+    and not whole; not zero are these, and those by which something is divided.
     """
 
     positive: frozenset[str]
@@ -52,21 +47,11 @@ def _expressions(problem: Problem) -> Iterator[Expression]:
 
 @dataclass(frozen=True)
 class _Product:
-    """A product, with the names that make it zero.
+    """A product, with the names that make it zero if one of them is."""
 
-    Attributes
-    ----------
-    nonzero
-        Names by which something is divided, to which divisors are added.
-    factors
-        Names where the product is zero if one of them is.
-    value
-        The product if it is a number, else None.
-    """
-
-    nonzero: set[str]
+    nonzero: set[str]  # names by which something is divided, to which divisors are added
     factors: frozenset[str] = frozenset()
-    value: float | None = None
+    value: float | None = None  # if it is a number
 
     def __add__(self, _: _Product) -> _Product:
         return _Product(self.nonzero)

@@ -29,19 +29,7 @@ NOTHING = "none"
 
 @dataclass(frozen=True)
 class MethodOption:
-    """An option of a method.
-
-    Attributes
-    ----------
-    name
-        Its name, which is that of the field.
-    takes
-        What it takes, in words.
-    default
-        Its default in text.
-    meaning
-        What it means, a sentence or more.
-    """
+    """An option of a method in words: its field, values, default, and meaning."""
 
     name: str
     takes: str
@@ -67,11 +55,6 @@ def method_class(entry: MethodEntry) -> type:
 
 def method_options(name: str) -> tuple[MethodOption, ...]:
     """Return all options of the method `name`, in the order of its class.
-
-    Raises
-    ------
-    InputError
-        There is no such method.
 
     Examples
     --------
@@ -101,13 +84,8 @@ def settings(name: str, texts: Iterable[str]) -> dict[str, Any]:
     """Return the values of options that are given as texts ``OPTION=VALUE``.
 
     A value is written as in TOML (a number, ``true``, ``[0.1, 0.2]``, ``{ k = 1.0 }``), as a bare
-    word, as numbers or words separated by commas, or as ``none``.
-
-    Raises
-    ------
-    InputError
-        The method has no such option (the message lists those that it has), or the value is none
-        for it.
+    word, as numbers or words separated by commas, or as ``none``. An option that the method does
+    not have, and a value that is none for it, are an InputError.
 
     Examples
     --------
@@ -146,19 +124,7 @@ def settings(name: str, texts: Iterable[str]) -> dict[str, Any]:
 def configured(name: str | None, options: Mapping[str, Any], texts: Iterable[str] = ()) -> Method:
     """Make a method from options of the command line and from texts ``OPTION=VALUE``.
 
-    Parameters
-    ----------
-    name
-        One of :data:`METHODS`; None for the default.
-    options
-        Values of its fields; those that are None are left at their defaults.
-    texts
-        See :func:`settings`.
-
-    Raises
-    ------
-    InputError
-        There is no such method, it has no such option, or a value makes no sense.
+    See :func:`odefit.methods.registry.make_method` and :func:`settings`.
     """
     method = make_method(name, options)
     given = settings(name or DEFAULT_METHOD, texts)

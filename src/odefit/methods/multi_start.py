@@ -24,10 +24,9 @@ from odefit.methods.running.remote_conditions import conditions_over_workers
 from odefit.methods.running.run_log import log_start
 from odefit.methods.running.start_checkpoint import StartCheckpoint
 from odefit.methods.running.workers import Workers
-from odefit.methods.screening import lowest
 from odefit.methods.single_shooting import START_SEARCH
 from odefit.methods.start_pool import run_starts
-from odefit.methods.starts import Design, guess, sample
+from odefit.methods.starts import Design, guess, lowest, sample
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
 from odefit.simulation.residuals.noise import known_sds

@@ -34,22 +34,11 @@ MAX_ENDS = 8
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The answer of a fit.
+    """The answer of a fit: the end of a start, improved if that was asked for and possible.
 
-    Attributes
-    ----------
-    start
-        The end of a start, improved if that was asked for and possible.
-    evaluation
-        Its residuals with their Jacobian.
-    gap
-        The largest discontinuity of its trajectories, relative to the sizes of the states.
-    forward
-        The forward map by which it was integrated.
-    trajectories
-        The states that the evaluation was made of, without their derivatives; None on nodes.
-    warning
-        A sentence on why it is not the method's best end, or not integrated as usual.
+    `gap` is the largest discontinuity of its trajectories, relative to the sizes of the states.
+    `trajectories` are without derivatives, and None on nodes. `warning` says why it is not the
+    method's best end, or not integrated as usual.
     """
 
     start: Start

@@ -19,45 +19,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MethodEntry:
-    """What is known of a method before it is imported.
+    """The row of a method, which is known before it is imported."""
 
-    Attributes
-    ----------
-    name
-        Its name on the command line.
-    class_name, module
-        The class and where it is defined.
-    page
-        The page of ``docs/`` that explains it.
-    options
-        Fields of the class that the command line can set, of those in :data:`OPTIONS`.
-    without_starts
-        Why the number of starts cannot be set, for a method without this option.
-    """
+    name: str  # on the command line, from which those of module and class follow
+    options: tuple[str, ...]  # fields that the command line can set, of those in OPTIONS
+    without_starts: str = ""  # why the number of starts cannot be set
+    explained_in: str = ""  # page of docs/, if that has another name
 
-    name: str
-    class_name: str
-    module: str
-    page: str
-    options: tuple[str, ...]
-    without_starts: str = ""
+    @property
+    def class_name(self) -> str:
+        """The name of the class, such as ``MultiStart``."""
+        return self.name.title().replace("-", "")
+
+    @property
+    def module(self) -> str:
+        """The module or package with the class, such as ``odefit.methods.multi_start``."""
+        return f"odefit.methods.{self.name.replace('-', '_')}"
+
+    @property
+    def page(self) -> str:
+        """The page of ``docs/`` that explains the method."""
+        return self.explained_in or f"{self.name}.md"
 
 
 @dataclass(frozen=True)
 class Option:
-    """An option of the command line that only some methods have.
-
-    Attributes
-    ----------
-    meaning
-        Its explanation in ``odefit fit --help``.
-    metavar
-        The placeholder of its value.
-    kind
-        The type of its value.
-    choices
-        The values that it takes; None for any.
-    """
+    """An option of the command line that only some methods have, as its help explains it."""
 
     meaning: str
     metavar: str = "NAME"
@@ -82,71 +69,24 @@ OPTIONS: Mapping[str, Option] = {
 METHODS: Mapping[str, MethodEntry] = {
     entry.name: entry
     for entry in (
-        MethodEntry(
-            "automatic",
-            "Automatic",
-            "odefit.methods.automatic",
-            "how-to-choose.md",
-            ("starts",),
-        ),
-        MethodEntry(
-            "multi-start",
-            "MultiStart",
-            "odefit.methods.multi_start",
-            "how-to-choose.md",
-            ("starts",),
-        ),
+        MethodEntry("automatic", ("starts",), explained_in="how-to-choose.md"),
+        MethodEntry("multi-start", ("starts",), explained_in="how-to-choose.md"),
         MethodEntry(
             "single-shooting",
-            "SingleShooting",
-            "odefit.methods.single_shooting",
-            "how-to-choose.md",
             (),
-            "single-shooting has one start; use --method multi-start",
+            without_starts="single-shooting has one start; use --method multi-start",
+            explained_in="how-to-choose.md",
         ),
-        MethodEntry(
-            "multiple-shooting",
-            "MultipleShooting",
-            "odefit.methods.multiple_shooting",
-            "multiple-shooting.md",
-            ("starts", "nodes", "integrator"),
-        ),
-        MethodEntry(
-            "integral-matching",
-            "IntegralMatching",
-            "odefit.methods.integral_matching",
-            "integral-matching.md",
-            ("starts",),
-        ),
-        MethodEntry(
-            "transcription",
-            "Transcription",
-            "odefit.methods.transcription",
-            "transcription.md",
-            ("starts", "scheme", "mesh", "solver"),
-        ),
+        MethodEntry("multiple-shooting", ("starts", "nodes", "integrator")),
+        MethodEntry("integral-matching", ("starts",)),
+        MethodEntry("transcription", ("starts", "scheme", "mesh", "solver")),
         MethodEntry(
             "algebraic",
-            "Algebraic",
-            "odefit.methods.algebraic",
-            "algebraic.md",
             (),
-            "the algebraic method has none: it finds all solutions",
+            without_starts="the algebraic method has none: it finds all solutions",
         ),
-        MethodEntry(
-            "outer-approximation",
-            "OuterApproximation",
-            "odefit.methods.outer_approximation",
-            "outer-approximation.md",
-            ("starts", "elements", "bounds"),
-        ),
-        MethodEntry(
-            "branch-and-bound",
-            "BranchAndBound",
-            "odefit.methods.branch_and_bound",
-            "branch-and-bound.md",
-            ("starts", "scheme", "mesh", "bounds"),
-        ),
+        MethodEntry("outer-approximation", ("starts", "elements", "bounds")),
+        MethodEntry("branch-and-bound", ("starts", "scheme", "mesh", "bounds")),
     )
 }
 """All methods by their names on the command line."""

@@ -16,7 +16,6 @@ from odefit.methods.local.scaling import Scaling
 from odefit.methods.local.trust_region import Minimum, Tolerances, minimise
 from odefit.methods.local.variable_projection import Projection, VariableProjection
 from odefit.methods.method import LocalMethod, Method
-from odefit.methods.rescue import stopped
 from odefit.methods.running.control import Control
 from odefit.methods.running.remote_conditions import conditions_over_workers
 from odefit.methods.running.run_log import failed_start
@@ -197,7 +196,7 @@ class _Cost:
 def _status(minimum: Minimum, control: Control) -> Status:
     if minimum.evaluation is None:
         return Status.FAILED
-    return Status.CONVERGED if minimum.converged else stopped(control)
+    return Status.CONVERGED if minimum.converged else control.early
 
 
 def _message(minimum: Minimum, cost: _Cost) -> str:

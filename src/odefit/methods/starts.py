@@ -1,4 +1,10 @@
-"""Start values of the unknowns: guesses, and designs of many starts within their ranges."""
+"""Start values of the unknowns: guesses, designs of many points, and the best of a few of these.
+
+Points are integrated one by one. In the lanes of heyoka's batches all points of a group take as
+many steps as the slowest, which is two to three times as many as one needs on average. So next to
+nothing is gained, and an integrator for batches has to be compiled first:
+``evidence/speed/screening_in_lanes.py``.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +17,12 @@ from typing import Literal
 import numpy as np
 
 from odefit.common.arrays import Array
+from odefit.methods.local.variable_projection import VariableProjection
+from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem
 from odefit.problem.variants.start_ranges import ranges
+from odefit.simulation import Evaluation
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 Design = Literal["latin", "sobol"]
 
@@ -87,3 +97,22 @@ def sample(
     if part < 1.0:
         u = 0.5 + part * (u - 0.5)
     return np.column_stack([r.at(u[:, i]) for i, r in enumerate(ranges(problem))])
+
+
+def lowest(projection: VariableProjection, points: Array, control: Control) -> tuple[Array, float]:
+    """Return the point of the lowest cost (the first if all fail), and its cost.
+
+    The points have the shape (count, n), in natural units. A single one is not evaluated.
+    """
+    if len(points) == 1:
+        return points[0], 0.0  # nothing to choose
+    best, least = points[0], math.inf
+    choice = UNDECIDED
+    for x in points:
+        if control.should_stop():
+            break
+        evaluation = projection.evaluate_cost(x, choice)
+        choice = evaluation.choice
+        if isinstance(evaluation, Evaluation) and evaluation.cost < least:
+            best, least = x, evaluation.cost
+    return np.asarray(best), least

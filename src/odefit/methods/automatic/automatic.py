@@ -18,20 +18,19 @@ from odefit.methods.automatic.families import Families, Restarts
 from odefit.methods.automatic.message import message_of, told_cause
 from odefit.methods.automatic.noise_fit import NoiseFit, NoiseLevels
 from odefit.methods.automatic.routes import SHOOTING, TIME_SHARE, Planned, Seen, search_routes
+from odefit.methods.best_so_far import first_point
 from odefit.methods.estimate import Estimate, Route, Start, Status
 from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches
 from odefit.methods.method import Method
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.outliers import suspected_outliers
-from odefit.methods.rescue import stopped
 from odefit.methods.running.control import Control, Progress, interruptible
 from odefit.methods.running.run_log import log_start
 from odefit.methods.running.start_checkpoint import StartCheckpoint
 from odefit.methods.running.workers import Workers
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.start_pool import run_starts
-from odefit.methods.starts import guess, sample
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.nodes import Nodes
@@ -204,29 +203,12 @@ class _AutomaticSearch:
                 if enough := self._enough():
                     break
         if self.control.should_stop() and self.evidence().best is None:
-            self._evaluate_points()
+            # A search without time has an answer as well.
+            end = first_point(self.forward, POINTS_WITHOUT_TIME, self.control, len(self.ends))
+            if end is not None:
+                self.ends.append(end)
+                next(r for r in self.routes if r.row is SHOOTING).starts.append(end)
         return self._estimate(enough)
-
-    def _evaluate_points(self) -> None:
-        """Add a point without any search, so that a search without time has an answer as well."""
-        began = time.perf_counter()
-        points = sample(self.problem, 0, POINTS_WITHOUT_TIME, self.control.seed)
-        given = guess(self.problem)
-        for point in points if given is None else [given, *points]:
-            vector = np.clip(point, self.problem.lower, self.problem.upper)
-            evaluation = self.forward.evaluate_cost(vector)
-            if not isinstance(evaluation, Failure):
-                break
-        else:
-            return
-        message, seconds = "a start value, without any search", time.perf_counter() - began
-        objective, cost = evaluation.objective, evaluation.cost
-        index = len(self.ends)
-        end = Start(
-            index, vector, vector, objective, stopped(self.control), message, 1, seconds, cost
-        )
-        self.ends.append(end)
-        next(r for r in self.routes if r.row is SHOOTING).starts.append(end)
 
     def _enough(self) -> bool:
         if self.method.starts is not None:

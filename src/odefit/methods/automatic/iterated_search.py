@@ -25,9 +25,8 @@ from odefit.methods.local.decompositions import singular_value_decomposition
 from odefit.methods.local.scaling import Scaling
 from odefit.methods.local.variable_projection import Projection, VariableProjection
 from odefit.methods.running.control import Control
-from odefit.methods.screening import lowest
 from odefit.methods.single_shooting import SingleShooting
-from odefit.methods.starts import sample
+from odefit.methods.starts import lowest, sample
 from odefit.simulation import Failure, ForwardMap
 
 MAX_BASES = 8

@@ -28,9 +28,8 @@ from odefit.methods.estimate import Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches
 from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.running.control import Control
-from odefit.methods.screening import lowest
 from odefit.methods.single_shooting import SingleShooting
-from odefit.methods.starts import sample
+from odefit.methods.starts import lowest, sample
 from odefit.simulation import ForwardMap
 
 RUNGS = (

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, did_you_mean
 from odefit.common.option_checks import number, whole
+from odefit.methods.best_so_far import rescued
 from odefit.methods.estimate import Estimate, NodeEvaluator, Start, Status
 from odefit.methods.integral_matching.bootstrap import MIN_SAMPLES, MatchErrors, bootstrap
 from odefit.methods.integral_matching.matching import Match, Matching
@@ -23,7 +24,6 @@ from odefit.methods.integral_matching.separation import Penalty
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.method import LocalMethod, Method
 from odefit.methods.multi_start import MultiStart
-from odefit.methods.rescue import rescued
 from odefit.methods.running.control import Control
 from odefit.methods.shooting.search import ShootingSearch
 from odefit.methods.single_shooting import START_SEARCH

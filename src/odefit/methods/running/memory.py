@@ -39,10 +39,7 @@ CGROUP = Path("/sys/fs/cgroup")
 def memory_size(given: object, place: str = "memory") -> int:
     """Return a number of bytes from a number, or from a text such as ``"4GB"`` or ``"512 MiB"``.
 
-    Raises
-    ------
-    InputError
-        It is none, or too little for any fit.
+    Anything else, or too little for any fit, is an InputError.
 
     Examples
     --------

@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from odefit.common.arrays import Array
+from odefit.methods.best_so_far import rescued
 from odefit.methods.estimate import NodeEvaluator, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.method import LocalMethod
-from odefit.methods.rescue import rescued, stopped
 from odefit.methods.running.control import Control, Progress
 from odefit.methods.shooting.constraints import (
     Constraint,
@@ -227,9 +227,9 @@ class ShootingSearch(LocalMethod):
         if not end.converged and (end.impossible or not continuous):
             # What a discontinuous trajectory fits is no answer, nor what violates a constraint.
             early = control.should_stop() and not end.impossible
-            status = stopped(control) if early else Status.FAILED
+            status = control.early if early else Status.FAILED
             return Start(index, start, vector, math.inf, status, message, 0, 0.0, math.inf)
-        status = Status.CONVERGED if end.converged else stopped(control)
+        status = Status.CONVERGED if end.converged else control.early
         evaluation = at.evaluation
         zero = tolerance.zero(shooting.forward.accuracy(evaluation.choice))
         objective, cost = evaluation.objective, evaluation.cost

@@ -24,10 +24,10 @@ from odefit.discretisation.refinement import (
 )
 from odefit.discretisation.scales import data_variation
 from odefit.discretisation.schemes import Scheme
+from odefit.methods.best_so_far import rescued
 from odefit.methods.estimate import Agreement, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.method import LocalMethod
-from odefit.methods.rescue import rescued
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import START_SEARCH
 from odefit.methods.solvers.agreement import measure_agreement
