@@ -37,31 +37,16 @@ from odefit.simulation.engines.registry import EngineName
 FRACTIONS = (0.5, 0.35, 0.65, 0.2, 0.8)
 """Times at which derivatives are taken, as fractions of the interval, the best first."""
 
-MAX_NOISELESS = 1e-10
-"""Noise, relative to the largest value, up to which data count as free of noise."""
-
-MIN_POINTS_FOR_NOISE = 16
-"""The number of points of a series below which noise cannot be told apart from a coarse mesh."""
-
+MAX_NOISELESS = 1e-10  # noise, relative to the largest value, up to which data count as exact
+MIN_POINTS_FOR_NOISE = 16  # of a series; with fewer, noise may be a coarse mesh
 TIMES_IF_NOISY = 2  # number of times that are used together where the data are noisy
 MAX_POLISHED = 8  # largest number of candidates that are polished while none explains the data
-
-PATHS_AT_ONCE = 60
-"""The number of paths that are tracked together when data are differentiated in further ways."""
-
-FALLBACK = MultiStart(SingleShooting())
-"""The method that takes over where no candidate comes near the data."""
-
-MIN_MISFIT = 1e-6
-"""Residuals, relative to the largest value, up to which an answer always counts as a fit."""
-
-ROUNDED = 1e-12
-"""Difference of an unknown, relative to its typical size, that rounding may make near zero."""
-
+PATHS_AT_ONCE = 60  # tracked together when data are differentiated in further ways
+FALLBACK = MultiStart(SingleShooting())  # where no candidate comes near the data
+MIN_MISFIT = 1e-6  # residuals, relative to the largest value, that always count as a fit
+ROUNDED = 1e-12  # difference of an unknown, relative to its typical size, near zero
 SAME_CANDIDATE = 1e-6  # relative difference up to which two candidates are one
-
-SAME_AS_POLISHED = 0.1
-"""Relative difference up to which an unpolished candidate is left out beside a polished one."""
+SAME_AS_POLISHED = 0.1  # relative difference up to which an unpolished candidate is left out
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from odefit.structure.series.expansion import Expansion
 from odefit.structure.solutions.auxiliary_states import fill_dependent_states
 from odefit.structure.taylor_integration import taylor_integrate
 
-MAX_NEWTON_STEPS = 30
-"""The largest number of Newton steps that undo an event; a dose, the usual case, takes one."""
+MAX_NEWTON_STEPS = 30  # steps that undo an event; a dose, the usual case, takes one
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,15 +15,9 @@ from odefit.problem.condition import Condition
 from odefit.structure.homotopy.square import SquareSystem
 from odefit.structure.series.expansion import Expansion
 
-TIME_SPREAD = 0.4
-"""Distance, as a fraction of the segment, between the first and the last of several times that are
-used together."""
-
-EDGE = 0.05
-"""Fraction of the segment at each end, where derivatives are known worst, that such times avoid."""
-
-SPARE_MEASUREMENTS = 1
-"""The number of measurements needed beyond those that fix a polynomial of the highest order."""
+TIME_SPREAD = 0.4  # fraction of the segment from the first to the last of several times
+EDGE = 0.05  # fraction of the segment at each end that such times avoid
+SPARE_MEASUREMENTS = 1  # beyond those that fix a polynomial of the highest order
 
 
 @dataclass(frozen=True, eq=False)

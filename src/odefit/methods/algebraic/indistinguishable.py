@@ -20,14 +20,10 @@ from odefit.methods.algebraic.solving import MAX_ATTEMPTS, KnownSolutions, solut
 from odefit.methods.estimate import Completeness
 from odefit.structure.series.expansion import ExpansionPoint
 
-FURTHER_DERIVATIVES = 4
-"""The number of derivatives beyond those of the square system in which solutions have to agree."""
-
+FURTHER_DERIVATIVES = 4  # beyond those of the square system in which solutions agree
 DERIVATIVE_TOLERANCE = 1e-6  # relative difference of derivatives up to which they agree
 SAME_SOLUTION = 1e-5  # relative difference up to which two solutions are one
-
-SINGULAR_RATIO = 1e-7
-"""Ratio of singular values of the scaled Jacobian up to which a solution counts as multiple."""
+SINGULAR_RATIO = 1e-7  # of singular values up to which a solution counts as multiple
 
 
 @dataclass(frozen=True, eq=False)

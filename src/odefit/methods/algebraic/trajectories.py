@@ -20,9 +20,7 @@ from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.engines.registry import EngineName
 
-MAX_EXPLAINED_RATIO = 2.0
-"""Root mean square of the residuals over the noise of the data up to which they are explained."""
-
+MAX_EXPLAINED_RATIO = 2.0  # root mean square of residuals over the noise
 MIN_RELATIVE_NOISE = 1e-12  # smallest noise of the data, relative to their largest value
 
 MAX_FIT_RATIO = 0.05

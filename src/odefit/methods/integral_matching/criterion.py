@@ -19,8 +19,7 @@ from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 from odefit.structure.segments import scalar_segments
 
-BACKWARD_STEPS = 50
-"""The number of integration steps from the first measurement back to the initial values."""
+BACKWARD_STEPS = 50  # integration steps from the first measurement back to the initial values
 
 
 class IntegralCriterion:

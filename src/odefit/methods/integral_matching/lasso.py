@@ -7,10 +7,7 @@ import numpy as np
 from odefit.common.arrays import Array
 
 CHANGES_PER_COMPONENT = 30  # largest number of changes of the active set for each component
-
-OPTIMALITY_TOLERANCE = 1e-10
-"""The tolerance of the optimality conditions, relative to the largest product of a column and the
-data."""
+OPTIMALITY_TOLERANCE = 1e-10  # relative to the largest product of a column and the data
 
 
 def lasso(columns: Array, right: Array, low: Array, high: Array, thresholds: Array) -> Array:

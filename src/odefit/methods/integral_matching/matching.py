@@ -45,9 +45,7 @@ from odefit.structure.linearity import (
 TOLERANCES = Tolerances(cost=1e-8, step=1e-8, evaluations=200, patience=60)
 """Tolerances of the search for nonlinear unknowns: the smoothed data are no more accurate."""
 
-MAX_ALTERNATIONS = 8
-"""The largest number of times that hidden states are assimilated and unknowns matched in turn."""
-
+MAX_ALTERNATIONS = 8  # times that hidden states are assimilated and unknowns matched in turn
 SETTLED = 1e-2  # relative change of the unknowns up to which these alternations end
 
 

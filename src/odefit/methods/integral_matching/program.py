@@ -22,8 +22,7 @@ from odefit.methods.integral_matching.separated import (
     scaled_with_zeros,
 )
 
-MAX_REMEMBERED = 100
-"""The largest number of sets of changed unknowns for which it is remembered what changes."""
+MAX_REMEMBERED = 100  # sets of changed unknowns for which it is kept what changes
 
 
 class _Step(NamedTuple):

@@ -18,8 +18,7 @@ from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
 
-MIN_PANEL_POINTS = 5
-"""The smallest number of points of a panel: the rule is a cubic through four of them."""
+MIN_PANEL_POINTS = 5  # the rule is a cubic through four points of a panel
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +77,7 @@ class Grid:
 
 MIN_GRID_POINTS = 200  # smallest number of points of a grid
 GRID_POINTS_PER_MEASUREMENT = 2  # smallest number of points of a grid for each time of measurement
-
-MIN_SPLINE_ORDER = 2
-"""The order to which that of a smoothing spline is lowered at most where a series is short."""
+MIN_SPLINE_ORDER = 2  # lowest order of a smoothing spline where a series is short
 
 
 @dataclass(frozen=True, eq=False)

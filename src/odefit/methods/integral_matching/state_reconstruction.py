@@ -22,8 +22,7 @@ RESOLUTION_TOLERANCE = 1e-8
 """The error of a reconstructed state for other states of size 1, relative to the terms that cancel,
 up to which linear equations determine the state."""
 
-MIN_RELATIVE_SD = 1e-6
-"""The smallest noise of a series relative to the noisiest one, where series are weighted."""
+MIN_RELATIVE_SD = 1e-6  # smallest noise of a weighted series relative to the noisiest one
 
 
 def affine(function: Dual, states: Array) -> tuple[Array, Array] | None:

@@ -33,11 +33,8 @@ MAX_ROUNDING = 1e-6
 """Residuals above this, relative to the data, never count as rounding of the unknowns: where a
 wrong answer is chaotic, their last digits would excuse anything."""
 
-RELATIVE_COST_TOLERANCE = 1e-4
-"""Relative difference of two costs that does not count where the noise is known or not given."""
-
-LOG_LIKELIHOOD_TOLERANCE = 1e-3
-"""Difference of two log-likelihoods that does not count where the noise is estimated."""
+RELATIVE_COST_TOLERANCE = 1e-4  # of two equal costs where the noise is known or not given
+LOG_LIKELIHOOD_TOLERANCE = 1e-3  # of two equal costs where the noise is estimated
 
 
 SAME_VALUES = 1e-4

@@ -17,9 +17,7 @@ import numpy as np
 from odefit.common.arrays import Array, BoolArray
 from odefit.methods.local.decompositions import singular_value_decomposition
 
-MAX_ACTIVE_SET_CHANGES = 3
-"""Largest number of changes of the set of held components in a step, for each component."""
-
+MAX_ACTIVE_SET_CHANGES = 3  # changes of the set of held components in a step, for each component
 MAX_NEWTON_STEPS = 60  # largest number of steps to the damping that belongs to a trust radius
 ONE = np.ones((1, 1))  # singular vectors of a number
 

@@ -38,8 +38,7 @@ from odefit.methods.local.quadratic_models import (
 )
 from odefit.methods.local.scaling import NEARLY_ZERO
 
-MIN_DENOMINATOR = 1e-8
-"""Denominator of an update, relative to what it may be, below which the update is left out."""
+MIN_DENOMINATOR = 1e-8  # of an update that is made, relative to the largest possible
 
 SWITCH = 0.67
 """Error of the other model's prediction, relative to that of the model in use, below which the
@@ -84,12 +83,8 @@ class SecondOrderPart:
             self.in_use = with_error < SWITCH * without_error
 
 
-STRAIGHT_STEPS = 12
-"""Number of steps after which a valley counts as curved if the iteration has not converged."""
-
-MIN_RELATIVE_WEIGHT = 1e-3
-"""Smallest weight of a relative change of an unknown, relative to the largest weight."""
-
+STRAIGHT_STEPS = 12  # steps without convergence after which a valley counts as curved
+MIN_RELATIVE_WEIGHT = 1e-3  # of a relative change of an unknown, relative to the largest weight
 PROBE_FRACTION = 0.1  # fraction of a step at which its curvature is measured
 
 SMALL_PROMISE = 1e-6
@@ -97,18 +92,12 @@ SMALL_PROMISE = 1e-6
 where they end: errors of the integration then hide what they gain."""
 
 SMALL_RISE = 1e-4  # rise of the cost, relative to it, that such errors may make
-
-PROMISE_RATIO = 0.25
-"""Largest ratio of the decrease that is promised after and before a step that is so judged."""
-
+PROMISE_RATIO = 0.25  # largest ratio of the decrease promised after and before such a step
 STALL_GAIN = 0.1  # gain of the log-likelihood below which the iteration counts as stalled
-
-MAX_ACCELERATION_RATIO = 0.75
-"""Largest geodesic acceleration: twice the length of the correction over that of the step."""
+MAX_ACCELERATION_RATIO = 0.75  # twice the length of the geodesic correction over that of the step
 
 
-MAX_HALVINGS = 12
-"""Largest number of times that a step is halved which need not go to the very minimum."""
+MAX_HALVINGS = 12  # of a step which need not go to the very minimum
 
 
 class Quadratic(Protocol):

@@ -13,9 +13,7 @@ from odefit.methods.shooting.linear_problem import LinearisedConstraints, Linear
 from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
 from odefit.simulation import Failure
 
-MIN_DAMPING = 1e-4
-"""Damping factor below which a step is given up, so that halving does not go on for ever."""
-
+MIN_DAMPING = 1e-4  # damping factor below which a step is given up
 CRAWL_STEPS = 8  # number of steps after which the iteration is given up if they were hardly any
 
 CRAWL_PART = 0.1

@@ -17,12 +17,8 @@ from odefit.common.arrays import Array
 from odefit.methods.shooting.condensing import CondensedProblem, CondensedRightHandSides
 from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
 
-EQUATION_RANK = 1e-11
-"""Singular values of the equations that count as zero, relative to the largest."""
-
-ROW_RANK = 1e-9
-"""Singular values of the least squares rows that count as zero, relative to the largest."""
-
+EQUATION_RANK = 1e-11  # largest singular value of the equations that is zero, relative
+ROW_RANK = 1e-9  # largest singular value of the least squares rows that is zero, relative
 FEASIBILITY = 1e-9  # by how much an inequality may be violated, relative to the sizes
 
 

@@ -24,8 +24,7 @@ REDUNDANCY = 2.0
 With fewer an interval says nothing of states that are not measured; with more it is longer, and
 the trajectory in it less linear in where it begins."""
 
-MIN_INTERVALS = 10
-"""Number of intervals that are kept in spite of that, as long as the data times suffice."""
+MIN_INTERVALS = 10  # that are kept in spite of that, as long as the data times suffice
 
 
 def check(nodes: GivenNodes) -> None:

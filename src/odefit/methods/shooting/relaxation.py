@@ -23,8 +23,7 @@ from odefit.common.arrays import Array, BoolArray
 from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
 from odefit.simulation import Failure
 
-WEIGHTS_HELD = (1e-2, 1e-1, 1.0)
-"""Weights of the continuity conditions while parameters are held, one after the other."""
+WEIGHTS_HELD = (1e-2, 1e-1, 1.0)  # of the continuity conditions while parameters are held, in turn
 
 WEIGHTS_FREE = (1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 """Weights of the continuity conditions afterwards. Residuals as large as constant predictions leave

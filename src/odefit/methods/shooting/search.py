@@ -51,9 +51,7 @@ SAME_COST = 0.1
 
 What is left of it goes when the answer is polished."""
 
-CONTINUOUS = 1e-6
-"""Largest discontinuity, relative to the sizes of the states, of an answer that has not
-converged."""
+CONTINUOUS = 1e-6  # largest gap, in sizes of the states, of an answer that has not converged
 
 SEEN_SINGULAR_VALUE = 1e-8
 """Singular values of a single integration's scaled Jacobian that count, relative to the largest:

@@ -39,9 +39,7 @@ DOUBLET_RATIO = 100.0
 """Effect of a pole on the data over the largest residual below which the pole belongs to a
 Froissart doublet: a pole and a zero that nearly cancel."""
 
-DOUBLET_DISTANCE = 0.3
-"""Distance from the interval, as a fraction of half its length, beyond which doublets do no
-harm."""
+DOUBLET_DISTANCE = 0.3  # from the interval, in half lengths of it, beyond which doublets do no harm
 
 
 @dataclass(frozen=True)

@@ -95,8 +95,7 @@ MAX_SUPPORT_POINTS = 40
 """The largest number of support points: with m of them, an iteration costs a singular value
 decomposition of shape (n, m)."""
 
-PATIENCE = 6
-"""The number of iterations without a better criterion after which no better one is expected."""
+PATIENCE = 6  # iterations without a better criterion after which no better one is expected
 
 
 def iterate(

@@ -175,9 +175,7 @@ FIRST_SIZE = 40
 the last of them."""
 
 MAX_SIZE = 320  # largest number of Chebyshev polynomials: the cost grows with its cube
-
-UNRESOLVED_RATIO = 3.0
-"""Residuals over the noise that `noise_level` estimates above which residuals hold a signal."""
+UNRESOLVED_RATIO = 3.0  # residuals over noise above which residuals hold a signal
 
 
 @dataclass(frozen=True)

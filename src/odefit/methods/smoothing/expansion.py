@@ -73,8 +73,7 @@ class FourierBasis:
         return frequencies
 
 
-NEGLIGIBLE_WEIGHT = 1e-4
-"""The posterior weight of a hyperparameter's value below which it is left out of the average."""
+NEGLIGIBLE_WEIGHT = 1e-4  # posterior weight of a hyperparameter's value that is left out
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,15 +13,9 @@ from odefit.common.errors import InputError
 from odefit.common.option_checks import number, whole
 from odefit.methods.smoothing.smoother import EPS, Interpolant, NormalisedSeries, SeriesSmoother
 
-CHUNK = 100
-"""The number of times at which polynomials are fitted together, which bounds the memory needed."""
-
-MAX_LEFT_OUT = 200
-"""The largest number of measurements that are left out, one at a time, to choose the bandwidth."""
-
-BANDWIDTHS = 10
-"""The number of bandwidths that are tried first, from that of a few points to that of all."""
-
+CHUNK = 100  # times at which polynomials are fitted together, which bounds the memory needed
+MAX_LEFT_OUT = 200  # measurements that are left out, one at a time, to choose the bandwidth
+BANDWIDTHS = 10  # number that is tried first, from that of a few points to that of all
 HALVINGS = 3  # how often the distance between bandwidths is halved around the best one
 WINDOW_MARGIN = 1.2  # smallest window over the distance of the last point that a polynomial needs
 

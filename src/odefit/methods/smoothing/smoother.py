@@ -207,8 +207,7 @@ class SeriesSmoother(ABC):
         return InUnits(self.fit_normalised(series), series)
 
 
-ROUNDING_VARIANCE = (0.5 * EPS) ** 2
-"""Mean square of the rounding errors of normalised data: a smaller one is not a better fit."""
+ROUNDING_VARIANCE = (0.5 * EPS) ** 2  # mean square of rounding errors of normalised data
 
 
 def aicc(rss: float, n: int, parameters: int) -> float:

@@ -19,13 +19,9 @@ from odefit.methods.smoothing.expansion import Expansion, average, posterior_wei
 from odefit.methods.smoothing.smoother import EPS, NormalisedSeries
 from odefit.methods.smoothing.splines.bsplines import BSplines
 
-CANDIDATES_PER_RATIO = 4
-"""Candidates for the smoothing parameter from one of `VARIANCE_RATIOS` to the next."""
-
+CANDIDATES_PER_RATIO = 4  # smoothing parameters from one of `VARIANCE_RATIOS` to the next
 MAX_SHARED_SIZE = 1000  # largest number of times whose factorisations are kept
-
-MAX_SHARED_DESIGNS = 8
-"""The number of such factorisations that are kept for other series at the same times."""
+MAX_SHARED_DESIGNS = 8  # factorisations kept for other series at the same times
 
 
 def _candidates() -> Array:

@@ -14,8 +14,7 @@ from odefit.common.arrays import Array
 from odefit.methods.smoothing.smoother import EPS, NormalisedSeries
 from odefit.methods.smoothing.splines.bsplines import BandedRows, BSplines, breakpoints_among
 
-LOG_STEP = 0.1
-"""The step in the logarithm of the smoothing parameter by which determinants are differenced."""
+LOG_STEP = 0.1  # in the logarithm of the smoothing parameter, to difference determinants
 
 MAX_SHARED_SIZE = 1000
 """The largest number of times whose design is kept: beyond, its memory counts for more than the
@@ -159,8 +158,7 @@ def _log_determinant(factor: Array) -> float:
     return 2 * float(np.log(factor[0]).sum())
 
 
-ROUNDING_MARGIN = 1e4 * EPS
-"""The error that rounding may cause in a solution, relative to data and smoothing parameter."""
+ROUNDING_MARGIN = 1e4 * EPS  # error of rounding relative to data and smoothing parameter
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,10 +29,7 @@ COARSE_STEP = 3.0  # distance between the first candidates for that logarithm
 HALVINGS = 3  # how often this distance is halved around the best candidate
 MIN_POSTERIOR_WEIGHT = 0.01  # posterior weight below which a candidate is left out of the average
 MIN_PIECES = 8  # smallest number of polynomial pieces in the search for a smoother curve
-
-COARSENING = 3
-"""The factor by which pieces become fewer where the strongest smoothing that rounding allows is too
-weak."""
+COARSENING = 3  # factor of fewer pieces where the strongest possible smoothing is too weak
 
 
 @dataclass(frozen=True, eq=False)

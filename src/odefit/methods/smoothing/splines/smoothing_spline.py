@@ -17,8 +17,7 @@ from odefit.methods.smoothing.splines.smoothing_parameter import (
     fit_penalised,
 )
 
-NEARLY_EXACT = 1e-2
-"""Noise over the standard deviation of the values below which a high degree pays."""
+NEARLY_EXACT = 1e-2  # noise over the values' standard deviation below which high degrees pay
 
 
 @dataclass(frozen=True)
