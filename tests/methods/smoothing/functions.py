@@ -16,7 +16,6 @@ from odefit.methods.smoothing import (
     AAA,
     Chebyshev,
     FloaterHormann,
-    FourierExtension,
     GaussianProcess,
     Smoother,
     SmoothingSpline,
@@ -26,7 +25,6 @@ from odefit.methods.smoothing import (
 ALL: tuple[Smoother, ...] = (
     AAA(),
     FloaterHormann(),
-    FourierExtension(),
     GaussianProcess(),
     Chebyshev(),
     SmoothingSpline(),

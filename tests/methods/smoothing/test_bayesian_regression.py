@@ -15,7 +15,7 @@ from odefit.methods.smoothing.bayesian_regression import (
     geometric_decay,
     most_likely_variances,
 )
-from odefit.methods.smoothing.expansion import Basis, ChebyshevBasis, Expansion, FourierBasis
+from odefit.methods.smoothing.expansion import Basis, ChebyshevBasis, Expansion
 from odefit.methods.smoothing.smoother import InUnits
 from odefit.methods.smoothing.splines.few_splines import equal_bsplines
 from tests.methods.smoothing.functions import LONG, wave
@@ -65,7 +65,7 @@ def test_the_likelihood_is_that_of_the_dense_formulas() -> None:
     assert all(best.score <= dense(r) + 1e-9 for r in VARIANCE_RATIOS[40:])
 
 
-@pytest.mark.parametrize("basis", [ChebyshevBasis(9), FourierBasis(4, 3.0), equal_bsplines(7, 12)])
+@pytest.mark.parametrize("basis", [ChebyshevBasis(9), equal_bsplines(7, 12)])
 @pytest.mark.parametrize("at", [-0.31, 0.0, 0.8])
 def test_taylor_series_of_a_basis_are_those_of_its_values(basis: Basis, at: float) -> None:
     h = np.array([-0.02, 0.01, 0.03])

@@ -12,7 +12,6 @@ from odefit.methods.smoothing import (
     AAA,
     Chebyshev,
     FloaterHormann,
-    FourierExtension,
     GaussianProcess,
     LocalPolynomial,
     Smoother,
@@ -174,9 +173,7 @@ def test_series_are_checked(smoother: Smoother) -> None:
         smoother.fit(np.zeros(0), np.zeros(0))
 
 
-@pytest.mark.parametrize(
-    "smoother", [AAA(), FloaterHormann(), FourierExtension(), GaussianProcess(), Chebyshev()]
-)
+@pytest.mark.parametrize("smoother", [AAA(), FloaterHormann(), GaussianProcess(), Chebyshev()])
 def test_smoothers_without_weights_take_equal_ones_and_refuse_others(smoother: Smoother) -> None:
     assert smoother.fit(GRID, np.exp(GRID), np.full(21, 0.1))(GRID) == pytest.approx(np.exp(GRID))
     with pytest.raises(InputError, match="or take SmoothingSpline or LocalPolynomial"):

@@ -7,7 +7,7 @@ and integral matching. For derivatives `AAA` is the default where there is no no
 """
 
 from odefit.methods.smoothing.aaa import AAA
-from odefit.methods.smoothing.bayesian_regression import FourierExtension, GaussianProcess
+from odefit.methods.smoothing.bayesian_regression import GaussianProcess
 from odefit.methods.smoothing.chebyshev import Chebyshev
 from odefit.methods.smoothing.floater_hormann import FloaterHormann
 from odefit.methods.smoothing.local_polynomial import LocalPolynomial
@@ -19,7 +19,6 @@ __all__ = [
     "AAA",
     "Chebyshev",
     "FloaterHormann",
-    "FourierExtension",
     "GaussianProcess",
     "Interpolant",
     "LocalPolynomial",

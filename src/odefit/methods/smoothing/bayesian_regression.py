@@ -15,12 +15,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from odefit.common.arrays import Array
-from odefit.common.option_checks import number, whole
 from odefit.methods.smoothing.expansion import (
     Basis,
     ChebyshevBasis,
     Expansion,
-    FourierBasis,
     average,
     posterior_weights,
 )
@@ -225,44 +223,3 @@ def entire_decay(p: float, size: int) -> Array:
     j = np.arange(size)
     decay: Array = np.exp(np.minimum(j * np.log(p) - gammaln(j + 1), 0.0))
     return decay
-
-
-@dataclass(frozen=True)
-class FourierExtension(SeriesSmoother):
-    """Regularised least squares with waves on an interval `length` times as long.
-
-    The waves are nearly dependent on the data's own interval, and many combinations of them fit
-    any data. High frequencies are therefore damped by exp(-(l omega)^2 / 4), where l and the
-    variance follow from the marginal likelihood: this is the Gaussian process with a squared
-    exponential covariance on a circle.
-
-    Attributes
-    ----------
-    terms
-        Number of frequencies.
-    length
-        Length of the circle, relative to the interval of the data.
-    """
-
-    terms: int = 48
-    length: float = 6.0
-
-    name: ClassVar[str] = "Fourier extension"
-    min_points: ClassVar[int] = 3
-
-    def __post_init__(self) -> None:
-        whole(self.terms, "FourierExtension, terms")
-        number(self.length, "FourierExtension, length", least=1.0)
-
-    def fit_normalised(self, series: NormalisedSeries) -> Interpolant:
-        """Return the posterior mean, averaged over the length scales of the covariance."""
-        basis = FourierBasis(self.terms, self.length)
-        omega = basis.frequencies()
-
-        def decay(length_scale: float) -> Array:
-            damped = np.exp(-((length_scale * omega) ** 2) / 4)
-            return np.concatenate([[1.0], damped, damped])
-
-        # From the shortest wave to a covariance as wide as the circle.
-        family = PriorFamily(decay, 2.0 / float(omega[-1]), self.length)
-        return regress(series.x, series.y, basis, [family])[0]

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from odefit.common.arrays import Array
-from odefit.common.errors import InputError
 from odefit.common.option_checks import whole
 from odefit.methods.smoothing.expansion import ChebyshevBasis
 from odefit.methods.smoothing.smoother import (
     Interpolant,
     NormalisedSeries,
     SeriesSmoother,
-    aicc,
     bic,
 )
 
@@ -39,23 +37,16 @@ class Chebyshev(SeriesSmoother):
     Attributes
     ----------
     degree
-        Degree of the polynomial; None for the one that `criterion` prefers.
-    criterion
-        "bic" or "aicc": the second takes higher degrees, with larger errors at times.
+        Degree of the polynomial; None for the one that Schwarz's criterion prefers.
     """
 
     degree: int | None = None
-    criterion: Literal["bic", "aicc"] = "bic"
 
     name: ClassVar[str] = "Chebyshev polynomial"
 
     def __post_init__(self) -> None:
         if self.degree is not None:
             whole(self.degree, "Chebyshev, degree", 0)
-        if self.criterion not in ("bic", "aicc"):
-            raise InputError(
-                f"Chebyshev, criterion: expected 'bic' or 'aicc', got {self.criterion!r}"
-            )
 
     @property
     def min_points(self) -> int:
@@ -73,8 +64,7 @@ class Chebyshev(SeriesSmoother):
         sds = np.sqrt(rss / (n - 1 - np.arange(len(b))))
         degree = self.degree
         if degree is None:
-            score = bic if self.criterion == "bic" else aicc
-            degree = int(np.argmin([score(float(rss[d]), n, d + 1) for d in range(highest + 1)]))
+            degree = int(np.argmin([bic(float(rss[d]), n, d + 1) for d in range(highest + 1)]))
         return LeastSquaresPolynomial(r, b, sds, degree)
 
 
