@@ -17,6 +17,8 @@ from typing import Literal
 import numpy as np
 
 from odefit.common.arrays import Array
+from odefit.common.errors import InputError
+from odefit.common.option_checks import number
 from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem
@@ -25,6 +27,16 @@ from odefit.simulation import Evaluation
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
 Design = Literal["latin", "sobol"]
+
+
+def check_start(start: object, method: str) -> None:
+    """Refuse a method's option `start` that has no numbers by name of unknown."""
+    if start is None:
+        return
+    if not isinstance(start, Mapping):
+        raise InputError(f"{method}, start: expected values by name of unknown, got {start!r}")
+    for name, value in start.items():
+        number(value, f"{method}, start, {name}")
 
 
 def guess(problem: Problem) -> Array | None:

@@ -11,7 +11,7 @@ import pytest
 
 from odefit import Algebraic, Control, Event, Experiment, Model, Problem
 from odefit.common.arrays import Array
-from odefit.methods.algebraic.algebraic import _Run
+from odefit.methods.algebraic.algebraic import _AlgebraicEstimation
 from odefit.methods.algebraic.message import result_message
 from tests.methods.algebraic.models import (
     LOGISTIC,
@@ -104,7 +104,7 @@ def test_without_the_known_value_the_scale_is_held_and_named() -> None:
 def test_a_search_that_was_ended_before_any_time_has_held_nothing() -> None:
     model = Model(ode={"x": "-k*x"}, observables={"y": "s*x"})
     problem = one(model, 2.0 * np.exp(-0.3 * TIMES), "k s", {"x": {}})
-    run = _Run(Algebraic(), problem, Control(seed=0))
+    run = _AlgebraicEstimation(Algebraic(), problem, Control(seed=0))
     assert run.preparation.at_one_time.held
     message = result_message(run.preparation, run.data, run.search, None, False, 0)
     assert "held" not in message

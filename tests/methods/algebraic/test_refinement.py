@@ -10,7 +10,7 @@ from odefit.common.arrays import Array
 from odefit.methods.algebraic.candidates import candidate, solution_of
 from odefit.methods.algebraic.derivatives import SmoothedData
 from odefit.methods.algebraic.preparation import Preparation, prepare
-from odefit.methods.algebraic.refinement import Refinement
+from odefit.methods.algebraic.search import Refinement
 from odefit.methods.smoothing import AAA
 from odefit.simulation import Evaluation
 from tests.methods.algebraic.models import TIMES, prey

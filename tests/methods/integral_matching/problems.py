@@ -12,7 +12,7 @@ from odefit import Experiment, IntegralMatching, Model, Problem
 from odefit.common.arrays import Array
 from odefit.methods.integral_matching import Match
 from odefit.methods.integral_matching.criterion import IntegralCriterion
-from odefit.methods.integral_matching.segments import Grid, Segment
+from odefit.methods.integral_matching.segments import Grid, SmoothedSegment
 
 T = np.linspace(0.0, 4.0, 41)
 DECAY = np.exp(-0.7 * T)
@@ -107,7 +107,7 @@ def exactly(problem: Problem, states: Mapping[str, Array], times: Array) -> Inte
     """The criterion of one condition on given curves instead of smoothed data."""
     grid = Grid(times, times, (0, len(times)))
     ends = float(times[0]), float(times[-1])
-    segment = Segment(0, True, *ends, grid, states, {})
+    segment = SmoothedSegment(0, True, *ends, grid, states, {})
     return IntegralCriterion(problem, [segment], (), np.zeros((0, len(problem.model.states))))
 
 

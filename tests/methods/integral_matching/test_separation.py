@@ -18,7 +18,6 @@ from odefit.methods.integral_matching.separation import (
     EquationBlock,
     Penalty,
     PenaltyWeights,
-    _minimise,
     _reduced,
     penalty_weights_at,
     solve_block,
@@ -242,7 +241,9 @@ def test_the_search_ends_at_the_minimum_over_all_unknowns_together(penalty: Pena
     lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
     lower[k], upper[k] = 0.01, 5.0
     tight = Tolerances(cost=1e-12, step=1e-12)
-    found = _minimise(criterion, block, start, lower, upper, penalty, tight, lambda: False)
+    found = solve_block(
+        criterion, block, start, lower, upper, penalty, tight, lambda: False, relax=False
+    )
     ends = [
         minimize(
             whole,

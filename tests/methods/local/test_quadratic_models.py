@@ -7,7 +7,13 @@ import pytest
 from scipy.optimize import Bounds, NonlinearConstraint, minimize
 
 from odefit.common.arrays import Array
-from odefit.methods.local.quadratic_models import GaussNewtonModel, SecondOrderModel, _Damped, norm
+from odefit.methods.local.quadratic_models import (
+    GaussNewtonModel,
+    Region,
+    SecondOrderModel,
+    _Damped,
+    norm,
+)
 
 LONGEST = 1.1
 """Length of a step over its radius, which is met to a tenth."""
@@ -18,7 +24,7 @@ def second_order(
 ) -> SecondOrderModel:
     n = len(gradient)
     zero, one = np.zeros(n), np.ones(n)
-    return SecondOrderModel(gradient, hessian, one, zero, np.full(n, low), np.full(n, high))
+    return SecondOrderModel(gradient, hessian, Region(one, zero, np.full(n, low), np.full(n, high)))
 
 
 def indefinite(seed: int, n: int) -> tuple[Array, Array]:
@@ -87,9 +93,9 @@ def test_with_the_hessian_of_gauss_and_newton_both_models_are_one(seed: int) -> 
     residuals, jacobian = rng.standard_normal(9), rng.standard_normal((9, 4))
     weight, x = np.exp(rng.standard_normal(4)), rng.standard_normal(4)
     ends = x - rng.uniform(0.1, 3, 4), x + rng.uniform(0.1, 3, 4)
-    one = GaussNewtonModel(residuals, jacobian, weight, x, *ends)
+    one = GaussNewtonModel(residuals, jacobian, Region(weight, x, *ends))
     gradient, hessian = jacobian.T @ residuals, jacobian.T @ jacobian
-    other = SecondOrderModel(gradient, hessian, weight, x, *ends)
+    other = SecondOrderModel(gradient, hessian, Region(weight, x, *ends))
     for radius in (0.3, 3.0, 1e3):
         step = one.step(radius)
         np.testing.assert_allclose(other.step(radius), step, rtol=1e-6, atol=1e-9)
@@ -104,7 +110,7 @@ def test_what_a_model_promises_is_what_its_minimum_gives(seed: int) -> None:
     x = rng.uniform(-1.0, 1.0, n)
     x[:2] = -1.0, 1.0
     bounds = np.full(n, -1.0), np.ones(n)
-    model = GaussNewtonModel(rng.standard_normal(9), jacobian, np.ones(n), x, *bounds)
+    model = GaussNewtonModel(rng.standard_normal(9), jacobian, Region(np.ones(n), x, *bounds))
     most = model.decrease(model.step(np.inf))
     for share in (1e-12, 1e-3, 0.5, 0.999):
         assert model.promises(share * most)
@@ -116,14 +122,14 @@ def test_what_overflows_is_not_taken_for_a_minimum() -> None:
     one = np.ones(1)
     with np.errstate(all="ignore"):
         huge = np.full((1, 1), 1e200)
-        model = GaussNewtonModel(np.full(1, 1e200), huge, one, one, -9 * one, 9 * one)
+        model = GaussNewtonModel(np.full(1, 1e200), huge, Region(one, one, -9 * one, 9 * one))
         assert np.isnan(model.promised)
         assert model.promises(1e300)
 
 
 def test_a_model_without_a_slope_promises_nothing() -> None:
     one = np.ones(1)
-    model = GaussNewtonModel(np.zeros(1), np.ones((1, 1)), one, one, -one, 2 * one)
+    model = GaussNewtonModel(np.zeros(1), np.ones((1, 1)), Region(one, one, -one, 2 * one))
     assert not model.promises(0.0)
 
 
@@ -151,10 +157,10 @@ def test_the_units_of_residuals_do_not_change_a_step(
     x, one = np.zeros(4), np.ones(4)
     low, high = np.full(4, bounds[0]), np.full(4, bounds[1])
     with np.errstate(all="ignore"):
-        expected = GaussNewtonModel(residuals, jacobian, one, x, low, high).step(radius)
+        expected = GaussNewtonModel(residuals, jacobian, Region(one, x, low, high)).step(radius)
         for unit in UNITS:
             scaled = unit * residuals, unit * jacobian
-            found = GaussNewtonModel(*scaled, one, x, low, high).step(radius)
+            found = GaussNewtonModel(*scaled, Region(one, x, low, high)).step(radius)
             if abs(np.log2(unit)) < 500:  # beyond, the decrease itself vanishes
                 assert found == pytest.approx(expected, rel=1e-12)
             assert np.isfinite(found).all()

@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 
 from odefit import ForwardMap, Model, Noise, Problem, simulate
-from odefit.methods.shooting.linear_problem import LinearisedConstraints, LinearProblem
+from odefit.methods.shooting.linear_problem import (
+    LinearisedConstraints,
+    LinearProblem,
+    UserConstraints,
+)
 from odefit.methods.shooting.node_evaluation import shooting_problem, typical_sizes
 from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
 from odefit.simulation import Simulation
@@ -120,4 +124,6 @@ def linearised(shooting: ShootingProblem, point: Point) -> Linearisation:
 def linear_problem(shooting: ShootingProblem, at: Linearisation) -> LinearProblem:
     none = LinearisedConstraints.none(len(at.point.coordinates))
     z = at.point.coordinates
-    return LinearProblem(shooting, at, typical_sizes(shooting, z, z, 0.01), none, none)
+    return LinearProblem(
+        shooting, at, typical_sizes(shooting, z, z, 0.01), UserConstraints(none, none)
+    )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from odefit import ForwardMap, Model, Problem, library
-from odefit.methods.shooting.constraints import parse_constraints
+from odefit.methods.shooting.constraints import parse_constraints, user_constraints
 from odefit.methods.shooting.gauss_newton import (
     CRAWL_PART,
     CRAWL_STEPS,
@@ -17,9 +17,12 @@ from odefit.methods.shooting.gauss_newton import (
     IterationEnd,
     iterate,
 )
-from odefit.methods.shooting.linear_problem import GeneralisedInverse, LinearisedConstraints
+from odefit.methods.shooting.linear_problem import (
+    GeneralisedInverse,
+    LinearisedConstraints,
+    UserConstraints,
+)
 from odefit.methods.shooting.node_evaluation import (
-    constraint_linearisers,
     shooting_problem,
     typical_sizes,
 )
@@ -53,7 +56,7 @@ def iterated(
         shooting,
         start,
         lambda z: typical_sizes(shooting, z, start.coordinates, 0.01),
-        *constraint_linearisers(shooting, constraints),
+        lambda at: user_constraints(shooting, at, constraints),
         tolerance=tolerance,
         max_steps=most,
         stop=stop,
@@ -119,8 +122,8 @@ def test_damping_grows_to_one_and_levels_of_the_step_taken_fall(size: float) -> 
         before = linearised(shooting, one.point)
         linear = linear_problem(shooting, before)
         linear.unit = typical_sizes(shooting, one.point.coordinates, at.point.coordinates, 0.01)
-        step = linear.step(before, none, none)
-        after = linear.correction(linearised(shooting, two.point), none, none)
+        step = linear.step(before, UserConstraints(none, none))
+        after = linear.correction(linearised(shooting, two.point), UserConstraints(none, none))
         assert linear.length(after) < linear.length(step)
 
 

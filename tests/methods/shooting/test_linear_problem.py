@@ -11,7 +11,11 @@ from scipy import optimize
 from scipy.linalg import null_space
 
 from odefit import Event, Experiment, Model, Problem
-from odefit.methods.shooting.linear_problem import LinearisedConstraints, LinearProblem
+from odefit.methods.shooting.linear_problem import (
+    LinearisedConstraints,
+    LinearProblem,
+    UserConstraints,
+)
 from odefit.methods.shooting.node_evaluation import typical_sizes
 from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
 from tests.methods.shooting.instances import (
@@ -96,13 +100,13 @@ def test_the_step_solves_the_whole_problem(name: str) -> None:
     free = null_space(J2)
     rest = np.linalg.lstsq(J1 @ free, -at.residuals - J1 @ particular, rcond=None)[0]
     expected = expand @ (particular + free @ rest)
-    step = linear.step(at, none, none)
+    step = linear.step(at, UserConstraints(none, none))
     assert flat(step) == pytest.approx(expected, rel=1e-7, abs=1e-8)
     # So is a correction, for F at another point.
     other = linearised(shooting, shaken(point, 0.05, seed=3))
     particular = np.linalg.lstsq(J2, -other.gaps.ravel(), rcond=None)[0]
     rest = np.linalg.lstsq(J1 @ free, -other.residuals - J1 @ particular, rcond=None)[0]
-    found = linear.correction(other, none, none)
+    found = linear.correction(other, UserConstraints(none, none))
     assert flat(found) == pytest.approx(expand @ (particular + free @ rest), rel=1e-7, abs=1e-8)
 
 
@@ -112,9 +116,12 @@ def test_scaling_unknowns_and_states_does_not_change_the_step(name: str) -> None
     shooting, point = on_trajectory(problem, vector, node_times)
     at = linearised(shooting, shaken(point, 0.1))
     none = LinearisedConstraints.none(len(vector))
-    first = linear_problem(shooting, at).step(at, none, none)
+    user = UserConstraints(none, none)
+    first = linear_problem(shooting, at).step(at, user)
     sizes = np.geomspace(1e-4, 1e4, len(vector))
-    again = LinearProblem(shooting, at, sizes, none, none).step(at, none, none)
+    again = LinearProblem(shooting, at, sizes, UserConstraints(none, none)).step(
+        at, UserConstraints(none, none)
+    )
     assert flat(again) == pytest.approx(flat(first), rel=1e-6, abs=1e-8)
 
 
@@ -139,8 +146,10 @@ def test_conditions_and_bounds_are_those_of_a_quadratic_program() -> None:
         np.array([-0.02]), np.zeros((1, n)), {3: np.array([[0.0, 1.0]])}
     )
     z = at.point.coordinates
-    linear = LinearProblem(shooting, at, typical_sizes(shooting, z, z, 0.01), equation, inequality)
-    step = linear.step(at, equation, inequality)
+    linear = LinearProblem(
+        shooting, at, typical_sizes(shooting, z, z, 0.01), UserConstraints(equation, inequality)
+    )
+    step = linear.step(at, UserConstraints(equation, inequality))
     assert linear.feasible
     J1, J2, expand = dense(shooting, at)
 
@@ -187,8 +196,10 @@ def test_bounds_that_the_conditions_exclude_are_not_feasible() -> None:
     n = len(vector)
     # k1 + k2 = 20, and neither may be above 5.
     equation = LinearisedConstraints(np.array([-19.0]), np.array([[1.0, 1.0, 0.0, 0.0]]), {})
-    linear = LinearProblem(shooting, at, np.ones(n), equation, LinearisedConstraints.none(n))
-    linear.step(at, equation, LinearisedConstraints.none(n))
+    linear = LinearProblem(
+        shooting, at, np.ones(n), UserConstraints(equation, LinearisedConstraints.none(n))
+    )
+    linear.step(at, UserConstraints(equation, LinearisedConstraints.none(n)))
     assert not linear.feasible
 
 
@@ -200,8 +211,8 @@ def test_equations_between_bounds_that_hold_all_at_once_do_not_contradict() -> N
     at = linearised(shooting, point)
     equation = LinearisedConstraints(np.array([0.3]), np.array([[1.0, 1.0, 0.0, 0.0]]), {})
     none = LinearisedConstraints.none(4)
-    linear = LinearProblem(shooting, at, np.ones(4), equation, none)
-    step = linear.step(at, equation, none)
+    linear = LinearProblem(shooting, at, np.ones(4), UserConstraints(equation, none))
+    step = linear.step(at, UserConstraints(equation, none))
     assert linear.feasible
     assert at.point.coordinates[:2] + step.coordinates[:2] == pytest.approx([0.5, 0.5])
-    assert linear.contradiction(at, equation, none) < 1e-9
+    assert linear.contradiction(at, UserConstraints(equation, none)) < 1e-9

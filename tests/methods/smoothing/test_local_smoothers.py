@@ -19,7 +19,7 @@ from odefit.methods.smoothing import (
     SplineByNoise,
 )
 from odefit.methods.smoothing.smoother import InUnits
-from odefit.methods.smoothing.splines.smoothing_parameter import PenalisedSpline
+from odefit.methods.smoothing.splines.smoothing_spline import PenalisedSpline
 from tests.methods.smoothing.functions import GRID, LONG, exponential, wave
 
 SPLINES: tuple[Smoother, ...] = (

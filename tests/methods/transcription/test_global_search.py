@@ -9,11 +9,10 @@ import pytest
 
 from odefit import Control, Status
 from odefit.discretisation.mesh import UniformMesh
-from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.scip import Scip
 from odefit.methods.solvers.solver import Answer, Outcome, make_answer
 from odefit.methods.transcription import transcription as module
-from odefit.methods.transcription.transcription import GlobalSearch
+from odefit.methods.transcription.transcription import Transcription
 from tests.methods.transcription import instances
 
 
@@ -49,6 +48,5 @@ def test_the_status_says_why_the_search_has_ended(
     control = Control(deadline=time.time() + (-1.0 if late else 1e6))
     if interrupted:
         control.interrupted.set()
-    local = LocalSearch(d.scheme, UniformMesh(4), solver=Scip(), polish=False)
-    search = GlobalSearch(local, 1, 1, None, 60.0, 1e-3, 0.0)
-    assert search.solve(d.problem, control).status is expected
+    method = Transcription(d.scheme, UniformMesh(4), solver=Scip(), polish=False, starts=1)
+    assert method.solve(d.problem, control).status is expected

@@ -20,7 +20,7 @@ from odefit.methods.algebraic.derivatives import Differentiation, SmoothedData
 from odefit.methods.algebraic.indistinguishable import indistinguishable_candidates
 from odefit.methods.algebraic.message import result_message
 from odefit.methods.algebraic.preparation import prepare
-from odefit.methods.algebraic.search import EvaluatedCandidate, Search, by_cost
+from odefit.methods.algebraic.search import CandidateSearch, EvaluatedCandidate, by_cost
 from odefit.methods.algebraic.trajectories import Trajectories
 from odefit.methods.estimate import Completeness, Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
@@ -105,11 +105,11 @@ class Algebraic(Method):
         """
         refuse_integrated_features(problem, "the algebraic method")
         with interruptible(control):
-            return _Run(self, problem, control).estimate()
+            return _AlgebraicEstimation(self, problem, control).estimate()
 
 
-class _Run:
-    """One estimation by the algebraic method."""
+class _AlgebraicEstimation:
+    """The estimation of one problem by the algebraic method."""
 
     def __init__(self, method: Algebraic, problem: Problem, control: Control) -> None:
         self.method = method
@@ -137,7 +137,7 @@ class _Run:
             self.smoothers = (AAA(), GaussianProcess())
         self.rounds = self._rounds()
         self.noise = self.data.noise(self.smoothers[0])
-        self.search = Search(self.preparation, self.data, self.trajectories, rng)
+        self.search = CandidateSearch(self.preparation, self.data, self.trajectories, rng)
 
     def estimate(self) -> Estimate:
         """Estimate the unknowns, see :meth:`Algebraic.solve`."""
@@ -156,7 +156,7 @@ class _Run:
             ends = self._improved(candidates)
             if any(self._explained(end) for end in ends[:MAX_POLISHED]):
                 break
-        best = min((s for s in ends if math.isfinite(s.cost)), key=_cost, default=None)
+        best = min((s for s in ends if math.isfinite(s.cost)), key=by_cost, default=None)
         fallback = self.method.polish and self.method.fallback
         if fallback and not self.control.should_stop() and (best is None or self._hopeless(best)):
             return self._fallback(ends, len(candidates))
@@ -347,7 +347,3 @@ def _noisy(problem: Problem) -> bool:
             ):
                 return True
     return False
-
-
-def _cost(start: Start) -> float:
-    return start.cost

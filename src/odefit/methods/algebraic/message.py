@@ -6,7 +6,7 @@ import numpy as np
 
 from odefit.methods.algebraic.derivatives import SmoothedData
 from odefit.methods.algebraic.preparation import Preparation
-from odefit.methods.algebraic.search import Search
+from odefit.methods.algebraic.search import CandidateSearch
 from odefit.methods.algebraic.solving import held_values
 from odefit.methods.estimate import Start
 
@@ -17,7 +17,7 @@ CONSTANT_RANGE = 1e-12  # relative range of a series up to which it is constant
 def result_message(
     preparation: Preparation,
     data: SmoothedData,
-    search: Search,
+    search: CandidateSearch,
     best: Start | None,
     fits: bool,
     count: int,
@@ -46,7 +46,7 @@ def result_message(
     return "; ".join(parts)
 
 
-def _held(preparation: Preparation, search: Search) -> str:
+def _held(preparation: Preparation, search: CandidateSearch) -> str:
     """Name what is held, with its time; auxiliary states are left out.
 
     A search that was ended before it came to any time has held nothing yet.
@@ -83,7 +83,7 @@ def _constant(data: SmoothedData) -> list[str]:
     return [f"{', '.join(named)} is constant in the data, and says nothing of rates"]
 
 
-def _worst_derivative(preparation: Preparation, search: Search) -> str:
+def _worst_derivative(preparation: Preparation, search: CandidateSearch) -> str:
     """Name the derivative of the data with the largest relative error, if that is large."""
     square, estimate = preparation.square, search.best_estimate
     if estimate is None:

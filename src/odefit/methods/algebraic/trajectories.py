@@ -71,17 +71,16 @@ class Trajectories:
         )
         inside = self.allowed(made.vector)
         return Start(
-            0,
-            made.vector,
-            made.vector,
-            objective,
-            Status.CONVERGED if inside else Status.NOT_CONVERGED,
-            f"{made.origin}{note}{'' if inside else '; outside the bounds'}",
-            1,
-            0.0,
-            cost if inside else math.inf,
-            {},
-            cost <= self.zero,
+            index=0,
+            start=made.vector,
+            vector=made.vector,
+            objective=objective,
+            status=Status.CONVERGED if inside else Status.NOT_CONVERGED,
+            message=f"{made.origin}{note}{'' if inside else '; outside the bounds'}",
+            evaluations=1,
+            seconds=0.0,
+            cost=cost if inside else math.inf,
+            exact=cost <= self.zero,
         )
 
     def polished(self, start: Start) -> Start:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray
-from odefit.methods.integral_matching.segments import Segment
+from odefit.methods.integral_matching.segments import SmoothedSegment
 from odefit.methods.shooting.node_evaluation import typical_sizes
 from odefit.methods.shooting.relaxation import relax
 from odefit.methods.shooting.search import ShootingSearch
@@ -18,12 +18,12 @@ from odefit.simulation import Failure, ForwardMap
 
 def assimilated(
     forward: ForwardMap,
-    segments: Sequence[Segment],
+    segments: Sequence[SmoothedSegment],
     hidden: Sequence[str],
     vector: Array,
     held: BoolArray,
     stop: Callable[[], bool],
-) -> tuple[list[Segment], Array] | Failure:
+) -> tuple[list[SmoothedSegment], Array] | Failure:
     """Return the segments with the `hidden` states that data and equations together suggest.
 
     Shooting nodes at the times of measurement follow the data and, softly, the equations with the

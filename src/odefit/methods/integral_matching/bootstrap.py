@@ -82,11 +82,11 @@ def bootstrap(
     covariance = np.atleast_2d(np.cov(every, rowvar=False))
     bias = every.mean(axis=0) - match.vector
     return MatchErrors(
-        dict(zip(problem.keys, np.sqrt(np.diag(covariance)).tolist(), strict=True)),
-        covariance,
-        dict(zip(problem.keys, bias.tolist(), strict=True)),
-        every,
-        samples - len(vectors),
+        errors=dict(zip(problem.keys, np.sqrt(np.diag(covariance)).tolist(), strict=True)),
+        covariance=covariance,
+        bias=dict(zip(problem.keys, bias.tolist(), strict=True)),
+        vectors=every,
+        failures=samples - len(vectors),
     )
 
 

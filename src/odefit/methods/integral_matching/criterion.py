@@ -12,7 +12,7 @@ from odefit.common.arrays import Array
 from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import TIME, Algebra
 from odefit.methods.integral_matching.program import Program
-from odefit.methods.integral_matching.segments import Segment
+from odefit.methods.integral_matching.segments import SmoothedSegment
 from odefit.methods.integral_matching.separated import Recorder, Separated
 from odefit.problem.binding import bound_value
 from odefit.problem.problem import Problem
@@ -34,7 +34,7 @@ class IntegralCriterion:
     def __init__(
         self,
         problem: Problem,
-        segments: Sequence[Segment],
+        segments: Sequence[SmoothedSegment],
         hidden: Sequence[str],
         invariants: Array,
     ) -> None:
@@ -163,7 +163,7 @@ class IntegralCriterion:
         return dict(zip(states, (x if np.isfinite(x).all() else start).tolist(), strict=True))
 
     def _scalars(
-        self, segment: Segment, unknowns: Sequence[Any], algebra: Algebra[Any]
+        self, segment: SmoothedSegment, unknowns: Sequence[Any], algebra: Algebra[Any]
     ) -> dict[str, Any]:
         """Return parameters and constants as they are in a segment."""
         condition = self.problem.conditions[segment.condition]
@@ -180,7 +180,7 @@ class IntegralCriterion:
     def _start(
         self,
         index: int,
-        segment: Segment,
+        segment: SmoothedSegment,
         state: str,
         unknowns: Sequence[Separated],
         recorder: Recorder,

@@ -29,7 +29,7 @@ from odefit.methods.shooting.search import ShootingSearch
 from odefit.methods.single_shooting import START_SEARCH
 from odefit.methods.smoothing import SplineByNoise
 from odefit.methods.smoothing.smoother import Smoother
-from odefit.methods.starts import chosen
+from odefit.methods.starts import check_start, chosen
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.registry import EngineName
@@ -100,12 +100,7 @@ class IntegralMatching(Method, LocalMethod):
             object.__setattr__(self, "linear", (self.linear,))
         elif self.linear is not None:
             object.__setattr__(self, "linear", tuple(self.linear))
-        if self.start is not None and not isinstance(self.start, Mapping):
-            raise InputError(
-                f"IntegralMatching, start: expected values by name of unknown, got {self.start!r}"
-            )
-        for name, value in (self.start or {}).items():
-            number(value, f"IntegralMatching, start, {name}")
+        check_start(self.start, "IntegralMatching")
         if self.starts is not None:
             whole(self.starts, "IntegralMatching, starts")
 
@@ -138,10 +133,7 @@ class IntegralMatching(Method, LocalMethod):
     def match(self, problem: Problem, *, seed: int = 0) -> Match:
         """Match from the guess, without any integration.
 
-        Raises
-        ------
-        InputError
-            Data are too few to be smoothed, or unusable.
+        Raises InputError if data are too few to be smoothed, or unusable.
         """
         return self.matching(problem).match(self._given(problem, seed), Control(seed).should_stop)
 
@@ -151,11 +143,7 @@ class IntegralMatching(Method, LocalMethod):
         """Return standard errors of a match itself, by matching simulated data `samples` times.
 
         Their noise is that which the problem gives, otherwise that which the smoothers estimate.
-
-        Raises
-        ------
-        InputError
-            The match has no trajectory, or too few samples could be matched.
+        Raises InputError if the match has no trajectory, or too few samples could be matched.
 
         Examples
         --------
@@ -198,10 +186,18 @@ class IntegralMatching(Method, LocalMethod):
         """Carry out one start, which never raises for an integration that fails."""
         began = time.perf_counter()
         match = self.prepared(forward).match(start, control.should_stop, forward)
-        seconds = time.perf_counter() - began
         if not math.isfinite(match.cost):
-            lost = (math.inf, Status.FAILED, match.message, match.evaluations, seconds, math.inf)
-            end = Start(index, start, match.vector, *lost)
+            end = Start(
+                index=index,
+                start=start,
+                vector=match.vector,
+                objective=math.inf,
+                status=Status.FAILED,
+                message=match.message,
+                evaluations=match.evaluations,
+                seconds=time.perf_counter() - began,
+                cost=math.inf,
+            )
             return rescued(forward, end, [start], control) if control.should_stop() else end
         if self.polish:
             end = self._polished(forward, index, match.vector, control)
@@ -222,17 +218,16 @@ class IntegralMatching(Method, LocalMethod):
         else:
             status, message = Status.FAILED, f"{message}; {evaluation}"
         return Start(
-            index,
-            start,
-            match.vector,
-            objective,
-            status,
-            message,
-            match.evaluations,
-            time.perf_counter() - began,
-            cost,
-            {},
-            cost <= CostTolerance.of(forward).zero(forward.accuracy(evaluation.choice)),
+            index=index,
+            start=start,
+            vector=match.vector,
+            objective=objective,
+            status=status,
+            message=message,
+            evaluations=match.evaluations,
+            seconds=time.perf_counter() - began,
+            cost=cost,
+            exact=cost <= CostTolerance.of(forward).zero(forward.accuracy(evaluation.choice)),
         )
 
     def _polished(self, forward: ForwardMap, index: int, vector: Array, control: Control) -> Start:

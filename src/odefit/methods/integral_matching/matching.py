@@ -14,7 +14,7 @@ from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import Expression
 from odefit.methods.integral_matching.assimilation import assimilated
 from odefit.methods.integral_matching.criterion import IntegralCriterion
-from odefit.methods.integral_matching.segments import Segment, smoothed_segments
+from odefit.methods.integral_matching.segments import SmoothedSegment, smoothed_segments
 from odefit.methods.integral_matching.separation import (
     BlockSolution,
     EquationBlock,
@@ -81,7 +81,7 @@ class Match:
     nonlinear: tuple[str, ...]
     singular: tuple[str, ...]
     evaluations: int
-    segments: Sequence[Segment]
+    segments: Sequence[SmoothedSegment]
     message: str
 
 
@@ -194,8 +194,17 @@ class Matching:
             if isinstance(found, Failure):
                 if best is not None:
                     break
-                failed = (False, (), (), (), 0, self._segments, str(found))
-                return Match(start, np.inf, *failed)
+                return Match(
+                    vector=start,
+                    cost=np.inf,
+                    converged=False,
+                    linear=(),
+                    nonlinear=(),
+                    singular=(),
+                    evaluations=0,
+                    segments=self._segments,
+                    message=str(found),
+                )
             completed, vector = found
             criterion = IntegralCriterion(self.problem, completed, self.hidden, self._invariants)
             best = self._match(criterion, vector, stop)
@@ -238,15 +247,15 @@ class Matching:
         linear = tuple(problem.keys[k] for b in blocks for k in b.linear if k < n)
         nonlinear = tuple(problem.keys[k] for b in blocks for k in b.nonlinear if k < n)
         return Match(
-            vector,
-            cost,
-            all(s.converged for s in solutions),
-            linear,
-            nonlinear,
-            singular,
-            sum(s.evaluations for s in solutions),
-            criterion.segments,
-            self._message(linear, nonlinear, singular, cost, found),
+            vector=vector,
+            cost=cost,
+            converged=all(s.converged for s in solutions),
+            linear=linear,
+            nonlinear=nonlinear,
+            singular=singular,
+            evaluations=sum(s.evaluations for s in solutions),
+            segments=criterion.segments,
+            message=self._message(linear, nonlinear, singular, cost, found),
         )
 
     def blocks(self, criterion: IntegralCriterion, linear: Sequence[int]) -> list[EquationBlock]:

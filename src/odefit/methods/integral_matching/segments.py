@@ -81,7 +81,7 @@ MIN_SPLINE_ORDER = 2  # lowest order of a smoothing spline where a series is sho
 
 
 @dataclass(frozen=True, eq=False)
-class Segment:
+class SmoothedSegment:
     """A time span of one condition between two events, with its smoothed states."""
 
     condition: int  # index of the condition
@@ -99,13 +99,13 @@ class Segment:
 
 def smoothed_segments(
     problem: Problem, smoother: Smoother, required: Iterable[str]
-) -> tuple[list[Segment], list[str]]:
+) -> tuple[list[SmoothedSegment], list[str]]:
     """Return the segments of all conditions, and why some could not be smoothed.
 
     Every segment must have the `required` states. Raises InputError if no segment can be smoothed;
     the message says where, and what to do about it.
     """
-    segments: list[Segment] = []
+    segments: list[SmoothedSegment] = []
     reasons: list[str] = []
     required = set(required)
     for index, condition in enumerate(problem.conditions):
@@ -130,7 +130,7 @@ def _segment(
     end: float,
     smoother: Smoother,
     required: set[str],
-) -> Segment:
+) -> SmoothedSegment:
     condition, states = problem.conditions[index], problem.model.states
     assigned = {n for t, event in condition.events if t == start for n in event}
     at_start = start == condition.t0 and not assigned
@@ -168,7 +168,15 @@ def _segment(
     grid = Grid.over(first, last, corners, points)
     series = [curve(grid.times) for curve in curves.values()]
     own = {states[k]: np.asarray(w @ np.array(series)) for k, w in weights.items()}
-    return Segment(index, at_start and first == start, start, end, grid, own, sds)
+    return SmoothedSegment(
+        condition=index,
+        at_start=at_start and first == start,
+        start=start,
+        end=end,
+        grid=grid,
+        states=own,
+        sds=sds,
+    )
 
 
 def _measurements(

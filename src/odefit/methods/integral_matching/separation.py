@@ -26,6 +26,7 @@ from scipy.linalg.lapack import dgesdd
 from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.methods.integral_matching.criterion import IntegralCriterion
 from odefit.methods.integral_matching.lasso import lasso
+from odefit.methods.local.quadratic_models import column_norms
 from odefit.methods.local.trust_region import Minimum, Tolerances, minimise
 
 SINGULAR_TOLERANCE = 1e-10
@@ -150,33 +151,14 @@ def solve_block(
     penalty: Penalty,
     tolerances: Tolerances,
     stop: Callable[[], bool],
+    *,
+    relax: bool = True,
 ) -> BlockSolution:
     """Minimise the reduced criterion (7) of a block, penalised, over its nonlinear unknowns.
 
-    Terms that the penalty on magnitudes keeps are then fitted without it. Start and bounds are of
-    everything the criterion takes, shape (size,).
+    With `relax`, terms that the penalty on magnitudes keeps are then fitted without it. Start and
+    bounds are of everything the criterion takes, shape (size,).
     """
-    solution = _minimise(criterion, block, start, lower, upper, penalty, tolerances, stop)
-    if not (penalty.lasso and np.isfinite(solution.cost)):
-        return solution
-    # Initial values have no penalty, and are zero by chance only.
-    kept = replace(block, linear=tuple(k for k in block.linear if solution.vector[k] != 0))
-    relaxed = replace(penalty, lasso=0.0)
-    again = _minimise(criterion, kept, solution.vector, lower, upper, relaxed, tolerances, stop)
-    return replace(again, evaluations=solution.evaluations + again.evaluations)
-
-
-def _minimise(
-    criterion: IntegralCriterion,
-    block: EquationBlock,
-    start: Array,
-    lower: Array,
-    upper: Array,
-    penalty: Penalty,
-    tolerances: Tolerances,
-    stop: Callable[[], bool],
-) -> BlockSolution:
-    """Do the same, without the second fit after a lasso."""
     count = 0
     own = np.array(block.nonlinear, dtype=np.intp)
     weights: PenaltyWeights | None = None
@@ -206,8 +188,23 @@ def _minimise(
         end, converged = minimum.evaluation, minimum.converged
         best = end if isinstance(end, _ReducedCriterion) else None
     if best is None:
-        return BlockSolution(start, np.inf, (), count, False)
-    return BlockSolution(best.vector, best.unpenalised, best.singular, count, converged)
+        return BlockSolution(
+            vector=start, cost=np.inf, singular=(), evaluations=count, converged=False
+        )
+    solution = BlockSolution(
+        vector=best.vector,
+        cost=best.unpenalised,
+        singular=best.singular,
+        evaluations=count,
+        converged=converged,
+    )
+    if not (relax and penalty.lasso and np.isfinite(solution.cost)):
+        return solution
+    # Initial values have no penalty, and are zero by chance only.
+    kept = replace(block, linear=tuple(k for k in block.linear if best.vector[k] != 0))
+    relaxed = replace(penalty, lasso=0.0)
+    again = solve_block(criterion, kept, best.vector, lower, upper, relaxed, tolerances, stop)
+    return replace(again, evaluations=count + again.evaluations)
 
 
 def _scanned(
@@ -282,9 +279,14 @@ def _reduced(
         jacobian = np.vstack([jacobian, penalised])
     # What the linear unknowns can take up is projected out.
     jacobian = jacobian - basis @ (basis.T @ jacobian)
-    undetermined = tuple(block.linear[k] for k in singular)
-    cost = unpenalised + weights.cost(y)
-    return _ReducedCriterion(cost, residuals, jacobian, vector, unpenalised, undetermined)
+    return _ReducedCriterion(
+        cost=unpenalised + weights.cost(y),
+        residuals=residuals,
+        jacobian=jacobian,
+        vector=vector,
+        unpenalised=unpenalised,
+        singular=tuple(block.linear[k] for k in singular),
+    )
 
 
 def solve_linear(
@@ -297,7 +299,7 @@ def solve_linear(
     replace, or that are zero. If there is a penalty, its :meth:`PenaltyWeights.row_weights` stand
     below the columns as a diagonal, and the basis has the shape (rows + k, r).
     """
-    norms = np.sqrt(np.einsum("ij,ij->j", columns, columns))
+    norms = column_norms(columns)
     units = norms if norms.all() else np.where(norms > 0, norms, 1.0)
     scaled, right = columns / units, -constant
     low, high = lower * units, upper * units
@@ -324,11 +326,10 @@ def solve_linear(
     if inside.all():
         return y / units, u, singular
     if not singular:
-        found = _at_bounds(
-            scaled, right, low, high, np.where(y < low, -1, np.where(y > high, 1, 0))
-        )
-        if found is not None:
-            return np.clip(found[0] / units, lower, upper), found[1], ()
+        side = np.where(y < low, -1, np.where(y > high, 1, 0))
+        held = _at_bounds(scaled, right, low, high, side)
+        if held is not None:
+            return np.clip(held[0] / units, lower, upper), held[1], ()
     from scipy.optimize import lsq_linear
 
     bounded = lsq_linear(scaled, right, (low, high), method="bvls")

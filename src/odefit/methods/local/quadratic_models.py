@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,37 +22,31 @@ MAX_NEWTON_STEPS = 60  # largest number of steps to the damping that belongs to 
 ONE = np.ones((1, 1))  # singular vectors of a number
 
 
-class _Solver(Protocol):
-    """Minima of the model over some components, for any damping, which is in a unit of its own."""
+class Region(NamedTuple):
+    """A point, the weights of unknowns in a trust radius around it, and bounds, shape (n,) each."""
 
-    def solve(self, b: Array, damping: float) -> Array: ...
-
-    def damping(self, b: Array, radius: float) -> float: ...
-
-    def drawn(self, damping: float, y: Array) -> Array: ...
+    weight: Array
+    x: Array
+    lower: Array
+    upper: Array
 
 
 class BoundedModel(ABC):
-    """A quadratic model g'd + d'Hd/2 of a cost at the point `x`, in scaled variables, with bounds.
+    """A quadratic model g'd + d'Hd/2 of a cost around a point, in scaled variables, with bounds."""
 
-    The gradient g and the weight of each unknown in the trust radius have the shape (n,).
-    """
-
-    def __init__(
-        self, gradient: Array, weight: Array, x: Array, lower: Array, upper: Array
-    ) -> None:
-        self._weight = weight
+    def __init__(self, gradient: Array, region: Region) -> None:
+        self._weight = region.weight
         self._gradient = gradient
-        self._low = lower - x
-        self._high = upper - x
+        self._low = region.lower - region.x
+        self._high = region.upper - region.x
         at_low = (self._low >= 0) & (gradient > 0)
         at_high = (self._high <= 0) & (gradient < 0)
         self._free = ~(at_low | at_high)
         self._all_free = bool(self._free.all())
-        self._solvers: dict[bytes, _Solver] = {}
+        self._solvers: dict[bytes, _Damped | _Shifted] = {}
         # The step without a radius and its length, where no bound holds it.
         self._whole: tuple[Array, float] | None = None
-        self._last: tuple[BoolArray, _Solver, float] | None = None
+        self._last: tuple[BoolArray, _Damped | _Shifted, float] | None = None
 
     @abstractmethod
     def decrease(self, d: Array) -> float:
@@ -87,7 +81,7 @@ class BoundedModel(ABC):
         return within(square / bend * d, self._low, self._high)
 
     @abstractmethod
-    def _made(self, free: BoolArray) -> _Solver:
+    def _made(self, free: BoolArray) -> _Damped | _Shifted:
         """Return the solver for the free components."""
 
     @abstractmethod
@@ -154,7 +148,7 @@ class BoundedModel(ABC):
 
     def _solved(
         self, free: BoolArray, held: Array, radius: float
-    ) -> tuple[Array, _Solver | None, float]:
+    ) -> tuple[Array, _Damped | _Shifted | None, float]:
         """Return the step with some components held; nothing to solve for gives no solver."""
         scaled = held * self._weight
         left = radius**2 - float(np.sum(scaled**2))
@@ -167,7 +161,7 @@ class BoundedModel(ABC):
         d[free] = solver.solve(rhs, damping) / self._weight[free]
         return d, solver, damping
 
-    def _solver(self, free: BoolArray) -> _Solver:
+    def _solver(self, free: BoolArray) -> _Damped | _Shifted:
         """Return the decomposition for the free components, which serves every radius."""
         key = free.tobytes()
         if key not in self._solvers:
@@ -175,7 +169,7 @@ class BoundedModel(ABC):
         return self._solvers[key]
 
     def _wrong(
-        self, d: Array, free: BoolArray, solver: _Solver | None, damping: float
+        self, d: Array, free: BoolArray, solver: _Damped | _Shifted | None, damping: float
     ) -> int | None:
         """Return the held component whose release lowers the model most; None if there is none."""
         scaled = d * self._weight
@@ -193,18 +187,10 @@ class BoundedModel(ABC):
 class GaussNewtonModel(BoundedModel):
     """The Gauss-Newton (Fisher) model: the gradient is J'r, the Hessian J'J."""
 
-    def __init__(
-        self,
-        residuals: Array,
-        jacobian: Array,
-        weight: Array,
-        x: Array,
-        lower: Array,
-        upper: Array,
-    ) -> None:
-        super().__init__(jacobian.T @ residuals, weight, x, lower, upper)
+    def __init__(self, residuals: Array, jacobian: Array, region: Region) -> None:
+        super().__init__(jacobian.T @ residuals, region)
         # One QR factorisation serves every radius and every set of held components.
-        self._q, self._r = _factorised(jacobian / weight)
+        self._q, self._r = _factorised(jacobian / region.weight)
         self._rhs = self._q.T @ residuals
 
     def decrease(self, d: Array) -> float:
@@ -221,7 +207,7 @@ class GaussNewtonModel(BoundedModel):
             bend[free] = 0.5 * answer / self._weight[free]
         return bend
 
-    def _made(self, free: BoolArray) -> _Solver:
+    def _made(self, free: BoolArray) -> _Damped | _Shifted:
         return _Damped(self._r[:, free])
 
     def _right_side(self, scaled: Array, free: BoolArray) -> Array:
@@ -238,25 +224,17 @@ class GaussNewtonModel(BoundedModel):
 class SecondOrderModel(BoundedModel):
     """A model with an estimate of the second-order part of the Hessian, which may be indefinite."""
 
-    def __init__(
-        self,
-        gradient: Array,
-        hessian: Array,
-        weight: Array,
-        x: Array,
-        lower: Array,
-        upper: Array,
-    ) -> None:
-        super().__init__(gradient, weight, x, lower, upper)
-        self._hessian = hessian / np.outer(weight, weight)
-        self._scaled = gradient / weight
+    def __init__(self, gradient: Array, hessian: Array, region: Region) -> None:
+        super().__init__(gradient, region)
+        self._hessian = hessian / np.outer(region.weight, region.weight)
+        self._scaled = gradient / region.weight
 
     def decrease(self, d: Array) -> float:
         """Return the decrease of the model along the step `d`."""
         scaled = d * self._weight
         return float(-(self._scaled @ scaled) - 0.5 * (scaled @ (self._hessian @ scaled)))
 
-    def _made(self, free: BoolArray) -> _Solver:
+    def _made(self, free: BoolArray) -> _Damped | _Shifted:
         return _Shifted(self._hessian[np.ix_(free, free)])
 
     def _right_side(self, scaled: Array, free: BoolArray) -> Array:
@@ -297,10 +275,7 @@ class _Damped:
         return np.asarray(-(self._vt.T @ y))
 
     def damping(self, b: Array, radius: float) -> float:
-        """Return the damping for which |y| is `radius` to a tenth; 0 if it is less without any.
-
-        Newton's method on the secular equation 1/|y(damping)| = 1/radius, safeguarded.
-        """
+        """Return the damping for which |y| is `radius` to a tenth; 0 if it is less without any."""
         if not math.isfinite(radius):
             return 0.0
         if not radius > 0.0:
@@ -310,22 +285,7 @@ class _Damped:
         c = s * (self._u.T @ b / unit)
         if norm(c / (s * s)) <= radius:
             return 0.0
-        low, high = 0.0, _safe_norm(c) / radius
-        damping = 1e-3 * high
-        for _ in range(MAX_NEWTON_STEPS):
-            y = c / (s * s + damping)
-            length = norm(y)
-            if abs(length - radius) <= 0.1 * radius:
-                break
-            if length > radius:
-                low = damping
-            else:
-                high = damping
-            slope = -float(np.sum(y * y / (s * s + damping))) / max(length, 1e-300)
-            damping -= (length / radius) * (length - radius) / min(slope, -1e-300)
-            if not low < damping < high:
-                damping = math.sqrt(low * high) if low > 0 else 0.1 * high
-        return damping
+        return _damping(s * s, c, radius, 0.0, _safe_norm(c) / radius)
 
     def drawn(self, damping: float, y: Array) -> Array:
         """Return half the gradient of damping |y|^2."""
@@ -361,26 +321,33 @@ class _Shifted:
         bottom = max(0.0, least - float(values[0]))
         if bottom == 0.0 and norm(c / values) <= radius:
             return 0.0
-        low, high = bottom, bottom + _safe_norm(c) / radius
-        damping = low + 1e-3 * (high - low)
-        for _ in range(MAX_NEWTON_STEPS):
-            y = c / (values + damping)
-            length = norm(y)
-            if abs(length - radius) <= 0.1 * radius:
-                break
-            if length > radius:
-                low = damping
-            else:
-                high = damping
-            slope = -float(np.sum(y * y / (values + damping))) / max(length, 1e-300)
-            damping -= (length / radius) * (length - radius) / min(slope, -1e-300)
-            if not low < damping < high:
-                damping = math.sqrt(low * high) if low > 0 else 0.1 * high
-        return damping
+        return _damping(values, c, radius, bottom, bottom + _safe_norm(c) / radius)
 
     def drawn(self, damping: float, y: Array) -> Array:
         """Return the gradient of damping |y|^2/2."""
         return damping * y * self._unit
+
+
+def _damping(values: Array, c: Array, radius: float, low: float, high: float) -> float:
+    """Return the damping between `low` and `high` for which |c / (values + damping)| is `radius`.
+
+    Newton's method on the secular equation 1/|y(damping)| = 1/radius, safeguarded, to a tenth.
+    """
+    damping = low + 1e-3 * (high - low)
+    for _ in range(MAX_NEWTON_STEPS):
+        y = c / (values + damping)
+        length = norm(y)
+        if abs(length - radius) <= 0.1 * radius:
+            break
+        if length > radius:
+            low = damping
+        else:
+            high = damping
+        slope = -float(np.sum(y * y / (values + damping))) / max(length, 1e-300)
+        damping -= (length / radius) * (length - radius) / min(slope, -1e-300)
+        if not low < damping < high:
+            damping = math.sqrt(low * high) if low > 0 else 0.1 * high
+    return damping
 
 
 def _unit(values: Array) -> float:

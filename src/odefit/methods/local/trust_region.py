@@ -31,6 +31,7 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.methods.local.quadratic_models import (
     GaussNewtonModel,
+    Region,
     SecondOrderModel,
     column_norms,
     norm,
@@ -162,8 +163,14 @@ def minimise(
     x = np.clip(start, lower, upper)
     current = _usable(evaluate(x))
     count = 1
+
+    def end(message: str, *, converged: bool) -> Minimum:
+        return Minimum(
+            vector=x, evaluation=current, converged=converged, message=message, evaluations=count
+        )
+
     if current is None:
-        return Minimum(x, None, False, "the start could not be evaluated", count)
+        return end("the start could not be evaluated", converged=False)
     scale = column_norms(current.jacobian)
     radius = 0.0
     steps = 0
@@ -171,29 +178,29 @@ def minimise(
     milestone = (count, current.cost)
     while True:
         if current.cost <= tolerances.floor:
-            return Minimum(x, current, True, "the residuals are zero to rounding", count)
+            return end("the residuals are zero to rounding", converged=True)
         scale = np.maximum(scale, column_norms(current.jacobian))
         weight = _weights(scale, x, sizes)
-        model = GaussNewtonModel(current.residuals, current.jacobian, weight, x, lower, upper)
+        region = Region(weight, x, lower, upper)
+        model = GaussNewtonModel(current.residuals, current.jacobian, region)
         gradient = current.jacobian.T @ current.residuals
         if not model.promises(max(tolerances.cost * abs(current.cost), tolerances.least, 1e-300)):
-            return Minimum(x, current, True, "no further decrease is possible", count)
+            return end("no further decrease is possible", converged=True)
         if radius == 0.0:
             longest = magnitudes(x, sizes) if first_step is None else first_step
             radius = norm(weight * longest) or norm(current.residuals)
         while True:
             if count >= tolerances.evaluations:
-                return Minimum(x, current, False, f"stopped after {count} evaluations", count)
+                return end(f"stopped after {count} evaluations", converged=False)
             if stop():
-                return Minimum(x, current, False, "the search was stopped", count)
+                return end("the search was stopped", converged=False)
             if count - milestone[0] >= tolerances.patience:
-                if milestone[1] - current.cost < (
-                    STALL_GAIN if tolerances.least else 0.01 * milestone[1]
-                ):
-                    return Minimum(x, current, False, "the fit hardly improves any more", count)
+                least_gain = STALL_GAIN if tolerances.least else 0.01 * milestone[1]
+                if milestone[1] - current.cost < least_gain:
+                    return end("the fit hardly improves any more", converged=False)
                 milestone = (count, current.cost)
             hessian = current.jacobian.T @ current.jacobian + second.matrix
-            full = SecondOrderModel(gradient, hessian, weight, x, lower, upper)
+            full = SecondOrderModel(gradient, hessian, region)
             curved = steps >= STRAIGHT_STEPS
             by_second = second.in_use and (curved or tolerances.noisy)
             used = full if by_second else model
@@ -225,16 +232,16 @@ def minimise(
             elif ratio > 0.75 and length > 0.9 * radius:
                 radius = 2.5 * radius
             if new is not None and (
-                ratio > 1e-4 or _nearer(model, current.cost, new, weight, trial, lower, upper)
+                ratio > 1e-4 or _nearer(model, current.cost, new, region._replace(x=trial))
             ):
                 x, current = trial, new
                 steps += 1
                 break
             small = tolerances.step * norm(weight * x)
             if length <= small or radius <= small:
-                return Minimum(x, current, True, "no smaller step improves the fit", count)
+                return end("no smaller step improves the fit", converged=True)
         if length <= tolerances.step * norm(weight * x):
-            return Minimum(x, current, True, "the steps have become negligible", count)
+            return end("the steps have become negligible", converged=True)
 
 
 def _usable(found: Quadratic | None) -> Quadratic | None:
@@ -250,8 +257,8 @@ def promised_decrease(
 ) -> float:
     """Return the decrease of the cost that its Gauss-Newton model promises within the bounds."""
     norms = column_norms(jacobian)
-    weight = np.where(norms > 0, norms, 1.0)
-    return GaussNewtonModel(residuals, jacobian, weight, x, lower, upper).promised
+    region = Region(np.where(norms > 0, norms, 1.0), x, lower, upper)
+    return GaussNewtonModel(residuals, jacobian, region).promised
 
 
 @np.errstate(all="ignore")  # as above
@@ -264,7 +271,7 @@ def bounded_step(
     may be far away.
     """
     weight = _weights(column_norms(jacobian), x)
-    model = GaussNewtonModel(residuals, jacobian, weight, x, lower, upper)
+    model = GaussNewtonModel(residuals, jacobian, Region(weight, x, lower, upper))
     best = model.step(math.inf)
     wanted = model.decrease(best) - slack
     length = norm(weight * best)
@@ -277,21 +284,13 @@ def bounded_step(
     return best
 
 
-def _nearer(
-    model: GaussNewtonModel,
-    cost: float,
-    new: Quadratic,
-    weight: Array,
-    trial: Array,
-    lower: Array,
-    upper: Array,
-) -> bool:
+def _nearer(model: GaussNewtonModel, cost: float, new: Quadratic, there: Region) -> bool:
     """Say whether a step has come nearer to the minimum although the cost does not show it."""
     near = new.cost - cost <= SMALL_RISE * abs(cost)  # false for NaN
     if not near or model.promises(SMALL_PROMISE * abs(cost)):
         return False
-    there = GaussNewtonModel(new.residuals, new.jacobian, weight, trial, lower, upper)
-    return not there.promises(PROMISE_RATIO * model.promised)
+    model_there = GaussNewtonModel(new.residuals, new.jacobian, there)
+    return not model_there.promises(PROMISE_RATIO * model.promised)
 
 
 def magnitudes(x: Array, sizes: Array | None) -> Array:

@@ -16,6 +16,11 @@ reduced cost is that of the full cost by the others. The Gauss-Newton (Fisher) m
 problem is the Schur complement of the full one: the Jacobian by the others, with what the
 eliminated unknowns can take up projected out (L. Kaufman, A variable projection method for solving
 separable nonlinear least squares problems, 1975). An unknown at a bound takes up nothing.
+
+At the inner optimum linear unknowns are found by linear least squares within their bounds, standard
+deviations as roots of mean squares, units as roots of quadratic equations. Where these depend on
+each other, they are found in turn, which lowers the cost each time, and the sequence of the
+standard deviations is accelerated.
 """
 
 from __future__ import annotations
@@ -28,12 +33,266 @@ import numpy as np
 
 from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.methods.local.decompositions import singular_value_decomposition
-from odefit.methods.local.observation_optimum import SINGULAR_TOLERANCE, ObservationOptimum
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.residuals.residual_arrays import ResidualSource
 from odefit.simulation.trajectories.trajectory import Trajectory
 from odefit.structure.observation_unknowns import ObservationUnknowns, observation_unknowns
+
+SINGULAR_TOLERANCE = 1e-10
+"""The relative singular value of the linear problem, its columns scaled to length one, up to which
+it counts as zero."""
+
+LEAST_DEVIATION = 1e-100  # smallest standard deviation: residuals that are zero have none otherwise
+
+MAX_ALTERNATIONS = 100
+"""Largest number of alternations between linear unknowns and the standard deviations that weigh
+them, where measurements with different ones share a linear unknown."""
+
+SAME_DEVIATION = 1e-12  # relative change of the standard deviations with which the alternation ends
+FAR = 2.0  # largest logarithm by which the alternation is accelerated
+
+
+class ObservationOptimum:
+    """The optimum of the eliminated unknowns, given trajectories and the other unknowns.
+
+    With logarithms as coordinates where they are factors under one, the residuals are
+    (A y + b) / s, where s is known but for a factor that all measurements of a group share. In a
+    unit of its own, which is a factor of values and noise, they are (b - u d) / s, with the
+    measurements d and the reciprocal u of the unit; the sum of log s then has a term - log u.
+    """
+
+    def __init__(self, problem: Problem, unknowns: ObservationUnknowns) -> None:
+        self._columns = [*unknowns.linear, *unknowns.logarithmic]
+        self._log = np.arange(len(self._columns)) >= len(unknowns.linear)
+        self._deviations = list(unknowns.deviations)
+        self._powers = np.array(list(unknowns.deviations.values()))
+        self._units = list(unknowns.units)
+        self._unit_powers = np.array(list(unknowns.units.values()))
+        self._bounds = problem.lower, problem.upper
+        with np.errstate(divide="ignore"):
+            low, high = (self._coordinates(bound[self._columns]) for bound in self._bounds)
+            ends = [bound[self._deviations] ** self._powers for bound in self._bounds]
+            unit_ends = [bound[self._units] ** -self._unit_powers for bound in self._bounds]
+        self._low, self._high = low, high
+        self._least, self._most = np.minimum(*ends), np.maximum(*ends)
+        self._unit_low, self._unit_high = np.minimum(*unit_ends), np.maximum(*unit_ends)
+        self._layout: tuple[IntArray, IntArray, IntArray] | None = None
+
+    def _coordinates(self, values: Array) -> Array:
+        return np.where(self._log, np.log(np.where(self._log, values, 1.0)), values)
+
+    def solve(
+        self, forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
+    ) -> tuple[Array, BoolArray] | Failure:
+        """Return all unknowns, shape (n,), and which of them are eliminated and at no bound.
+
+        What no measurement depends on stays as it is in `vector`.
+        """
+        with np.errstate(all="ignore"):
+            groups = self._groups(forward, vector, trajectories)
+            if isinstance(groups, Failure):
+                return groups
+            y, factors, units, free = self._alternate(groups, vector)
+            found, at_no_bound = vector.copy(), np.zeros(len(vector), dtype=bool)
+            found[self._columns] = np.where(self._log, np.exp(y), y)
+            found[self._deviations] = factors ** (1.0 / self._powers)
+            found[self._units] = units ** (-1.0 / self._unit_powers)
+            own = [*self._columns, *self._deviations, *self._units]
+            lower, upper = self._bounds
+            found[own] = np.clip(found[own], lower[own], upper[own])
+            at_no_bound[own] = free
+        return found, at_no_bound
+
+    def _groups(
+        self, forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
+    ) -> _Groups | Failure:
+        """Return the residuals as functions of the eliminated unknowns."""
+        base = vector.copy()
+        base[self._columns] = np.where(self._log, 1.0, 0.0)
+        base[[*self._deviations, *self._units]] = 1.0
+        plain = [_without_sensitivities(trajectory) for trajectory in trajectories]
+        if self._layout is None:
+            assembled = forward.assemble(base, plain)
+            if isinstance(assembled, Failure):
+                return assembled
+            self._layout = self._rows(assembled[0].jacobian, assembled[1])
+        needed = bool(self._columns or self._units)
+        evaluation = forward.evaluate_along(base, plain, derivatives=needed)
+        if isinstance(evaluation, Failure):
+            return evaluation
+        rows, owners, units = self._layout
+        residuals, jacobian = evaluation.residuals[rows], evaluation.jacobian[rows]
+        own, measured = units >= 0, np.zeros(len(rows))
+        if own.any():
+            # What a unit multiplies is the model: the derivative by it, at one, over its power.
+            columns = np.array(self._units, dtype=np.intp)[units[own]]
+            model = jacobian[own, columns] / self._unit_powers[units[own]]
+            measured[own] = model - residuals[own]
+            residuals[own] = model
+        return _Groups(jacobian[:, self._columns], residuals, owners, units, measured)
+
+    def _rows(
+        self, jacobian: Array, sources: Sequence[ResidualSource]
+    ) -> tuple[IntArray, IntArray, IntArray]:
+        """Return which residuals are no standard deviations', and the owners and units of these."""
+        rows: list[IntArray] = []
+        owners: list[IntArray] = []
+        units: list[IntArray] = []
+        start = 0
+        for number, source in enumerate(sources):
+            count = len(source.times)
+            here = np.arange(start, start + count)
+            start += count
+            if number and source is sources[number - 1]:
+                # Rows that a standard deviation adds to those of its measurements.
+                for found, unknowns in ((owners, self._deviations), (units, self._units)):
+                    acting = np.flatnonzero(jacobian[here[0], unknowns])
+                    found[-1][:] = acting[0] if len(acting) else -1
+                continue
+            rows.append(here)
+            owners.append(np.full(count, -1))
+            units.append(np.full(count, -1))
+        return np.concatenate(rows), np.concatenate(owners), np.concatenate(units)
+
+    def _alternate(self, groups: _Groups, vector: Array) -> tuple[Array, Array, Array, BoolArray]:
+        """Return coordinates of scales, factors of deviations, reciprocals of units, all optimal.
+
+        The last array is which of them are at no bound.
+        """
+        given = self._coordinates(vector[self._columns])
+        given_units = vector[self._units] ** -self._unit_powers
+        count = len(self._deviations)
+        least = np.maximum(self._least, LEAST_DEVIATION)
+        factors = np.maximum(groups.root_mean_squares(groups.constants, count), least)
+        coupled, sequence = groups.coupled, [np.log(factors)]
+        for _ in range(MAX_ALTERNATIONS):
+            weights = groups.weights(factors)
+            y, free = _bounded_least_squares(
+                groups.columns * weights[:, None],
+                groups.constants * weights,
+                self._low,
+                self._high,
+                given,
+            )
+            units, seen = groups.units_at(weights, len(self._units))
+            units = np.clip(np.where(seen, units, given_units), self._unit_low, self._unit_high)
+            before = factors
+            residuals = groups.constants + groups.columns @ y - groups.in_units(units)
+            factors = np.clip(groups.root_mean_squares(residuals, count), least, self._most)
+            settled = np.abs(factors - before) <= SAME_DEVIATION * factors
+            if settled.all() or not coupled:
+                break
+            sequence.append(np.log(factors))
+            if len(sequence) == 3:
+                factors = np.clip(np.exp(_accelerated(*sequence)), least, self._most)
+                sequence = [np.log(factors)]
+        loose = (factors > least) & (factors < self._most)
+        free_units = seen & (units > self._unit_low) & (units < self._unit_high)
+        return y, factors, units, np.concatenate([free, loose, free_units])
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Residuals (columns y + constants - unit measured) / factor, the priors' among them."""
+
+    # shapes (rows, k) and (rows,)
+    columns: Array
+    constants: Array
+    # number of the factor that divides a row, and that of the unit of its measurement; -1 for none
+    owners: IntArray
+    units: IntArray
+    # measured values over what is known of their standard deviations, shape (rows,); zero for rows
+    # without a unit
+    measured: Array
+
+    @property
+    def coupled(self) -> bool:
+        """Whether factors weigh rows that share a column, or act together with a unit."""
+        owned = self.owners >= 0
+        if not owned.any():
+            return False
+        if bool(((self.units >= 0) & owned).any()):
+            return True
+        # Which rows belong to each factor (and to none), and so which columns each of them weighs.
+        own = self.owners == np.arange(-1, self.owners.max() + 1)[:, None]
+        return bool((np.count_nonzero(own @ (self.columns != 0), axis=0) > 1).any())
+
+    def weights(self, factors: Array) -> Array:
+        """Return what the rows are to be multiplied by, shape (rows,)."""
+        return 1.0 / np.append(factors, 1.0)[self.owners]
+
+    def in_units(self, units: Array) -> Array:
+        """Return the measured values in their units, zero for rows without one, shape (rows,)."""
+        return np.asarray(np.append(units, 0.0)[self.units] * self.measured)
+
+    def units_at(self, weights: Array, count: int) -> tuple[Array, BoolArray]:
+        """Return the optimal reciprocals of the units, and which of them have any data."""
+        own = self.units >= 0
+        units, weights = self.units[own], weights[own]
+        q, d = weights * self.constants[own], weights * self.measured[own]
+        square = np.bincount(units, d * d, minlength=count)
+        half = 0.5 * np.bincount(units, q * d, minlength=count)
+        numbers = np.bincount(units, minlength=count)
+        # The positive root of square u^2 - 2 half u - numbers = 0, without cancellation.
+        root = np.sqrt(half**2 + square * numbers)
+        found = np.where(half >= 0, (half + root) / square, numbers / (root - half))
+        return found, square > 0
+
+    def root_mean_squares(self, values: Array, count: int) -> Array:
+        """Return the root mean square of values, shape (rows,), for each of `count` factors."""
+        owned = self.owners >= 0
+        squares = np.bincount(self.owners[owned], values[owned] ** 2, minlength=count)
+        numbers = np.bincount(self.owners[owned], minlength=count)
+        return np.asarray(np.sqrt(squares / np.maximum(numbers, 1)))
+
+
+def _without_sensitivities(trajectory: Trajectory) -> Trajectory:
+    """Return a trajectory of which the observables have no derivatives by its unknowns."""
+    return replace(
+        trajectory,
+        unknowns=(),
+        sensitivities=trajectory.sensitivities[:, :, :0],
+        algebraic_sensitivities=trajectory.algebraic_sensitivities[:, :, :0],
+        switched={name: (v, s[:, :0]) for name, (v, s) in trajectory.switched.items()},
+    )
+
+
+def _accelerated(first: Array, second: Array, third: Array) -> Array:
+    """Return where a sequence leads, by Aitken's process, as long as that is not far away."""
+    bend = third - 2 * second + first
+    limit = first - (second - first) ** 2 / bend
+    return np.where(np.abs(limit - third) <= FAR, limit, third)
+
+
+def _bounded_least_squares(
+    columns: Array, constant: Array, low: Array, high: Array, given: Array
+) -> tuple[Array, BoolArray]:
+    """Minimise |columns y + constant|^2 within bounds; say which components are at no bound.
+
+    Of the minima, the shortest in units of the columns is returned. A component without a column
+    stays as it is `given`.
+    """
+    if not len(given):
+        return given, np.zeros(0, dtype=bool)
+    norms = np.linalg.norm(columns, axis=0)
+    units = np.where(norms > 0, norms, 1.0)
+    scaled, bottom, top = columns / units, low * units, high * units
+    if np.count_nonzero(columns, axis=1).max(initial=0) <= 1:
+        z = np.clip(-(scaled.T @ constant), bottom, top)  # the columns are orthogonal
+    else:
+        u, s, vt = singular_value_decomposition(scaled)
+        seen = s > SINGULAR_TOLERANCE * s[0]
+        z = -(vt[seen].T @ ((u[:, seen].T @ constant) / s[seen]))
+        if not ((z >= bottom) & (z <= top)).all():
+            from scipy.optimize import lsq_linear
+
+            most = 10 * len(z)
+            z = lsq_linear(scaled, -constant, (bottom, top), method="bvls", max_iter=most).x
+    within = (z > bottom) & (z < top)
+    y = np.where(within, z / units, np.where(z <= bottom, low, high))
+    return np.where(norms > 0, y, given), within & (norms > 0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ from odefit.methods.shooting.gauss_newton import Iteration
 from odefit.methods.shooting.node_placing import check
 from odefit.methods.shooting.search import ShootingSearch, States, is_sparse
 from odefit.methods.shooting.shooting_problem import ShootingProblem
-from odefit.methods.starts import chosen, guess, sample
+from odefit.methods.starts import check_start, chosen, guess, sample
 from odefit.problem.problem import Problem
 from odefit.problem.variants.features import refuse_integrated_features
 from odefit.simulation import Failure, ForwardMap, Simulation, simulated
@@ -103,24 +103,9 @@ class History:
     ) -> Simulation:
         """Return the discontinuous trajectory of an iteration (Figure 1 of the paper).
 
-        Parameters
-        ----------
-        iteration
-            Number of the iteration; -1 for the last.
-        experiment
-            Name of the experiment; None for the first.
-        points
-            Number of times in each interval.
-
-        Returns
-        -------
-        States and observables at increasing times; before each node the values at the end of
-        the interval before, and NaN between both.
-
-        Raises
-        ------
-        RuntimeError
-            The trajectory cannot be integrated.
+        Each interval has so many `points`; without an `experiment`, the first is meant. Before each
+        node stand the values at the end of the interval before, and NaN between both. Raises
+        RuntimeError if the trajectory cannot be integrated.
         """
         condition = self.problem.condition(experiment)
         number = self.problem.conditions.index(condition)
@@ -220,13 +205,8 @@ class MultipleShooting(Method):
                 'MultipleShooting, states: expected "relaxed", "data" or "simulation", '
                 f"got {self.states!r}"
             )
-        if self.start is not None and not isinstance(self.start, Mapping):
-            raise InputError(
-                f"MultipleShooting, start: expected values by name of unknown, got {self.start!r}"
-            )
+        check_start(self.start, "MultipleShooting")
         if self.start is not None:
-            for key, value in self.start.items():
-                number(value, f"MultipleShooting, start, {key}")
             object.__setattr__(self, "start", dict(self.start))  # views cannot be pickled
         if isinstance(self.constraints, str | Constraint):
             object.__setattr__(self, "constraints", (self.constraints,))
@@ -252,12 +232,12 @@ class MultipleShooting(Method):
     def _search(self) -> ShootingSearch:
         """One start of this method."""
         return ShootingSearch(
-            self.nodes,
-            self.integrator,
-            self.states,
-            self.constraints,
-            self.tolerance,
-            self.iterations,
+            nodes=self.nodes,
+            integrator=self.integrator,
+            states=self.states,
+            constraints=self.constraints,
+            tolerance=self.tolerance,
+            iterations=self.iterations,
         )
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
@@ -280,12 +260,8 @@ class MultipleShooting(Method):
     def follow(self, problem: Problem, *, seed: int = 0) -> History:
         """Run one start from the guess, and return all its iterations.
 
-        Raises
-        ------
-        InputError
-            Nodes or constraints do not fit the problem.
-        RuntimeError
-            The start cannot be integrated.
+        Raises InputError if nodes or constraints do not fit the problem, RuntimeError if the start
+        cannot be integrated.
         """
         refuse_integrated_features(problem, "multiple shooting", on_nodes=True)
         forward = ForwardMap(problem, self.integrator)
@@ -295,13 +271,13 @@ class MultipleShooting(Method):
         if end.at is None:
             raise RuntimeError(f"the start cannot be integrated: {end.message}")
         return History(
-            problem,
-            tuple(end.iterations),
-            end.converged,
-            end.message,
-            shooting.scaling.natural(end.at.point.coordinates),
-            end.at.evaluation.objective,
-            shooting,
+            problem=problem,
+            iterations=tuple(end.iterations),
+            converged=end.converged,
+            message=end.message,
+            vector=shooting.scaling.natural(end.at.point.coordinates),
+            objective=end.at.evaluation.objective,
+            shooting=shooting,
         )
 
     def _given(self, problem: Problem) -> Array:

@@ -101,13 +101,13 @@ def _elimination(
         middle = np.array([intervals[a][1] for a, _ in joined], dtype=np.intp)
         levels.append(
             EliminationLevel(
-                pairs[:, 0],
-                pairs[:, 1],
-                ends[:, 0],
-                middle,
-                ends[:, 1],
-                np.array(unpaired, dtype=np.intp),
-                np.array(order, dtype=np.intp),
+                first=pairs[:, 0],
+                second=pairs[:, 1],
+                left=ends[:, 0],
+                middle=middle,
+                right=ends[:, 1],
+                unpaired=np.array(unpaired, dtype=np.intp),
+                order=np.array(order, dtype=np.intp),
             )
         )
         intervals = [new[k] for k in order]

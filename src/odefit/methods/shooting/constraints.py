@@ -12,7 +12,7 @@ import numpy as np
 from odefit.common.errors import InputError, did_you_mean
 from odefit.expressions.algebras import DUAL, Dual
 from odefit.expressions.expressions import Expression, ExpressionError, parse
-from odefit.methods.shooting.linear_problem import LinearisedConstraints
+from odefit.methods.shooting.linear_problem import LinearisedConstraints, UserConstraints
 from odefit.methods.shooting.shooting_problem import Linearisation, ShootingProblem
 from odefit.problem.binding import scalar_value
 from odefit.problem.problem import Problem
@@ -118,6 +118,16 @@ def node_times(constraints: Sequence[ParsedConstraint], condition: int) -> list[
     """Return the times at which one condition needs a node."""
     return sorted(
         {t for c in constraints if c.condition == condition for _, t in c.states.values()}
+    )
+
+
+def user_constraints(
+    shooting: ShootingProblem, at: Linearisation, constraints: Sequence[ParsedConstraint]
+) -> UserConstraints:
+    """Return the equations and inequalities among constraints, linearised at a point."""
+    return UserConstraints(
+        linearise_constraints(shooting, at, [c for c in constraints if c.kind == "equation"]),
+        linearise_constraints(shooting, at, [c for c in constraints if c.kind == "inequality"]),
     )
 
 

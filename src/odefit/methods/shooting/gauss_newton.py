@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.methods.shooting.linear_problem import LinearisedConstraints, LinearProblem
+from odefit.methods.shooting.linear_problem import LinearProblem, UserConstraints
 from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
 from odefit.simulation import Failure
 
@@ -58,8 +59,7 @@ def iterate(
     shooting: ShootingProblem,
     start: Point,
     sizes: Callable[[Array], Array],
-    equations: Callable[[Linearisation], LinearisedConstraints],
-    inequalities: Callable[[Linearisation], LinearisedConstraints],
+    user: Callable[[Linearisation], UserConstraints],
     *,
     tolerance: float,
     max_steps: int,
@@ -75,17 +75,17 @@ def iterate(
     at = shooting.linearise(start)
     if isinstance(at, Failure):
         return IterationEnd(None, None, False, str(at))
-    if not (equations(at).finite and inequalities(at).finite):
+    if not user(at).finite:
         return IterationEnd(None, None, False, "a constraint has no finite value at the start")
     done: list[Iteration] = []
     curvature = 0.0
     while True:
-        user = equations(at), inequalities(at)
-        problem = LinearProblem(shooting, at, sizes(at.point.coordinates), *user)
-        step = problem.step(at, *user)
+        constraints = user(at)
+        problem = LinearProblem(shooting, at, sizes(at.point.coordinates), constraints)
+        step = problem.step(at, constraints)
         level = problem.length(step)
         converged = problem.largest(step) <= tolerance
-        impossible = _impossible(problem, at, *user)
+        impossible = _impossible(problem, at, constraints)
         reason = impossible
         if not reason and not math.isfinite(level):
             reason = "the linearised problem has no finite solution"
@@ -95,19 +95,18 @@ def iterate(
             reason = f"stopped after {max_steps} iterations"
         elif not reason and _crawls(done):
             reason = f"{CRAWL_STEPS} steps were hardly any"
-        taken = None
+        damped = _DampedStep(None, 0.0, curvature, reason)
         if not reason:
-            search = _DampingSearch(shooting, problem, at, step, level, equations, inequalities)
-            taken = search.run(curvature, stop)
-            curvature, reason = search.curvature, search.reason
+            damped = _damped_step(shooting, problem, at, step, user, curvature, stop)
+        curvature, taken = damped.curvature, damped.at
         done.append(
             Iteration(
-                at.evaluation.objective,
-                _gap(shooting, at),
-                level,
-                0.0 if taken is None else search.damping,
-                problem.inverse.undetermined.shape[1],
-                at.point,
+                objective=at.evaluation.objective,
+                gap=shooting.gap(at),
+                level=level,
+                damping=damped.damping,
+                undetermined=problem.inverse.undetermined.shape[1],
+                point=at.point,
             )
         )
         report(done[-1], len(done))
@@ -120,11 +119,16 @@ def iterate(
                     done[-1] = replace(
                         done[-1],
                         objective=at.evaluation.objective,
-                        gap=_gap(shooting, at),
+                        gap=shooting.gap(at),
                         point=at.point,
                     )
             return IterationEnd(
-                at, problem, converged and not impossible, reason, done, bool(impossible)
+                at=at,
+                problem=problem,
+                converged=converged and not impossible,
+                message=damped.reason,
+                iterations=done,
+                impossible=bool(impossible),
             )
         at = taken
 
@@ -135,80 +139,63 @@ def _crawls(done: list[Iteration]) -> bool:
     return len(last) == CRAWL_STEPS and sum(last) < CRAWL_PART
 
 
-def _gap(shooting: ShootingProblem, at: Linearisation) -> float:
-    return float(np.abs(at.gaps / shooting.sizes).max(initial=0.0))
-
-
-def _impossible(
-    problem: LinearProblem,
-    at: Linearisation,
-    equations: LinearisedConstraints,
-    inequalities: LinearisedConstraints,
-) -> str:
+def _impossible(problem: LinearProblem, at: Linearisation, user: UserConstraints) -> str:
     """Return why no step satisfies all constraints; an empty text if one does."""
     if not problem.feasible:
         return "no step satisfies bounds and inequalities"
-    if not len(equations.values):
-        return ""
-    if problem.contradiction(at, equations, inequalities) > MAX_CONTRADICTION:
+    if len(user.equations.values) and problem.contradiction(at, user) > MAX_CONTRADICTION:
         return "the equality conditions contradict each other"
     return ""
 
 
-class _DampingSearch:
-    """The search for the fraction of a step that lowers the natural level function (16).
+class _DampedStep(NamedTuple):
+    """The next point, None if there is none, and the curvature omega of the path to it."""
 
-    Predicted from the curvature omega of the path, and corrected by what it turns out to be where
-    that was too long (17), (18).
+    at: Linearisation | None
+    damping: float
+    curvature: float
+    reason: str  # why there is no next point
+
+
+def _damped_step(
+    shooting: ShootingProblem,
+    problem: LinearProblem,
+    at: Linearisation,
+    step: Point,
+    user: Callable[[Linearisation], UserConstraints],
+    curvature: float,
+    stop: Callable[[], bool],
+) -> _DampedStep:
+    """Return the fraction of a step that lowers the natural level function (16).
+
+    It is predicted from the curvature of the path so far, and corrected by what this turns out to
+    be where that was too long (17), (18).
     """
-
-    def __init__(
-        self,
-        shooting: ShootingProblem,
-        problem: LinearProblem,
-        at: Linearisation,
-        step: Point,
-        level: float,
-        equations: Callable[[Linearisation], LinearisedConstraints],
-        inequalities: Callable[[Linearisation], LinearisedConstraints],
-    ) -> None:
-        self._shooting, self._problem, self._at = shooting, problem, at
-        self._step, self._level = step, level
-        self._user = equations, inequalities
-        self.damping = 0.0
-        self.curvature = 0.0
-        self.reason = ""
-
-    def run(self, curvature: float, stop: Callable[[], bool]) -> Linearisation | None:
-        """Return the next point; None if there is none, and `reason` then says why."""
-        problem, level = self._problem, self._level
-        damping = min(1.0, CURVATURE_BOUND / (curvature * level)) if curvature > 0 else 1.0
-        # The prediction is from another step: it is not to end the search by itself.
-        damping = max(damping, 10 * MIN_DAMPING)
+    level = problem.length(step)
+    damping = min(1.0, CURVATURE_BOUND / (curvature * level)) if curvature > 0 else 1.0
+    # The prediction is from another step: it is not to end the search by itself.
+    damping, curvature = max(damping, 10 * MIN_DAMPING), 0.0
+    failure = ""
+    while damping > MIN_DAMPING:
+        if stop():
+            return _DampedStep(None, 0.0, curvature, "the search was stopped")
+        trial = shooting.linearise(at.point.moved(step, damping), at.choice)
+        if isinstance(trial, Failure):
+            failure = f"trial steps cannot be integrated: {trial}"
+            damping *= 0.25
+            continue
+        constraints = user(trial)
+        if not constraints.finite:
+            failure = "constraints have no finite values at trial steps"
+            damping *= 0.25
+            continue
+        new = problem.correction(trial, constraints)
+        # Along the straight path the correction would be (1 - damping) times the step.
+        bend = problem.length(new.moved(step, damping - 1))
+        curvature = 2 * bend / (damping * level) ** 2
+        if problem.length(new) < (1 - 0.25 * damping) * level:
+            return _DampedStep(trial, damping, curvature, "")
         failure = ""
-        while damping > MIN_DAMPING:
-            if stop():
-                self.reason = "the search was stopped"
-                return None
-            moved = self._at.point.moved(self._step, damping)
-            trial = self._shooting.linearise(moved, self._at.choice)
-            if isinstance(trial, Failure):
-                failure = f"trial steps cannot be integrated: {trial}"
-                damping *= 0.25
-                continue
-            equations, inequalities = (linearise(trial) for linearise in self._user)
-            if not (equations.finite and inequalities.finite):
-                failure = "constraints have no finite values at trial steps"
-                damping *= 0.25
-                continue
-            new = problem.correction(trial, equations, inequalities)
-            # Along the straight path the correction would be (1 - damping) times the step.
-            bend = problem.length(new.moved(self._step, damping - 1))
-            self.curvature = 2 * bend / (damping * level) ** 2
-            if problem.length(new) < (1 - 0.25 * damping) * level:
-                self.damping = damping
-                return trial
-            failure = ""
-            damping = min(0.5 * damping, CURVATURE_BOUND / (self.curvature * level))
-        self.reason = failure or "no damped step lowers the level function"
-        return None
+        damping = min(0.5 * damping, CURVATURE_BOUND / (curvature * level))
+    reason = failure or "no damped step lowers the level function"
+    return _DampedStep(None, 0.0, curvature, reason)

@@ -9,6 +9,7 @@ stays where it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -135,6 +136,18 @@ class LinearisedConstraints:
         return cls(np.zeros(0), np.zeros((0, unknowns)), {})
 
 
+class UserConstraints(NamedTuple):
+    """The user's constraints, linearised at a point."""
+
+    equations: LinearisedConstraints
+    inequalities: LinearisedConstraints
+
+    @property
+    def finite(self) -> bool:
+        """Whether all values and derivatives are finite."""
+        return self.equations.finite and self.inequalities.finite
+
+
 class LinearProblem:
     """The linearised problem min |J1 dw + F1| with J2 dw + F2 = 0, within bounds.
 
@@ -144,12 +157,7 @@ class LinearProblem:
     """
 
     def __init__(
-        self,
-        shooting: ShootingProblem,
-        at: Linearisation,
-        sizes: Array,
-        equations: LinearisedConstraints,
-        inequalities: LinearisedConstraints,
+        self, shooting: ShootingProblem, at: Linearisation, sizes: Array, user: UserConstraints
     ) -> None:
         self._shooting = shooting
         chains = shooting.chains
@@ -172,21 +180,16 @@ class LinearProblem:
         rows = [self._columns(m, a, b) for m, (a, b) in zip(c.rows, chains.kept_pairs, strict=True)]
         rows += [self._columns(m, int(k)) for m, k in zip(c.last_rows, chains.lasts, strict=True)]
         self._rows = np.concatenate(rows)
-        self._equations = np.concatenate([*ends, self._user(equations)])
-        self._inequalities = np.concatenate([*self._bounds(), self._user(inequalities)])
+        self._equations = np.concatenate([*ends, self._user(user.equations)])
+        self._inequalities = np.concatenate([*self._bounds(), self._user(user.inequalities)])
         self._active = np.zeros(len(self._inequalities), dtype=bool)
         self.inverse = GeneralisedInverse(self._equations, self._rows)
         self.feasible = True
 
-    def step(
-        self,
-        at: Linearisation,
-        equations: LinearisedConstraints,
-        inequalities: LinearisedConstraints,
-    ) -> Point:
+    def step(self, at: Linearisation, user: UserConstraints) -> Point:
         """Return the increment from the point of linearisation; find the active bounds."""
-        e, z, sides = self._sides(at, equations)
-        missing = self._missing(at, inequalities)
+        e, z, sides = self._sides(at, user.equations)
+        missing = self._missing(at, user.inequalities)
         y = self.inverse.solve(e, z)
         if (self._inequalities @ y < missing - FEASIBILITY).any():
             active = active_set(
@@ -201,26 +204,17 @@ class LinearProblem:
                 y = self.inverse.solve(np.concatenate([e, missing[active]]), z)
         return self._expanded(y, sides)
 
-    def correction(
-        self,
-        at: Linearisation,
-        equations: LinearisedConstraints,
-        inequalities: LinearisedConstraints,
-    ) -> Point:
+    def correction(self, at: Linearisation, user: UserConstraints) -> Point:
         """Return the increment for F at another point with the derivatives of this one (15)."""
-        e, z, sides = self._sides(at, equations)
-        missing = self._missing(at, inequalities)[self._active]
+        e, z, sides = self._sides(at, user.equations)
+        missing = self._missing(at, user.inequalities)[self._active]
         return self._expanded(self.inverse.solve(np.concatenate([e, missing]), z), sides)
 
-    def contradiction(
-        self,
-        at: Linearisation,
-        equations: LinearisedConstraints,
-        inequalities: LinearisedConstraints,
-    ) -> float:
+    def contradiction(self, at: Linearisation, user: UserConstraints) -> float:
         """Return how much of the equations no step can satisfy, relative to the sizes."""
-        held = self._missing(at, inequalities)[self._active]
-        return self.inverse.contradiction(np.concatenate([self._sides(at, equations)[0], held]))
+        held = self._missing(at, user.inequalities)[self._active]
+        e = self._sides(at, user.equations)[0]
+        return self.inverse.contradiction(np.concatenate([e, held]))
 
     def length(self, step: Point) -> float:
         """Return the norm of an increment, for level functions and for steps (17)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
@@ -12,11 +12,11 @@ from odefit.common.arrays import Array
 from odefit.methods.shooting.constraints import (
     Constraint,
     ParsedConstraint,
-    linearise_constraints,
     node_times,
     parse_constraints,
+    user_constraints,
 )
-from odefit.methods.shooting.linear_problem import LinearisedConstraints, LinearProblem
+from odefit.methods.shooting.linear_problem import LinearProblem
 from odefit.methods.shooting.node_placing import node_sizes
 from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
 from odefit.problem.problem import Problem
@@ -52,16 +52,11 @@ def evaluate_nodes(
     at = shooting.linearise(point)
     if isinstance(at, Failure):
         return at
-    equations, inequalities = (
-        linearise(at) for linearise in constraint_linearisers(shooting, constraints)
-    )
+    user = user_constraints(shooting, at, constraints)
     z = at.point.coordinates
-    linear = LinearProblem(
-        shooting, at, typical_sizes(shooting, z, z, 0.01), equations, inequalities
-    )
-    step = linear.step(at, equations, inequalities)
-    gap = float(np.abs(at.gaps / shooting.sizes).max(initial=0.0))
-    return reduced_to_unknowns(shooting, at, linear, step), gap
+    linear = LinearProblem(shooting, at, typical_sizes(shooting, z, z, 0.01), user)
+    step = linear.step(at, user)
+    return reduced_to_unknowns(shooting, at, linear, step), shooting.gap(at)
 
 
 def shooting_problem(
@@ -81,21 +76,6 @@ def shooting_problem(
         for t in node_times(constraints, i)
     ]
     return ShootingProblem(forward, times, sizes, kept, executor)
-
-
-Lineariser = Callable[[Linearisation], LinearisedConstraints]
-
-
-def constraint_linearisers(
-    shooting: ShootingProblem, constraints: Sequence[ParsedConstraint]
-) -> tuple[Lineariser, Lineariser]:
-    """Return the user's equations and inequalities as functions of the linearisation."""
-    equations = [c for c in constraints if c.kind == "equation"]
-    inequalities = [c for c in constraints if c.kind == "inequality"]
-    return (
-        lambda at: linearise_constraints(shooting, at, equations),
-        lambda at: linearise_constraints(shooting, at, inequalities),
-    )
 
 
 def typical_sizes(

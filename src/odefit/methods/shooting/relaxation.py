@@ -73,123 +73,122 @@ def relax(
     damping = 1e-2
     for phase, mask in ((WEIGHTS_HELD, held | noise), (free, noise)):
         for rho in phase:
+            weak = _WeakConstraints(shooting, sizes, weight, rho)
             for _ in range(MAX_STEPS):
                 if stop():
                     return at.point
-                cost = _cost(shooting, at, weight, rho)
-                new, damping = _step(shooting, at, weight, rho, damping, sizes, ~mask, cost, stop)
+                new, damping = weak.step(at, damping, ~mask, stop)
                 if new is None:
                     break
-                gain = cost - _cost(shooting, new, weight, rho)
-                at = new
-                if gain < MIN_GAIN * cost:
+                cost, at = weak.cost(at), new
+                if cost - weak.cost(at) < MIN_GAIN * cost:
                     break
     return at.point
 
 
-def _cost(shooting: ShootingProblem, at: Linearisation, weight: float, rho: float) -> float:
-    gaps = at.gaps / shooting.sizes
-    return weight * float(at.residuals @ at.residuals) + rho * float(np.sum(gaps**2))
+@dataclass(frozen=True, eq=False)
+class _WeakConstraints:
+    """The cost min w |F1|^2 + rho |F2|^2, with the weights w and rho."""
 
+    shooting: ShootingProblem
+    sizes: Array
+    weight: float
+    rho: float
 
-def _step(
-    shooting: ShootingProblem,
-    at: Linearisation,
-    weight: float,
-    rho: float,
-    damping: float,
-    sizes: Array,
-    free: BoolArray,
-    cost: float,
-    stop: Callable[[], bool],
-) -> tuple[Linearisation | None, float]:
-    """Return the next point (None without one), and the damping there (Levenberg, Marquardt)."""
-    normal = _normal(shooting, at, weight, rho, sizes)
-    for _ in range(MAX_DAMPINGS):
-        if stop():
-            break
-        step = _solved(shooting, at, normal, damping, sizes, free)
-        if step is not None:
-            new = shooting.linearise(at.point.moved(step, 1.0), at.choice)
-            if not isinstance(new, Failure) and _cost(shooting, new, weight, rho) < cost:
-                return new, max(damping / 5, 1e-12)
-        damping *= 5
-    return None, 1e-2
+    def cost(self, at: Linearisation) -> float:
+        """Return the cost at a point."""
+        gaps = at.gaps / self.shooting.sizes
+        return self.weight * float(at.residuals @ at.residuals) + self.rho * float(np.sum(gaps**2))
 
+    def step(
+        self, at: Linearisation, damping: float, free: BoolArray, stop: Callable[[], bool]
+    ) -> tuple[Linearisation | None, float]:
+        """Return the next point (None without one), and its damping (Levenberg, Marquardt)."""
+        normal, cost = self._normal(at), self.cost(at)
+        for _ in range(MAX_DAMPINGS):
+            if stop():
+                break
+            step = self._solved(at, normal, damping, free)
+            if step is not None:
+                new = self.shooting.linearise(at.point.moved(step, 1.0), at.choice)
+                if not isinstance(new, Failure) and self.cost(new) < cost:
+                    return new, max(damping / 5, 1e-12)
+            damping *= 5
+        return None, 1e-2
 
-def _normal(
-    shooting: ShootingProblem, at: Linearisation, weight: float, rho: float, sizes: Array
-) -> _Normal:
-    chains, scale = shooting.chains, shooting.sizes
-    count, size, n = chains.nodes, chains.size, chains.unknowns
-    rows, by_unknown = at.rows_by_node * scale, at.rows_by_unknown * sizes
-    ends, shared = at.by_node * scale / scale[:, None], at.by_unknown * sizes / scale[:, None]
-    gaps, where, left = at.gaps / scale, chains.row_nodes, chains.left
-    diagonal, border = np.zeros((count, size, size)), np.zeros((count, size, n))
-    gradient, below = np.zeros((count, size)), np.zeros((count, size, size))
-    np.add.at(diagonal, where, weight * rows[:, :, None] * rows[:, None, :])
-    np.add.at(border, where, weight * rows[:, :, None] * by_unknown[:, None, :])
-    np.add.at(gradient, where, weight * rows * at.residuals[:, None])
-    back = ends.transpose(0, 2, 1)
-    diagonal[left] += rho * back @ ends
-    diagonal[left + 1] += rho * np.eye(size)
-    border[left] += rho * back @ shared
-    border[left + 1] -= rho * shared
-    gradient[left] += rho * np.einsum("kji,kj->ki", ends, gaps)
-    gradient[left + 1] -= rho * gaps
-    below[left] = -rho * ends
-    corner = weight * by_unknown.T @ by_unknown
-    corner += rho * np.einsum("kji,kjl->il", shared, shared)
-    corner_gradient = weight * by_unknown.T @ at.residuals
-    corner_gradient += rho * np.einsum("kji,kj->i", shared, gaps)
-    # The first nodes follow from the unknowns.
-    for node, slope in zip(
-        chains.firsts, at.first_by_unknown * sizes / scale[:, None], strict=True
-    ):
-        cross = slope.T @ border[node]
-        corner += slope.T @ diagonal[node] @ slope + cross + cross.T
-        corner_gradient += slope.T @ gradient[node]
-        if node not in chains.lasts:
-            border[node + 1] += below[node] @ slope
-        diagonal[node], border[node], gradient[node], below[node] = np.eye(size), 0, 0, 0
-    return _Normal(diagonal, below, border, gradient, corner, corner_gradient)
+    def _normal(self, at: Linearisation) -> _Normal:
+        chains, scale, sizes = self.shooting.chains, self.shooting.sizes, self.sizes
+        weight, rho = self.weight, self.rho
+        count, size, n = chains.nodes, chains.size, chains.unknowns
+        rows, by_unknown = at.rows_by_node * scale, at.rows_by_unknown * sizes
+        ends, shared = at.by_node * scale / scale[:, None], at.by_unknown * sizes / scale[:, None]
+        gaps, where, left = at.gaps / scale, chains.row_nodes, chains.left
+        diagonal, border = np.zeros((count, size, size)), np.zeros((count, size, n))
+        gradient, below = np.zeros((count, size)), np.zeros((count, size, size))
+        np.add.at(diagonal, where, weight * rows[:, :, None] * rows[:, None, :])
+        np.add.at(border, where, weight * rows[:, :, None] * by_unknown[:, None, :])
+        np.add.at(gradient, where, weight * rows * at.residuals[:, None])
+        back = ends.transpose(0, 2, 1)
+        diagonal[left] += rho * back @ ends
+        diagonal[left + 1] += rho * np.eye(size)
+        border[left] += rho * back @ shared
+        border[left + 1] -= rho * shared
+        gradient[left] += rho * np.einsum("kji,kj->ki", ends, gaps)
+        gradient[left + 1] -= rho * gaps
+        below[left] = -rho * ends
+        corner = weight * by_unknown.T @ by_unknown
+        corner += rho * np.einsum("kji,kjl->il", shared, shared)
+        corner_gradient = weight * by_unknown.T @ at.residuals
+        corner_gradient += rho * np.einsum("kji,kj->i", shared, gaps)
+        # The first nodes follow from the unknowns.
+        for node, slope in zip(
+            chains.firsts, at.first_by_unknown * sizes / scale[:, None], strict=True
+        ):
+            cross = slope.T @ border[node]
+            corner += slope.T @ diagonal[node] @ slope + cross + cross.T
+            corner_gradient += slope.T @ gradient[node]
+            if node not in chains.lasts:
+                border[node + 1] += below[node] @ slope
+            diagonal[node], border[node], gradient[node], below[node] = np.eye(size), 0, 0, 0
+        return _Normal(
+            diagonal=diagonal,
+            below=below,
+            border=border,
+            gradient=gradient,
+            corner=corner,
+            corner_gradient=corner_gradient,
+        )
 
-
-def _solved(
-    shooting: ShootingProblem,
-    at: Linearisation,
-    normal: _Normal,
-    damping: float,
-    sizes: Array,
-    free: BoolArray,
-) -> Point | None:
-    chains = shooting.chains
-    count, size, n = chains.nodes, chains.size, chains.unknowns
-    bands = np.zeros((2 * size, count * size))
-    place = size * np.arange(count)
-    for i in range(size):
-        for j in range(size):
-            if i >= j:
-                bands[i - j, place + j] += normal.diagonal[:, i, j]
-            bands[size + i - j, place + j] += normal.below[:, i, j]
-    bands[0] += damping
-    border = normal.border.reshape(count * size, n)
-    right = np.concatenate([normal.gradient.reshape(-1, 1), border], axis=1)
-    if not (np.isfinite(bands).all() and np.isfinite(right).all()):
-        return None
-    try:
-        answers = solveh_banded(bands, right, lower=True)
-    except LinAlgError:
-        return None
-    matrix = normal.corner - border.T @ answers[:, 1:] + damping * np.eye(n)
-    wanted = -(normal.corner_gradient - border.T @ answers[:, 0])
-    scaling, z = shooting.scaling, at.point.coordinates
-    low, high = (scaling.lower - z) / sizes, (scaling.upper - z) / sizes
-    unknowns = _within(matrix, wanted, low, high, free)
-    nodes = -(answers[:, 0] + answers[:, 1:] @ unknowns).reshape(count, size)
-    step = Point(unknowns * sizes, nodes * shooting.sizes)
-    finite = np.isfinite(step.coordinates).all() and np.isfinite(step.nodes).all()
-    return step if finite else None
+    def _solved(
+        self, at: Linearisation, normal: _Normal, damping: float, free: BoolArray
+    ) -> Point | None:
+        chains, scaling, sizes = self.shooting.chains, self.shooting.scaling, self.sizes
+        count, size, n = chains.nodes, chains.size, chains.unknowns
+        bands = np.zeros((2 * size, count * size))
+        place = size * np.arange(count)
+        for i in range(size):
+            for j in range(size):
+                if i >= j:
+                    bands[i - j, place + j] += normal.diagonal[:, i, j]
+                bands[size + i - j, place + j] += normal.below[:, i, j]
+        bands[0] += damping
+        border = normal.border.reshape(count * size, n)
+        right = np.concatenate([normal.gradient.reshape(-1, 1), border], axis=1)
+        if not (np.isfinite(bands).all() and np.isfinite(right).all()):
+            return None
+        try:
+            answers = solveh_banded(bands, right, lower=True)
+        except LinAlgError:
+            return None
+        matrix = normal.corner - border.T @ answers[:, 1:] + damping * np.eye(n)
+        wanted = -(normal.corner_gradient - border.T @ answers[:, 0])
+        z = at.point.coordinates
+        low, high = (scaling.lower - z) / sizes, (scaling.upper - z) / sizes
+        unknowns = _within(matrix, wanted, low, high, free)
+        nodes = -(answers[:, 0] + answers[:, 1:] @ unknowns).reshape(count, size)
+        step = Point(unknowns * sizes, nodes * self.shooting.sizes)
+        finite = np.isfinite(step.coordinates).all() and np.isfinite(step.nodes).all()
+        return step if finite else None
 
 
 def _within(matrix: Array, wanted: Array, low: Array, high: Array, free: BoolArray) -> Array:

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from odefit.common.arrays import Array
+from odefit.common.errors import counted
 from odefit.methods.best_so_far import rescued
 from odefit.methods.estimate import NodeEvaluator, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
@@ -22,11 +23,11 @@ from odefit.methods.shooting.constraints import (
     ParsedConstraint,
     node_times,
     parse_constraints,
+    user_constraints,
 )
 from odefit.methods.shooting.gauss_newton import Iteration, IterationEnd, iterate
 from odefit.methods.shooting.linear_problem import LinearProblem
 from odefit.methods.shooting.node_evaluation import (
-    constraint_linearisers,
     determined_directions,
     evaluate_nodes,
     shooting_problem,
@@ -93,10 +94,10 @@ class ShootingSearch(LocalMethod):
         began = time.perf_counter()
         start = np.clip(start, forward.problem.lower, forward.problem.upper)
         coarse = self._coarse(forward)
-        if coarse is None:
-            found = self._searched(forward, index, start, control)
-        else:
-            found = self._searched(coarse, index, start, control, sharpen=False)
+        first = forward if coarse is None else coarse
+        shooting, end = self.iterated(first, start, control, index)
+        found = self._finished(first, shooting, end, index, start, control, sharpen=coarse is None)
+        if coarse is not None:
             found = self._with_all_data(forward, found, control)
         return replace(found, start=start, seconds=time.perf_counter() - began)
 
@@ -123,26 +124,10 @@ class ShootingSearch(LocalMethod):
             evaluations = coarse.evaluations + found.evaluations
             message = f"{begun}; then single shooting: {found.message}"
             return replace(found, message=message, evaluations=evaluations)
-        shooting = shooting_problem(forward, coarse.nodes.times, [], coarse.vector, control.within)
-        values = np.concatenate(list(coarse.nodes.values))
-        point = Point(shooting.scaling.coordinates(coarse.vector), values)
-        end = self._iterate(shooting, [], point, control, coarse.index)
+        shooting, end = self._iterated_from(forward, coarse, control)
         found = self._finished(forward, shooting, end, coarse.index, coarse.vector, control)
         evaluations = coarse.evaluations + found.evaluations
         return replace(found, message=f"{begun}; {found.message}", evaluations=evaluations)
-
-    def _searched(
-        self,
-        forward: ForwardMap,
-        index: int,
-        start: Array,
-        control: Control,
-        *,
-        sharpen: bool = True,
-    ) -> Start:
-        """Return the end of a start on the data of `forward`."""
-        shooting, end = self.iterated(forward, start, control, index)
-        return self._finished(forward, shooting, end, index, start, control, sharpen=sharpen)
 
     def _finished(
         self,
@@ -215,25 +200,37 @@ class ShootingSearch(LocalMethod):
         at, tolerance = end.at, CostTolerance.of(shooting.forward)
         steps = max(len(end.iterations) - 1, 0)
         begun = "relaxed, then " if self.states == "relaxed" and shooting.nodes > 1 else ""
-        taken = f"{_count(steps, 'Gauss-Newton step')} on {_count(shooting.nodes, 'node')}"
+        taken = f"{counted(steps, 'Gauss-Newton step')} on {counted(shooting.nodes, 'node')}"
         message = f"{begun}{taken}: {end.message}"
+        lost = Start(
+            index=index,
+            start=start,
+            vector=start,
+            objective=math.inf,
+            status=Status.FAILED,
+            message=message,
+            evaluations=0,
+            seconds=0.0,
+            cost=math.inf,
+        )
         if at is None:
-            lost = (math.inf, Status.FAILED, message, 0, 0.0, math.inf)
-            return Start(index, start, start, *lost)
+            return lost
         vector = shooting.scaling.natural(at.point.coordinates)
         continuous = end.iterations[-1].gap < CONTINUOUS
         if not end.converged and (end.impossible or not continuous):
             # What a discontinuous trajectory fits is no answer, nor what violates a constraint.
             early = control.should_stop() and not end.impossible
-            status = control.early if early else Status.FAILED
-            return Start(index, start, vector, math.inf, status, message, 0, 0.0, math.inf)
-        status = Status.CONVERGED if end.converged else control.early
+            return replace(lost, vector=vector, status=control.early if early else lost.status)
         evaluation = at.evaluation
         zero = tolerance.zero(shooting.forward.accuracy(evaluation.choice))
-        objective, cost = evaluation.objective, evaluation.cost
-        nodes = self._nodes_with_constraints(shooting, at)
-        return Start(
-            index, start, vector, objective, status, message, 0, 0.0, cost, {}, cost <= zero, nodes
+        return replace(
+            lost,
+            vector=vector,
+            objective=evaluation.objective,
+            status=Status.CONVERGED if end.converged else control.early,
+            cost=evaluation.cost,
+            exact=evaluation.cost <= zero,
+            nodes=self._nodes_with_constraints(shooting, at),
         )
 
     def _without_nodes(
@@ -273,13 +270,7 @@ class ShootingSearch(LocalMethod):
 
     def _sharpened(self, problem: Problem, found: Start, control: Control) -> Start:
         """Return an answer on nodes with its intervals integrated at full accuracy."""
-        assert found.nodes is not None
-        forward = ForwardMap(problem)
-        shooting = shooting_problem(forward, found.nodes.times, [], found.vector, control.within)
-        point = Point(
-            shooting.scaling.coordinates(found.vector), np.concatenate(list(found.nodes.values))
-        )
-        end = self._iterate(shooting, [], point, control, found.index)
+        shooting, end = self._iterated_from(ForwardMap(problem), found, control)
         if end.at is None or not end.converged:
             return found
         evaluation = end.at.evaluation
@@ -290,6 +281,16 @@ class ShootingSearch(LocalMethod):
             cost=evaluation.cost,
             nodes=self._nodes_with_constraints(shooting, end.at),
         )
+
+    def _iterated_from(
+        self, forward: ForwardMap, known: Start, control: Control
+    ) -> tuple[ShootingProblem, IterationEnd]:
+        """Return the problem on the nodes of an end, and where the iteration from it has ended."""
+        assert known.nodes is not None
+        shooting = shooting_problem(forward, known.nodes.times, [], known.vector, control.within)
+        values = np.concatenate(list(known.nodes.values))
+        point = Point(shooting.scaling.coordinates(known.vector), values)
+        return shooting, self._iterate(shooting, [], point, control, known.index)
 
     def _nodes_with_constraints(self, shooting: ShootingProblem, at: Linearisation) -> Nodes:
         """Return the nodes of the answer, with the constraints that hold on it."""
@@ -309,7 +310,6 @@ class ShootingSearch(LocalMethod):
         control: Control,
         index: int,
     ) -> IterationEnd:
-        equations, inequalities = constraint_linearisers(shooting, constraints)
         first = start.coordinates
 
         def report(iteration: Iteration, number: int) -> None:
@@ -324,8 +324,7 @@ class ShootingSearch(LocalMethod):
             shooting,
             start,
             lambda z: typical_sizes(shooting, z, first, 0.01),
-            equations,
-            inequalities,
+            lambda at: user_constraints(shooting, at, constraints),
             tolerance=self.tolerance,
             max_steps=self.iterations,
             stop=control.should_stop,
@@ -391,10 +390,6 @@ def _sees_as_much(whole: Evaluation, problem: LinearProblem) -> bool:
     values = np.linalg.svd(scaled, compute_uv=False)
     seen = int(np.sum(values > SEEN_SINGULAR_VALUE * values.max(initial=0.0)))
     return seen >= determined_directions(problem, whole.jacobian.shape[1])
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 _coarse: WeakKeyDictionary[ForwardMap, ForwardMap | None] = WeakKeyDictionary()

@@ -204,16 +204,20 @@ class ShootingProblem:
         nodes[self.chains.firsts] = [s.first_node for s in solutions]
         ends = np.concatenate([s.ends for s in solutions])
         return Linearisation(
-            Point(point.coordinates, nodes),
-            evaluation,
-            evaluation.residuals,
-            ends - nodes[self.chains.left + 1],
-            np.concatenate([s.by_node for s in solutions]),
-            np.concatenate([s.by_unknown for s in solutions]) * by_coordinate,
-            evaluation.jacobian[:, n:],
-            evaluation.jacobian[:, :n] * by_coordinate,
-            np.array([s.first_node_by_unknown for s in solutions]) * by_coordinate,
+            point=Point(point.coordinates, nodes),
+            evaluation=evaluation,
+            residuals=evaluation.residuals,
+            gaps=ends - nodes[self.chains.left + 1],
+            by_node=np.concatenate([s.by_node for s in solutions]),
+            by_unknown=np.concatenate([s.by_unknown for s in solutions]) * by_coordinate,
+            rows_by_node=evaluation.jacobian[:, n:],
+            rows_by_unknown=evaluation.jacobian[:, :n] * by_coordinate,
+            first_by_unknown=np.array([s.first_node_by_unknown for s in solutions]) * by_coordinate,
         )
+
+    def gap(self, at: Linearisation) -> float:
+        """Return the largest discontinuity, relative to the sizes of the states."""
+        return float(np.abs(at.gaps / self.sizes).max(initial=0.0))
 
     def total_sum_of_squares(self, at: Linearisation) -> float:
         """Return the weighted sum of squares of all data about their means.

@@ -42,136 +42,13 @@ from odefit.methods.solvers.solver import (
     Solver,
     penalised_objective,
 )
-from odefit.methods.starts import chosen
+from odefit.methods.starts import check_start, chosen
 from odefit.problem.problem import Problem
 from odefit.problem.variants.features import refuse_integrated_features
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines.registry import EngineName
 
 LOCAL_SHARE = 0.25  # share of a global solver's time that the local search before it may take
-
-
-@dataclass(frozen=True)
-class GlobalSearch:
-    """A discretised problem, solved by a global solver in a process of its own."""
-
-    # discretised problem, with the global solver, and how the local search before it proceeds
-    local: LocalSearch
-    # they have the meaning of those of :class:`~odefit.methods.multi_start.MultiStart`
-    starts: int | None
-    screening: int
-    first: tuple[float, ...] | None
-    # they have the meaning of those of :class:`~odefit.methods.transcription.Transcription`
-    seconds: float
-    gap: float
-    absolute_gap: float
-
-    def solve(self, problem: Problem, control: Control) -> Estimate:
-        """Return the solver's answer, its bounds, and what the integrated trajectories say of it.
-
-        Raises InputError if the model has something that the solver cannot take.
-        """
-        began = time.perf_counter()
-        local, solver = self.local, self.local.solver
-        forward = ForwardMap(problem, local.engine)
-        d = local.discretisation(forward)
-        instance = Instance(d, local.formulation)
-        with interruptible(control):
-            seconds = self._seconds(control)
-            share = replace(control, deadline=time.time() + LOCAL_SHARE * seconds)
-            warm, true = mesh_search(
-                local,
-                forward,
-                d,
-                share,
-                starts=self.starts,
-                screening=self.screening,
-                first=self.first,
-            )
-            start = np.zeros(len(problem.unknowns))
-            if warm is not None and warm.unknowns is not None:
-                start = warm.unknowns
-                instance = replace(instance, values=warm.values, unknowns=warm.unknowns)
-            absolute_gap = self.absolute_gap * data_variation(d)
-            limits = Limits(self._seconds(control), 1, self.gap, absolute_gap)
-            report = self._report(control)
-            answer = solve_isolated(
-                solver,
-                instance,
-                limits,
-                report,
-                # Also where it does not stop by itself in time.
-                stop=lambda: control.interrupted.is_set() or control.cut_off.reached,
-                memory=control.memory or 0,
-            )
-            if answer.unknowns is None and warm is not None:
-                answer = replace(
-                    warm,
-                    outcome=answer.outcome,
-                    lower_bound=answer.lower_bound,
-                    message=f"{answer.message}; the answer is that of {Ipopt().name}",
-                )
-            end = as_start(forward, d, answer, solver.name, local.polish, 0, start, control, began)
-        agreement = measure_agreement(forward, d, answer) if answer.values is not None else None
-        # After the time limit nothing is polished any more: the local search may know better.
-        ends = (end, true) if local.polish and true is not None else (end,)
-        return Estimate(
-            ends,
-            _status(answer, control),
-            end.message,
-            self._certificate(instance, answer, limits),
-            agreement,
-        )
-
-    def _seconds(self, control: Control) -> float:
-        """Return the time that is left, or that of the method without a deadline."""
-        seconds = Limits.until(control).seconds
-        return self.seconds if seconds is None else seconds
-
-    def _certificate(
-        self, instance: Instance, answer: Answer, limits: Limits
-    ) -> Certificate | None:
-        """Return the bounds of the formulation's own objective."""
-        if answer.lower_bound is None or not math.isfinite(answer.lower_bound):
-            return None
-        upper = math.inf
-        if answer.values is not None and answer.unknowns is not None:
-            upper = penalised_objective(instance, answer.values, answer.unknowns)
-        lower = min(answer.lower_bound, upper)
-        d, formulation = instance.discretisation, instance.formulation.name
-        form = "" if formulation == "Baseline" else f", {formulation}"
-        return Certificate(
-            lower,
-            upper,
-            f"discretised ({d.described()}{form})",
-            closed=math.isfinite(upper) and limits.met(upper, lower),
-            solver=self.local.solver.name,
-            negligible=limits.absolute_gap,
-            discretised=True,
-        )
-
-    def _report(self, control: Control) -> Report | None:
-        if control.report is None:
-            return None
-        tell = control.report
-
-        def report(objective: float, bound: float) -> None:
-            said = f"{self.local.solver.name}: no objective is below {bound:.5g}"
-            tell(Progress(0, 0, objective, 0, said))
-
-        return report
-
-
-def _status(answer: Answer, control: Control) -> Status:
-    if answer.unknowns is None:
-        return Status.FAILED
-    if answer.outcome is Outcome.SOLVED:
-        return Status.CONVERGED
-    if control.interrupted.is_set():
-        return control.early
-    if control.out_of_time:
-        return Status.TIME_LIMIT
-    return Status.NOT_CONVERGED
 
 
 @dataclass(frozen=True)
@@ -274,10 +151,7 @@ class Transcription(Method):
                     f"Transcription, {name}: expected an object such as those of "
                     f"odefit.methods.transcription, got {getattr(self, name)!r}"
                 )
-        if self.start is not None and not isinstance(self.start, Mapping):
-            raise InputError(
-                f"Transcription, start: expected values by name of unknown, got {self.start!r}"
-            )
+        check_start(self.start, "Transcription")
 
     @property
     def name(self) -> str:
@@ -291,11 +165,8 @@ class Transcription(Method):
         absent = local.solver.missing()
         if absent is not None:
             raise InputError(absent)
-        first = self._first(problem)
         if local.solver.scope == "global":
-            limits = self.seconds, self.gap, self.absolute_gap
-            found = GlobalSearch(local, self.starts, self.screening, first, *limits)
-            return found.solve(problem, control)
+            return self._solve_globally(problem, control)
         if control.executor is None:
             start_early(local.solver)
         search = self.search(problem)
@@ -306,6 +177,86 @@ class Transcription(Method):
         with interruptible(control):
             agreement = local.agreement_near(search.forward(problem), best.vector, control)
         return replace(estimate, agreement=agreement)
+
+    def _solve_globally(self, problem: Problem, control: Control) -> Estimate:
+        """Return a global solver's answer, with its bounds and its agreement with trajectories.
+
+        Local answers come first. The solver runs in a process of its own.
+        """
+        began = time.perf_counter()
+        local, solver = self._local, self._local.solver
+        forward = ForwardMap(problem, local.engine)
+        d = local.discretisation(forward)
+        instance = Instance(d, local.formulation)
+        with interruptible(control):
+            seconds = self._seconds_left(control)
+            share = replace(control, deadline=time.time() + LOCAL_SHARE * seconds)
+            warm, true = mesh_search(
+                local,
+                forward,
+                d,
+                share,
+                starts=self.starts,
+                screening=self.screening,
+                first=self._first(problem),
+            )
+            start = np.zeros(len(problem.unknowns))
+            if warm is not None and warm.unknowns is not None:
+                start = warm.unknowns
+                instance = replace(instance, values=warm.values, unknowns=warm.unknowns)
+            absolute_gap = self.absolute_gap * data_variation(d)
+            limits = Limits(self._seconds_left(control), 1, self.gap, absolute_gap)
+            report = _bound_report(solver, control)
+            answer = solve_isolated(
+                solver,
+                instance,
+                limits,
+                report,
+                # Also where it does not stop by itself in time.
+                stop=lambda: control.interrupted.is_set() or control.cut_off.reached,
+                memory=control.memory or 0,
+            )
+            if answer.unknowns is None and warm is not None:
+                answer = replace(
+                    warm,
+                    outcome=answer.outcome,
+                    lower_bound=answer.lower_bound,
+                    message=f"{answer.message}; the answer is that of {Ipopt().name}",
+                )
+            end = as_start(forward, d, answer, solver.name, self.polish, 0, start, control, began)
+        agreement = measure_agreement(forward, d, answer) if answer.values is not None else None
+        # After the time limit nothing is polished any more: the local search may know better.
+        ends = (end, true) if self.polish and true is not None else (end,)
+        certificate = self._certificate(instance, answer, limits)
+        status = _status(answer, control)
+        return Estimate(ends, status, end.message, certificate, agreement=agreement)
+
+    def _seconds_left(self, control: Control) -> float:
+        """Return the time that is left, or that of the method without a deadline."""
+        seconds = Limits.until(control).seconds
+        return self.seconds if seconds is None else seconds
+
+    def _certificate(
+        self, instance: Instance, answer: Answer, limits: Limits
+    ) -> Certificate | None:
+        """Return the bounds of the formulation's own objective."""
+        if answer.lower_bound is None or not math.isfinite(answer.lower_bound):
+            return None
+        upper = math.inf
+        if answer.values is not None and answer.unknowns is not None:
+            upper = penalised_objective(instance, answer.values, answer.unknowns)
+        lower = min(answer.lower_bound, upper)
+        d, formulation = instance.discretisation, instance.formulation.name
+        form = "" if formulation == "Baseline" else f", {formulation}"
+        return Certificate(
+            lower,
+            upper,
+            f"discretised ({d.described()}{form})",
+            closed=math.isfinite(upper) and limits.met(upper, lower),
+            solver=self._local.solver.name,
+            negligible=limits.absolute_gap,
+            discretised=True,
+        )
 
     def search(self, problem: Problem) -> MultiStart:
         """Return the search from many starts that this method is, with a local solver."""
@@ -328,13 +279,38 @@ class Transcription(Method):
         assert not isinstance(self.mesh, int)
         assert not isinstance(self.solver, str)
         return LocalSearch(
-            self.scheme,
-            self.mesh,
-            self.formulation,
-            self.solver,
-            self.states,
-            self.start is not None,
-            self.polish,
-            self.shooting,
-            self.engine,
+            scheme=self.scheme,
+            mesh=self.mesh,
+            formulation=self.formulation,
+            solver=self.solver,
+            states=self.states,
+            guessed=self.start is not None,
+            polish=self.polish,
+            shooting=self.shooting,
+            engine=self.engine,
         )
+
+
+def _bound_report(solver: Solver, control: Control) -> Report | None:
+    """Return what reports the solver's bound to the user; None if nothing is reported."""
+    if control.report is None:
+        return None
+    show = control.report
+
+    def report(objective: float, bound: float) -> None:
+        message = f"{solver.name}: no objective is below {bound:.5g}"
+        show(Progress(0, 0, objective, 0, message))
+
+    return report
+
+
+def _status(answer: Answer, control: Control) -> Status:
+    if answer.unknowns is None:
+        return Status.FAILED
+    if answer.outcome is Outcome.SOLVED:
+        return Status.CONVERGED
+    if control.interrupted.is_set():
+        return control.early
+    if control.out_of_time:
+        return Status.TIME_LIMIT
+    return Status.NOT_CONVERGED
