@@ -31,9 +31,9 @@ from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engines.cut_off import WorkLimit, counting
 from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.engines.registry import EngineName
-from odefit.simulation.engines.work import WorkLimit, counting
 from odefit.simulation.residuals.noise import standard_deviations
 
 POINTS, MAX_POINTS = 6, 16
@@ -49,7 +49,7 @@ unknowns are hidden: everything has decayed before the first measurement, or not
 by the last."""
 
 MAX_WORK = 1e9
-"""Operations, see :mod:`odefit.simulation.engines.work`, after which no further point is begun."""
+"""Operations, see :mod:`odefit.simulation.engines.cut_off`, after which no point is begun."""
 
 NO_EFFECT = 1e-9
 """Sensitivity, relative to that of the most influential unknown, that counts as none: the

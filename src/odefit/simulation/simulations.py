@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +20,7 @@ from odefit.simulation.nodes import Nodes
 from odefit.simulation.other_integrations import able_to_integrate, other_integrations
 from odefit.simulation.residuals.observation import algebraic_variables
 from odefit.simulation.second_opinion import SecondOpinion, better_map, second_opinion
-from odefit.simulation.trajectories.trajectory import Trajectory
+from odefit.simulation.trajectories.trajectory import without_sensitivities
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -164,7 +164,7 @@ def _residuals(
     if isinstance(trajectories, Failure):
         return trajectories
     if not sensitivities:  # small problems get them all the same
-        trajectories = [_without_sensitivities(course) for course in trajectories]
+        trajectories = [without_sensitivities(course) for course in trajectories]
     found = []
     residuals = forward.series_residuals(vector, trajectories)
     for condition in forward.problem.conditions:
@@ -184,16 +184,6 @@ def _residuals(
                 )
             )
     return found
-
-
-def _without_sensitivities(course: Trajectory) -> Trajectory:
-    return replace(
-        course,
-        unknowns=(),
-        sensitivities=course.sensitivities[..., :0],
-        algebraic_sensitivities=course.algebraic_sensitivities[..., :0],
-        switched={name: (values, by[..., :0]) for name, (values, by) in course.switched.items()},
-    )
 
 
 def values_from_text(texts: Sequence[str]) -> dict[str, float]:

@@ -320,13 +320,13 @@ def test_where_there_is_no_steady_state_a_sentence_says_so(
 def rests(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of directions of each steady state that is computed."""
     found: list[int] = []
-    compute = steady_state.steady_state
+    search = steady_state.SteadyStateSearch
 
     def counted(*arguments: Any) -> Any:
         found.append(arguments[1].directions)
-        return compute(*arguments)
+        return search(*arguments)
 
-    monkeypatch.setattr(propagation, "steady_state", counted)
+    monkeypatch.setattr(propagation, "SteadyStateSearch", counted)
     return found
 
 

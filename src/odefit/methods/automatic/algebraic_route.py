@@ -13,14 +13,13 @@ from odefit.methods.running.control import Control, Interruption
 from odefit.methods.running.run_log import LOGGER
 from odefit.methods.running.start_checkpoint import natural, start_from_json, start_to_json
 from odefit.problem.problem import Problem
-from odefit.simulation.engines.cut_off import CutOffError
-from odefit.simulation.engines.work import WorkLimit, counting
+from odefit.simulation.engines.cut_off import CutOffError, WorkLimit, counting
 
 KEY = "algebraic"
 """The key of what was found in a checkpoint."""
 
 MAX_WORK = 3e9
-"""Operations, see :mod:`odefit.simulation.engines.work`, that the algebraic method may take, about
+"""Operations, see :mod:`odefit.simulation.engines.cut_off`, that the algebraic method may take, about
 a minute."""
 
 MAX_UNKNOWNS = 12

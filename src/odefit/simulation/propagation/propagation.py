@@ -15,6 +15,7 @@ from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.binding import Binding, Bound, Computed, scalar_value, unknowns_of
 from odefit.problem.condition import Condition, LocatedEvent
 from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.simulation.engines.cut_off import NANOSECONDS, count_work
 from odefit.simulation.engines.engine import (
     ConsistentValues,
     EngineFailure,
@@ -24,15 +25,10 @@ from odefit.simulation.engines.engine import (
 from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.engines.engines import Engines, Integrated
 from odefit.simulation.engines.segments import Segment, before_rest, inputs_before
-from odefit.simulation.engines.work import NANOSECONDS, count_work
 from odefit.simulation.events.event_assignments import EventAssignments
 from odefit.simulation.propagation.algebraic import consistent
 from odefit.simulation.propagation.steep import RestingStates, first_step, is_steep
-from odefit.simulation.steady.steady_state import (
-    Surroundings,
-    nearby_steady_state,
-    steady_state,
-)
+from odefit.simulation.steady.steady_state import SteadyStateSearch, Surroundings
 
 
 class PeriodicBeginning(Protocol):
@@ -217,11 +213,11 @@ class Propagation:
             [self.condition.inputs[n](np.array([time]))[0] for n in self.field.inputs]
         )
         around = Surroundings(time, inputs, self._fixed, True)
-        return nearby_steady_state(self.field, self._pattern, self._engines, now, around)
+        return SteadyStateSearch(self.field, self._pattern, self._engines, now, around).nearby()
 
     def _rest(self, now: Values, around: Surroundings) -> ConsistentValues | EngineFailure:
         """Return the steady state that is approached from these values."""
-        return steady_state(self.field, self._pattern, self._engines, now, around)
+        return SteadyStateSearch(self.field, self._pattern, self._engines, now, around).run()
 
     def explained(
         self, failure: EngineFailure, vector: Array, now: Values, segment: Segment

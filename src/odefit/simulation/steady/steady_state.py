@@ -60,12 +60,9 @@ SMALL_STATE = 1e-3
 """Size of a state that has become small, relative to its largest value, that distances are relative
 to: below, it counts as gone."""
 
-ROUNDOFF = 1e-14
-"""Smallest size of a state that distances are relative to, over the largest of all states."""
-
 ROUNDOFF = 1e-15
 """Size of states and sensitivities, relative to the largest, that a state which was zero all along
-may have from roundoff alone."""
+may have from roundoff alone; distances are relative to no smaller sizes."""
 
 UNSTABLE = 1e-11
 """Real part of an eigenvalue, relative to the largest eigenvalue, above which a steady state is
@@ -106,38 +103,6 @@ class Surroundings:
     stopped: bool
 
 
-def steady_state(
-    field: VectorField,
-    pattern: SensitivityPattern,
-    engines: Engines,
-    initial: Values,
-    around: Surroundings,
-) -> ConsistentValues | EngineFailure:
-    """Return the steady state that a trajectory approaches, or why there is none.
-
-    `pattern`: the sparsity pattern of the scalars' sensitivities; `initial`: what the trajectory
-    begins with; `around`: what acts on it. Returns the steady state and its derivatives along the
-    directions of `initial`; a failure where the trajectory oscillates, grows, or follows the time.
-    """
-    with np.errstate(all="ignore"):
-        return _Approach(field, pattern, engines, initial, around).run()
-
-
-def nearby_steady_state(
-    field: VectorField,
-    pattern: SensitivityPattern,
-    engines: Engines,
-    initial: Values,
-    around: Surroundings,
-) -> ConsistentValues | None:
-    """Return the steady state to which a trajectory certainly leads, if it is close already.
-
-    The arguments are those of :func:`steady_state`. Equations must not contain the time.
-    """
-    with np.errstate(all="ignore"):
-        return _Approach(field, pattern, engines, initial, around).nearby()
-
-
 class _Point(NamedTuple):
     """A point y = (x, z) of a trajectory, and the time since its beginning."""
 
@@ -145,8 +110,12 @@ class _Point(NamedTuple):
     y: Array
 
 
-class _Approach:
-    """The state of :func:`steady_state`."""
+class SteadyStateSearch:
+    """The search for the steady state that a trajectory approaches from `initial`.
+
+    The pattern is that of the scalars' sensitivities. Derivatives are along the directions of
+    `initial`.
+    """
 
     def __init__(
         self,
@@ -169,7 +138,9 @@ class _Approach:
         self.conserved = self._conserved()
         self.at_rest = max(AT_REST, 10.0 * engines.implicit_tolerance)
 
+    @np.errstate(all="ignore")
     def run(self) -> ConsistentValues | EngineFailure:
+        """Return the steady state, or a failure: the trajectory oscillates, grows, follows time."""
         now = _Point(0.0, np.concatenate([self.initial.states, self.initial.algebraic]))
         first = self._at(now)
         if not np.isfinite(first.value).all():
@@ -197,8 +168,12 @@ class _Approach:
             self.largest = np.maximum(self.largest, np.abs(now.y[: self.n]))
         return self._no_rest(before, now, None)
 
+    @np.errstate(all="ignore")
     def nearby(self) -> ConsistentValues | None:
-        """Return the steady state that is approached from close by."""
+        """Return the steady state to which a trajectory certainly leads, if it is close already.
+
+        Equations must not contain the time.
+        """
         now = _Point(0.0, np.concatenate([self.initial.states, self.initial.algebraic]))
         first = self._at(now)
         if not np.isfinite(first.value).all():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from odefit.simulation.engines.work import count_work
+from odefit.simulation.engines.cut_off import count_work
 
 PER_TERM = 60
 """Operations that take as long as one on a term of a polynomial that is kept by its monomials."""
