@@ -144,9 +144,8 @@ class AdjointTree:
     def pull_back(self, passage: Passage, weights: Mapping[int, Array]) -> Array | None:
         """Return the derivatives of a scalar by the unknowns, shape (n,).
 
-        `passage`: what :meth:`integrate` has returned; `weights`: derivatives of the scalar by what
-        is watched, by condition, shape (times, directions). Returns what the trajectories
-        contribute; None if it cannot be found.
+        `weights` are derivatives of the scalar by what is watched, by condition, shape (times,
+        directions). None is returned where the adjoint of a segment fails.
         """
         n, p = len(self._field.states), len(self._field.scalars)
         s = len(self._watched.states)
@@ -251,8 +250,7 @@ Assemble = Callable[
 class AdjointGradient:
     """The gradient of a problem's cost by the adjoint.
 
-    `assemble`: residuals and their Jacobian from trajectories. `exists`: whether all conditions
-    consist of segments between events at known times.
+    `exists` says whether all conditions consist of segments between events at known times.
     """
 
     def __init__(

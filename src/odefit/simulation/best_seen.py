@@ -23,10 +23,8 @@ from odefit.problem.problem import Problem
 class BestSeen:
     """The unknowns of lowest cost among those at which a problem was evaluated.
 
-    `problem`: the problem. Evaluations of others count where these differ in guesses and bounds
-    alone, and within its bounds. `vector`: the unknowns in natural units, shape (n,); None before
-    the first evaluation; `cost`, `objective`: as of an evaluation; infinite before the first one;
-    `count`: number of evaluations that were noted.
+    Evaluations of other problems count where these differ in guesses and bounds alone, and within
+    its bounds. Before the first evaluation, there is no `vector`, and its cost is infinite.
     """
 
     def __init__(self, problem: Problem) -> None:

@@ -1,4 +1,14 @@
-"""The forward map of a problem: from unknowns to residuals and their Jacobian."""
+"""The forward map of a problem: from unknowns to residuals and their Jacobian.
+
+An evaluation takes these steps:
+
+1. `trajectories/conditions.py` divides all conditions into units;
+2. `trajectories/trajectory.py` goes through the events and segments of one condition, or
+   `trajectories/shared_map.py` through those of conditions that begin alike;
+3. `propagation/propagation.py` begins a condition, and moves it through an event or a segment;
+4. `engines/engines.py` chooses the engine that integrates a segment with its sensitivities;
+5. `residuals/residual_arrays.py` compares the trajectories with the measurements.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +38,7 @@ from odefit.simulation.engines.failure import Failure
 from odefit.simulation.engines.needed_accuracy import NeededAccuracy
 from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.evaluation import CostGradient, Evaluation
-from odefit.simulation.nodes import Nodes, node_names
+from odefit.simulation.nodes import Nodes
 from odefit.simulation.propagation.steep import resting_warnings
 from odefit.simulation.residuals.noise import names_in_noise
 from odefit.simulation.residuals.observation import observe
@@ -36,7 +46,7 @@ from odefit.simulation.residuals.prior_residuals import PriorResiduals
 from odefit.simulation.residuals.residual_arrays import ResidualArrays, ResidualSource, SeriesRows
 from odefit.simulation.residuals.residual_groups import SeriesResiduals
 from odefit.simulation.trajectories.conditions import ConditionsMap, Elsewhere, UnitOutcome
-from odefit.simulation.trajectories.intervals import PiecewiseMap
+from odefit.simulation.trajectories.intervals import NodesMap
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 ADJOINT_DIRECTIONS = 10
@@ -129,11 +139,6 @@ class ForwardMap:
         """Return the forward map with another accuracy of the implicit engines.
 
         It is kept: all who ask for it use the same. What the accuracy does not touch is shared.
-
-        Parameters
-        ----------
-        tolerance, controlled
-            As :class:`ForwardMap` takes them.
         """
         key = tolerance, controlled
         if key == (self.engines.tolerance, self.engines.controlled):
@@ -157,11 +162,7 @@ class ForwardMap:
     def of(self, problem: Problem) -> ForwardMap:
         """Return the forward map of the same model with other data, which shares what is compiled.
 
-        Parameters
-        ----------
-        problem
-            A problem of the same model and unknowns, with as many conditions: only their times and
-            measurements may differ.
+        Only the times and measurements of the conditions may differ.
         """
         other = ForwardMap(problem, *self.arguments[1:3])
         other.field, other.engines = self.field, self.engines
@@ -182,25 +183,11 @@ class ForwardMap:
         sensitivities: bool = True,
         choice: EngineChoice = UNDECIDED,
     ) -> Trajectory | Failure:
-        """Return the states (and sensitivities) of one experiment.
+        """Return the states (and sensitivities) of an experiment, the first unless one is named.
 
-        Parameters
-        ----------
-        vector
-            Unknowns, shape (n,).
-        experiment
-            Name of the experiment; None for the first.
-        times
-            Times, increasing, not before t0; None for the data times.
-        sensitivities
-            Whether sensitivities are wanted.
-        choice
-            The choice of an engine, as an earlier trajectory or evaluation has returned it.
-
-        Raises
-        ------
-        InputError
-            Unknown experiment, or times that are not increasing or before t0.
+        They are those at the data times, or at other times, which must increase and not be before
+        t0; InputError is raised otherwise. The choice of an engine is one that an earlier
+        trajectory or evaluation has returned.
         """
         condition = self.problem.condition(experiment)
         position = self.problem.conditions.index(condition)
@@ -215,10 +202,7 @@ class ForwardMap:
                     f"times must increase, and not be before t0 = {condition.t0:g}; only the last "
                     "one may be infinite"
                 )
-        if self.nodes is not None:
-            return self._through_nodes[position](vector, times, choice)
-        maps = self._conditions if sensitivities else self._without_sensitivities
-        return maps.single(position)(vector, times, choice)
+        return self._maps(sensitivities).single(position)(vector, times, choice)
 
     @property
     def series_rows(self) -> Sequence[SeriesRows]:
@@ -228,7 +212,7 @@ class ForwardMap:
     @property
     def units(self) -> int:
         """Number of parts of an evaluation that may be integrated elsewhere."""
-        return self._conditions.units if self.nodes is None else 1
+        return self._maps(True).units
 
     def integrate_elsewhere(self, elsewhere: Elsewhere | None) -> None:
         """Let others integrate the units of evaluations, with the same values; None for here."""
@@ -246,6 +230,11 @@ class ForwardMap:
         maps = self._conditions if sensitivities else self._without_sensitivities
         return maps.integrate(numbers, vector, choices)
 
+    def _maps(self, sensitivities: bool) -> ConditionsMap | NodesMap:
+        if self.nodes is not None:
+            return self._through_nodes
+        return self._conditions if sensitivities else self._without_sensitivities
+
     @cached_property
     def _conditions(self) -> ConditionsMap:
         return self._conditions_map(True)
@@ -259,13 +248,10 @@ class ForwardMap:
         return ConditionsMap(self.field, problem.conditions, self.engines, sensitivities, further)
 
     @cached_property
-    def _through_nodes(self) -> list[PiecewiseMap]:
-        problem, field = self.problem, self.field
+    def _through_nodes(self) -> NodesMap:
         assert self.nodes is not None
-        names = node_names(field, problem.conditions)
-        parts = zip(problem.conditions, self.nodes.times, self.nodes.values, strict=True)
-        n = len(problem.unknowns)
-        return [PiecewiseMap(field, c, self.engines, (t, v), n, names) for c, t, v in parts]
+        conditions, unknowns = self.problem.conditions, len(self.problem.unknowns)
+        return NodesMap(self.field, conditions, self.engines, self.nodes, unknowns)
 
     def accuracy(self, choice: EngineChoice = UNDECIDED) -> float:
         """Return the relative tolerance of the engine that is tried first."""
@@ -288,12 +274,7 @@ class ForwardMap:
     def evaluate(self, vector: Array, choice: EngineChoice = UNDECIDED) -> Evaluation | Failure:
         """Return residuals and Jacobian at `vector`, shape (n,); a failure where there are none.
 
-        Parameters
-        ----------
-        vector
-            Unknowns, shape (n,).
-        choice
-            The choice of an engine, as the evaluation before has returned it.
+        The choice of an engine is that of the evaluation before.
         """
         found = self.trajectories(vector, choice)
         return found if isinstance(found, Failure) else self.evaluate_along(vector, found)
@@ -306,11 +287,6 @@ class ForwardMap:
         with the steps that the states needed; sensitivities are under error control of their own
         instead. The two differ by about the tolerance, except where states stand still and their
         sensitivities do not.
-
-        Parameters
-        ----------
-        vector, choice
-            As :meth:`evaluate` takes them.
         """
         if self._has_adjoint(choice):
             found = self._adjoint(vector, choice)
@@ -337,52 +313,27 @@ class ForwardMap:
     ) -> list[Trajectory] | Failure:
         """Return the trajectories of all conditions at their data times.
 
-        Parameters
-        ----------
-        vector
-            Unknowns, shape (n,).
-        choice
-            The choice of an engine, as the evaluation before has returned it.
-        sensitivities
-            Whether sensitivities are needed. Without them, integration is several times faster.
-            The Taylor method would have to be compiled once more for that, which small problems
-            are not worth: it then returns them all the same.
+        Without sensitivities, integration is several times faster. The Taylor method would have to
+        be compiled once more for that, which small problems are not worth: it then returns them
+        nevertheless.
         """
         if not sensitivities:
             directions = sum(u.kind != "noise" for u in self.problem.unknowns)
             outputs = sum(len(c.times) for c in self.problem.conditions)
             sensitivities = not self.engines.states_alone(self.field, directions, outputs, choice)
-        if self.nodes is None:
-            maps = self._conditions if sensitivities else self._without_sensitivities
-            outcome = maps(vector, choice)
-            if isinstance(outcome, Failure) and cut_off().reached and cut_off().raising:
-                raise CutOffError(outcome.reason)
-            return outcome
-        found: list[Trajectory] = []
-        for through_nodes in self._through_nodes:
-            trajectory = through_nodes(vector, None, choice)
-            if isinstance(trajectory, Failure):
-                return trajectory
-            choice = trajectory.choice
-            found.append(trajectory)
-        return found
+        outcome = self._maps(sensitivities)(vector, choice)
+        ended = self.nodes is None and cut_off().reached and cut_off().raising
+        if isinstance(outcome, Failure) and ended:
+            raise CutOffError(outcome.reason)
+        return outcome
 
     def assemble(
         self, vector: Array, trajectories: Sequence[Trajectory]
     ) -> tuple[Evaluation, list[ResidualSource]] | Failure:
-        """Return residuals and Jacobian from the trajectories of all conditions.
+        """Return the evaluation along the trajectories, and where its residuals come from.
 
-        Parameters
-        ----------
-        vector
-            Unknowns, shape (n,). It may be longer: the Jacobian then has columns for whatever
-            else the trajectories have sensitivities of.
-        trajectories
-            Trajectories of all conditions, at their data times.
-
-        Returns
-        -------
-        The evaluation, and where its residuals come from.
+        The vector may be longer than (n,): the Jacobian then has columns for whatever else the
+        trajectories have sensitivities of.
         """
         found = self.evaluate_along(vector, trajectories)
         if isinstance(found, Failure):
@@ -399,13 +350,6 @@ class ForwardMap:
         """Return the evaluation at `vector` from the trajectories of all conditions.
 
         Unknowns that do not act on the trajectories may be others than those of the integration.
-
-        Parameters
-        ----------
-        vector, trajectories
-            As :meth:`assemble` takes them.
-        derivatives
-            Whether the Jacobian is wanted.
         """
         choice = trajectories[-1].choice
         found = self._residuals(vector, trajectories, derivatives)
@@ -431,13 +375,13 @@ class ForwardMap:
         if seen is not None and self.nodes is None:
             seen.note(self.problem, vector, 0.5 * squares + log_sds, squares)
         return Evaluation(
-            0.5 * squares + log_sds,
-            residuals,
-            jacobian,
-            squares,
-            log_likelihood if self.given_noise else None,
-            choice,
-            information,
+            cost=0.5 * squares + log_sds,
+            residuals=residuals,
+            jacobian=jacobian,
+            objective=squares,
+            log_likelihood=log_likelihood if self.given_noise else None,
+            choice=choice,
+            expected=information,
         )
 
     def batch(

@@ -49,8 +49,6 @@ def able_to_integrate(problem: Problem, vector: Array, nodes: Nodes | None = Non
     The usual one is not where a second opinion says that it comes to wrong values.
 
     It integrates the derivatives as well, unless none can.
-
-    `nodes`: nodes at which trajectories begin anew; None for a single integration.
     """
     usual = ForwardMap(problem, nodes=nodes)
     if nodes is not None:

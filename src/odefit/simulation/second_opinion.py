@@ -97,10 +97,9 @@ def second_opinion(
 ) -> SecondOpinion:
     """Return what an engine of another family says of the trajectories at `vector`.
 
-    `times`: times at which states and observables are compared; None for the data times; `noise`:
-    whether measurements are compared, in units of their noise; if not, states and observables are,
-    to the accuracy that is asked for; `used`: the trajectories of `forward` at `vector` and
-    `times`, where they are known.
+    It compares at `times`, or at the data times: measurements in units of their noise, or else
+    states and observables to the accuracy that is asked for. `used` are the trajectories of
+    `forward` at these times, where they are known.
     """
     trajectories = used
     if trajectories is None:

@@ -36,12 +36,11 @@ def with_simulated_data(
     Priors are measurements of the unknowns: their means and locations are drawn anew like all
     others; families without a location stay as they are.
 
-    `draw`: where standardised residuals come from; those of noise that is not normal, or of
-    censored values, are drawn from its own density with `random`; `unit_sd`: the standard deviation
-    of noise that is not given (plain least squares); `random`: the source of the means of priors,
-    and of noise that is not normal. Returns the problem with other values of its measurements, for
-    searches only: its ``experiments`` still hold those that were measured. A failure where the
-    model has no values to measure.
+    Standardised residuals come from `draw`; those of noise that is not normal, or of censored
+    values, and the means of priors are drawn with `random`. `unit_sd` is the standard deviation of
+    noise that is not given (plain least squares). The problem is for searches only: its
+    ``experiments`` still hold what was measured. A failure is returned where the model has no
+    values to measure.
     """
     problem = forward.problem
     factor = 1.0 if forward.given_noise else unit_sd

@@ -248,11 +248,10 @@ def confirmed_simulation(
     Where several engines agree on other values than the usual one, the table has theirs. A
     trajectory through nodes has no second opinion.
 
-    `values`: values by the key of an unknown, or by the name of a parameter or state that is not
-    estimated; the others have their guesses; `times`: times for every experiment, instead of those
-    of its data; `strict`: whether a name that the problem does not have is an error; `nodes`: nodes
-    at which trajectories begin anew. Raises InputError: a name is unknown, an unknown has no value,
-    or an integration fails.
+    Values are by the key of an unknown, or by the name of a parameter or state that is not
+    estimated; the others have their guesses. The times hold for every experiment, instead of those
+    of its data. With `strict`, a name that the problem does not have is an error. Raises
+    InputError: a name is unknown, an unknown has no value, or an integration fails.
     """
     problem, vector = chosen_values(problem, values, strict=strict)
     forward = ForwardMap(problem, nodes=nodes)

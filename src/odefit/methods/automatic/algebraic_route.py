@@ -19,8 +19,8 @@ KEY = "algebraic"
 """The key of what was found in a checkpoint."""
 
 MAX_WORK = 3e9
-"""Operations, see :mod:`odefit.simulation.engines.cut_off`, that the algebraic method may take, about
-a minute."""
+"""Operations, see :mod:`odefit.simulation.engines.cut_off`, that the algebraic method may take,
+about a minute."""
 
 MAX_UNKNOWNS = 12
 """Largest number of unknowns with which it is asked: preparing the equations of more takes long."""

@@ -30,10 +30,7 @@ _CONDITIONS: Mapping[str, Callable[..., Any]] = {
 
 
 class Symbol:
-    """A scalar expression in CasADi's symbols.
-
-    `sx`: the expression as CasADi has it.
-    """
+    """A scalar expression in CasADi's symbols."""
 
     __slots__ = ("sx",)
 

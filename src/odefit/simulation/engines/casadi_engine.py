@@ -82,7 +82,7 @@ class CasadiEngine:
     Every smooth part of a segment is integrated on the time interval [0, 1], so that one
     integrator serves all parts with the same relative output times.
 
-    `features`: what an integration could step across; None if nothing can be flat. Steps are then
+    The equations may be differential-algebraic and have kinks. If something can be flat, steps are
     limited to a share of the time, :data:`LONGEST_STEP`.
     """
 

@@ -80,8 +80,7 @@ NANOSECONDS = 20.0  # nanoseconds that one operation takes
 class WorkLimit(threading.Event):
     """An event that is set once so much work was done; or another one is set.
 
-    `operations`: the number of operations; `also`: another event that has the same effect; None for
-    none. `spent`: operations that were done so far.
+    Another event, `also`, has the same effect.
     """
 
     def __init__(self, operations: float, also: threading.Event | None = None) -> None:

@@ -128,9 +128,6 @@ def magnitudes(states: Array, rates: Array, ahead: float) -> Array:
 
     It is the state's value; for one that begins at zero what its rate makes of it in the time
     `ahead`, or the smallest other one where nothing moves it.
-
-    `states`, `rates`: states and their derivatives at the start, shape (n,); `ahead`: the time
-    until values are wanted.
     """
     size = np.abs(states)
     moved = np.abs(rates) * ahead
@@ -148,9 +145,8 @@ def initial_magnitudes(
 ) -> Array:
     """Return the units of :func:`magnitudes` with which the integration of a segment begins.
 
-    `segment`, `states`: the segment, and the states at its start, shape (n,); `rates_at`: returns
-    the rates of these states, shape (n,), at a time with the inputs' polynomials. It is called only
-    if a state begins at zero, and the largest rates count.
+    `rates_at` returns the rates of these states at a time with the inputs' polynomials. It is
+    called only if a state begins at zero, and the largest rates count.
     """
     rates = np.zeros(len(states))
     if not states.all():
@@ -176,8 +172,8 @@ class Adjoint(Protocol):
     def pull_back(self, by_values: Array) -> tuple[Array, Array] | None:
         """Return derivatives of a scalar by the initial states and by the scalars.
 
-        `by_values`: its derivatives by the states at the times of the segment, shape (k, n).
-        Returns shapes (n,) and (p,); None if they cannot be found.
+        They have shapes (n,) and (p,); `by_values` are its derivatives by the states at the times
+        of the segment, shape (k, n). None is returned where they cannot be found.
         """
 
 

@@ -38,10 +38,7 @@ flat, so that steps and pulses may be narrow."""
 class LsodaEngine:
     """LSODA on the states of a field.
 
-    `field`: equations without algebraic variables that need solving; `pattern`: the sensitivities
-    that are wanted, which have to be none; `absolute`: absolute tolerance over the relative one, in
-    units of each state's size; `features`: what an integration could step across; None if nothing
-    can be flat. Raises InputError: sensitivities are wanted, or there are algebraic equations.
+    Raises InputError: sensitivities are wanted, or there are algebraic equations.
     """
 
     name = "lsoda"

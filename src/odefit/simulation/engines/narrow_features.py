@@ -65,9 +65,8 @@ KEPT = 256  # results of the search for features that are kept, for evaluations 
 class _Term:
     """An expression, with what is known of it while the equations are gone through.
 
-    `value`: the expression in CasADi's symbols; `inner`: what it was made of; `by_states`,
-    `by_time`: whether it depends on states, and whether on the time or on inputs; `flat`: whether
-    it contains a function that can be flat; `sign`: whether its change of sign is worth watching.
+    `inner` is what it was made of. It may depend on states, on the time or inputs, contain a
+    function that can be flat, and have a sign whose changes are worth watching.
     """
 
     __slots__ = ("balance", "by_states", "by_time", "finder", "flat", "inner", "sign", "value")

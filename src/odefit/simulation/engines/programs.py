@@ -57,8 +57,7 @@ class Program(NamedTuple):
 def program(variables: Any, values: Any) -> Program:
     """Return the program that computes CasADi expressions.
 
-    `values`: a dense vector of expressions of these. Raises KeyError: CasADi uses an operation that
-    is not among :data:`OPERATIONS`.
+    Raises KeyError: CasADi uses an operation that is not among :data:`OPERATIONS`.
     """
     function = ca.Function("f", [variables], ca.cse([values]))
     count = variables.numel()
@@ -127,9 +126,8 @@ def _with_registers(
 ) -> Program:
     """Return the program of operations whose results are numbered, with registers for results.
 
-    `operations`: operation, number of its result, and numbers of its two arguments; `outputs`:
-    numbers of the function's values; `constants`: the constants, whose numbers are -1, -2, ...;
-    `count`: number of variables, whose numbers are 0, 1, ....
+    Operations are given by kind, number of the result, and numbers of the two arguments. Constants
+    have the numbers -1, -2 and so on, the variables 0 to `count` - 1.
     """
     first = count + len(constants)
     last_use = {number: k for k, (_, _, *given) in enumerate(operations) for number in given}
@@ -206,10 +204,7 @@ _BINARY = frozenset(name for name, code in OPERATIONS.items() if code <= OPERATI
 
 
 class ArrayFunction:
-    """Expressions in CasADi's symbols as a function of whole arrays.
-
-    `values`: a dense vector of expressions of these.
-    """
+    """Expressions in CasADi's symbols as a function of whole arrays."""
 
     def __init__(self, variables: Any, values: Any) -> None:
         made = program(variables, values)

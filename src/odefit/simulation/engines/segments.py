@@ -120,10 +120,8 @@ def timeline(
 ) -> tuple[int, list[TimelineEntry]]:
     """Return the events and segments that lead to the states at given times.
 
-    `condition`: the condition whose events and inputs act; `inputs`: names of the inputs, in the
-    order of the vector field; `times`: times at which values are wanted, increasing, not before t0.
-    Returns `at_start`: how many of the first times are t0 itself (0 or 1) and have the values
-    before any event; `entries`: events and segments in the order of time.
+    The times are increasing, not before t0. Also returned is how many of the first times are t0
+    itself (0 or 1) and have the values before any event.
     """
     end = times[-1] if len(times) else condition.t0
     after = {t for t, _ in condition.events if t in condition.measured_after}

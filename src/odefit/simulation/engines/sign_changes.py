@@ -14,9 +14,9 @@ def sign_changes(
 ) -> Array:
     """Return times close to both sides of where expressions change their signs, shape (k,).
 
-    `times`, `signs`: times, increasing, shape (n,), and the expressions there, shape (w, n); `at`:
-    the expressions at other times; `most`: number of changes that are looked at; `iterations`:
-    number of iterations of the secant rule of Illinois.
+    The times are increasing, shape (n,), with the expressions there, shape (w, n); `at` returns
+    them at other times. At most so many changes are looked at, with iterations of the secant rule
+    of Illinois.
     """
     row, column = np.nonzero(signs[:, 1:] * signs[:, :-1] < 0)
     row, column = row[:most], column[:most]

@@ -17,11 +17,7 @@ from odefit.simulation.engines.engine import Values
 
 
 class EventAssignments:
-    """The assignments of an event, with their derivatives along the directions.
-
-    `assignment`: new values by name; `unknowns`: unknowns that the directions belong to, shape
-    (m,).
-    """
+    """The assignments of an event, with their derivatives along the directions."""
 
     def __init__(
         self,
@@ -118,10 +114,8 @@ class EventAssignments:
     ) -> Array:
         """Take derivatives of a scalar by the values after the event to those by the values before.
 
-        `time`, `vector`, `before`: the time of the event, the unknowns, and the values before it;
-        `by_states`, `by_scalars`: derivatives by the states and scalars after the event, shapes
-        (n,) and (p,), which become those by the values before. Returns what the assignments add to
-        the derivatives by the unknowns, shape (m,).
+        Derivatives by the states and scalars after the event, shapes (n,) and (p,), become those by
+        the values before. Returns what the assignments add to those by the unknowns, shape (m,).
         """
         by_unknowns = np.zeros(len(self._unknowns))
         after_states, after_scalars = by_states.copy(), by_scalars.copy()

@@ -34,10 +34,7 @@ class Moving(NamedTuple):
 
 
 class MovingExpression:
-    """An expression in states, inputs, parameters, constants and the time, on a trajectory.
-
-    `unknowns`: unknowns of the directions, shape (m,).
-    """
+    """An expression in states, inputs, parameters, constants and the time, on a trajectory."""
 
     def __init__(
         self, expression: Expression, field: VectorField, condition: Condition, unknowns: IntArray
@@ -121,9 +118,7 @@ def rates_of(
 ) -> Array:
     """Return the derivatives of the states in time, shape (k, n).
 
-    `field`, `inputs`: the equations, and the inputs by name; `times`: times, shape (k,); `states`,
-    `algebraic`: states and algebraic variables at these, shapes (k, n) and (k, a); `scalars`:
-    run-time scalars, which are the same at all of them, shape (p,).
+    Times have shape (k,), states (k, n) and algebraic variables (k, a); the scalars are constant.
     """
     values: dict[str, Any] = {n: states[:, i] for i, n in enumerate(field.states)}
     values |= {n: algebraic[:, i] for i, n in enumerate(field.algebraic)}
@@ -222,9 +217,8 @@ def triggers_of(condition: Condition) -> tuple[list[Comparison], list[Trigger]]:
 def near_extrema(times: Array, values: Array, rates: Array) -> Array:
     """Return times at which a quantity may touch or cross zero between points of the same sign.
 
-    `times`, `values`, `rates`: times, shape (k,), and a quantity with its derivative in time there.
-    Between two of these it is taken for a cubic. Where that turns around near zero, the time of its
-    extremum is returned.
+    Between two points, with its derivatives in time, the quantity is taken for a cubic. Where that
+    turns around near zero, the time of its extremum is returned.
     """
     left, right = values[:-1], values[1:]
     sign = np.sign(left)
@@ -279,12 +273,11 @@ def change_time(
 ) -> float:
     """Return the time at which a compared quantity passes through zero.
 
-    `at`: returns the quantity and its rate at a time; `holds_before`: returns whether the
-    comparison of such a quantity is still as it was at the start; `start`, `high`: the bracket: at
-    `high` the comparison has changed; `small`: accuracy of the time; `noise`: size of steps that
-    are no longer believed if they do not shrink. Returns the time. Where the quantity comes to a
-    halt at its zero, as the right-hand side jumps there, it is one just before, at which the
-    quantity still moves.
+    `at` returns the quantity and its rate at a time, `holds_before` whether the comparison of such
+    a quantity is still as it was at the start. The bracket is from `start` to `high`, where it has
+    changed. Steps of the size of `noise` are no longer believed if they do not shrink. Where the
+    quantity comes to a halt at its zero, as the right-hand side jumps there, the time is one just
+    before, at which the quantity still moves.
     """
     low, time, last = start, guess, np.inf
     halted = False

@@ -19,10 +19,9 @@ def consistent(
 ) -> tuple[Array, Array] | EngineFailure:
     """Solve 0 = g for the algebraic variables by damped Newton steps from `guess`.
 
-    `field`: the equations, with algebraic variables; `values`: values of all other names, with
-    derivatives in `directions` directions; `time`: the time, for the failure. Returns the algebraic
-    variables and their derivatives, shapes (a,) and (a, directions), from g_z dz = -dg at fixed z;
-    a failure where no solution is found.
+    `values` are those of all other names, with derivatives in some directions. Returns the
+    algebraic variables and their derivatives, shapes (a,) and (a, directions), from g_z dz = -dg at
+    fixed z.
     """
     names, count = field.algebraic, len(guess)
 

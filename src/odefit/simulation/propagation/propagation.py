@@ -43,10 +43,8 @@ class PeriodicBeginning(Protocol):
 class Propagation:
     """Initial values, events and segments of a condition, with sensitivities by some unknowns.
 
-    `unknowns`: unknowns that sensitivities are wanted of, shape (m,); `minimal_sizes`: sizes that
-    unknowns count with at least for error control, shape (unknowns,); `pattern`: the sparsity
-    pattern of the scalars' sensitivities; None for that of this condition; `known`: expressions
-    that other conditions have, see :class:`Binding`.
+    Unknowns count with `minimal_sizes` at least for error control. The sparsity pattern of the
+    scalars' sensitivities is that of the condition unless another is given.
     """
 
     # Finds the periodic state of repeated events with which the condition begins, if it does.

@@ -72,11 +72,7 @@ def _whole(exponent: Instruction) -> bool:
 
 
 class RestingStates:
-    """The equations of a field without the states that rest at zero.
-
-    `field`: the equations, without algebraic variables that are solved for; `engines`: the engines
-    that integrate them.
-    """
+    """The equations of a field without the states that rest at zero."""
 
     def __init__(self, field: VectorField, engines: Engines) -> None:
         self._field, self._engines = field, engines
@@ -86,8 +82,7 @@ class RestingStates:
 
         They are the same field and engines where nothing rests, or where that makes nothing easier.
 
-        `now`: the values at the start, with their sensitivities. A state that these move from zero
-        does not rest.
+        A state that the sensitivities move from zero does not rest.
         """
         field = self._field
         still = (now.states == 0.0) & ~now.sensitivities.any(axis=1)
@@ -161,8 +156,8 @@ def _resting(
 class _AtZero(PartAlgebra):
     """Parts in which what zeros decide is written as a number.
 
-    `scalars`: values of parameters and constants. They decide between branches and tell the sign of
-    an exponent. No value of theirs becomes part of an expression, since they may change.
+    Values of parameters and constants decide between branches and tell the sign of an exponent. No
+    value of theirs becomes part of an expression, since they may change.
     """
 
     def __init__(self, scalars: Mapping[str, Any]) -> None:
@@ -225,9 +220,7 @@ def first_step(
 ) -> tuple[float, Values] | None:
     """Return the time and values after a first step, or None where none is needed or possible.
 
-    `field`: the right-hand sides; they have no algebraic variables that are solved for; `start`,
-    `output`: the time, and that of the first output; `inputs`: values of the inputs, shape
-    (inputs,); `now`: the values at the start, with their sensitivities along m directions.
+    It leads towards the time of the first output; inputs have their values at the start.
     """
     zero = np.flatnonzero(now.states == 0.0)
     if not len(zero):

@@ -97,8 +97,7 @@ class SteadyEquations:
         which no rate is lost beside others; if they do not hold for the true values, as weights may
         depend on these, they are found at the true values.
 
-        `scalars`: values of the scalars, shape (p,); `fixed`: which of them are known numbers,
-        shape (p,); `inputs`: values of the inputs, shape (u,).
+        `fixed` says which scalars are known numbers, shape (p,).
         """
         kept = fixed | (scalars == 0.0)
         key = np.concatenate([kept, np.where(kept, scalars, 0.0), inputs, [time]]).tobytes()
@@ -176,10 +175,7 @@ def _reduced(rows: Array) -> Array:
 
 
 def pivots(weights: Array, sizes: Array) -> IntArray:
-    """Return for each conserved quantity a state of its own, the largest part of it where possible.
-
-    `sizes`: sizes of the states, shape (n,).
-    """
+    """Return for each conserved quantity a state of its own, its largest part if possible."""
     from scipy.linalg import qr
 
     scaled = weights * sizes

@@ -183,8 +183,6 @@ class SteadyStateSearch:
             return None if isinstance(found, EngineFailure) else found
         return self._polished(now)
 
-    # The trajectory ---------------------------------------------------------------------------
-
     def _time(self, elapsed: float) -> float:
         """Return the time of the equations."""
         return self.around.time + (0.0 if self.around.stopped else elapsed)
@@ -231,8 +229,6 @@ class SteadyStateSearch:
         polynomials[0, :, 1] = self.around.inputs
         segment = Segment(start, start + spans, np.zeros(0), polynomials)
         return self.engines.implicit_solution(self.field, pattern, segment, initial, STEPS)
-
-    # Newton's method --------------------------------------------------------------------------
 
     def _conserved(self) -> Conserved:
         around, scalars = self.around, self.initial.scalars
@@ -380,8 +376,6 @@ class SteadyStateSearch:
             return rest
         reason = "the steady state that it begins at has no derivatives by the unknowns"
         return self._failure(now, reason)
-
-    # Without Newton's method ------------------------------------------------------------------
 
     def _changed(self, before: _Point, now: _Point) -> float:
         """Return the largest change of a state between two points, relative to its size."""

@@ -69,8 +69,8 @@ class _Unit(NamedTuple):
 class ConditionsMap:
     """The forward map of all conditions at their data times.
 
-    `further`: names that are wanted where events assign them, beside those in observables.
-    `elsewhere`: integrates units in other processes; None for this one.
+    `further` are names that are wanted where events assign them, beside those in observables.
+    `elsewhere` integrates units in other processes.
     """
 
     def __init__(
@@ -155,10 +155,7 @@ class ConditionsMap:
     def integrate(
         self, numbers: Iterable[int], vector: Array, choices: Sequence[EngineChoice]
     ) -> dict[int, UnitOutcome]:
-        """Return the outcomes of units by number, up to the first that fails.
-
-        `choices`: choices of an engine, those of trunks among them.
-        """
+        """Return the outcomes of units by number, up to the first that fails."""
         outcomes = {}
         for number in numbers:
             unit = self._units[number]

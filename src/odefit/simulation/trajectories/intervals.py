@@ -23,6 +23,7 @@ from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.failure import Failure
 from odefit.simulation.engines.segments import Segment, segment_between
+from odefit.simulation.nodes import Nodes, node_names
 from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
 
 MAX_BATCH_STEPS = 2_000
@@ -59,10 +60,7 @@ RemoteIntegration = Callable[
 class _Rows:
     """Values at the rows of a trajectory and at the ends of intervals, filled in by interval.
 
-    `states`, `sensitivities`: values of a node at the data times, shapes (k, N) and (k, N, n + N);
-    `algebraic`, `algebraic_sensitivities`: algebraic variables at the data times, shapes (k, a) and
-    (k, a, n + N); `ends`, `end_sensitivities`: values at the ends of intervals, shapes (K - 1, N)
-    and (K - 1, N, n + N).
+    A node has N values, which have sensitivities by n + N unknowns.
     """
 
     def __init__(self, rows: int, intervals: int, size: int, algebraic: int, width: int) -> None:
@@ -90,12 +88,10 @@ class IntervalMap:
 
     A node holds the differential states, and the scalars that events assign.
 
-    `node_times`: times of the nodes, at which intervals begin, shape (K,), increasing, the first at
-    t0, the others before the last data time. An event at a node happens after it; a measurement at
-    a node is one of the node; `sizes`: typical sizes of a node's values, shape (N,), for error
-    control; `unknowns`: number of unknowns of the problem; `names`: names of a node's values, see
-    :func:`odefit.simulation.nodes.node_names`. `remote`: integrates the intervals that are not part
-    of a batch; None for this process.
+    Intervals begin at the nodes, whose times increase, the first at t0, the others before the last
+    data time. An event at a node happens after it; a measurement at a node is one of the node.
+    `sizes` are typical sizes of a node's values, for error control. `remote` integrates the
+    intervals that are not part of a batch in other processes.
     """
 
     def __init__(
@@ -342,8 +338,6 @@ class PiecewiseMap:
     """The trajectory of one condition through given nodes, in place of :class:`ConditionMap`.
 
     Its sensitivities are those with the nodes held fixed.
-
-    `nodes`: times and values of the nodes, shapes (K,) and (K, N).
     """
 
     def __init__(
@@ -385,3 +379,38 @@ class PiecewiseMap:
             algebraic_sensitivities=whole.algebraic_sensitivities[:, :, :unknowns],
             switched={k: (v, s[:, :unknowns]) for k, (v, s) in whole.switched.items()},
         )
+
+
+class NodesMap:
+    """The trajectories of all conditions through given nodes, as of a :class:`ConditionsMap`."""
+
+    units = 1
+
+    def __init__(
+        self,
+        field: VectorField,
+        conditions: Sequence[Condition],
+        engines: Engines,
+        nodes: Nodes,
+        unknowns: int,
+    ) -> None:
+        names = node_names(field, conditions)
+        self._single = [
+            PiecewiseMap(field, condition, engines, (times, values), unknowns, names)
+            for condition, times, values in zip(conditions, nodes.times, nodes.values, strict=True)
+        ]
+
+    def single(self, number: int) -> PiecewiseMap:
+        """Return the forward map of one condition."""
+        return self._single[number]
+
+    def __call__(self, vector: Array, choice: EngineChoice) -> list[Trajectory] | Failure:
+        """Return the trajectories of all conditions at their data times."""
+        trajectories: list[Trajectory] = []
+        for through_nodes in self._single:
+            trajectory = through_nodes(vector, None, choice)
+            if isinstance(trajectory, Failure):
+                return trajectory
+            choice = trajectory.choice
+            trajectories.append(trajectory)
+        return trajectories

@@ -81,11 +81,7 @@ class Walk:
 
 
 class StoppedError(Exception):
-    """A trajectory cannot go on beyond a time.
-
-    `time`, `reason`, `choice`: the time, the reason in words, and the choice of an engine for the
-    next integration.
-    """
+    """A trajectory cannot go on beyond a time."""
 
     def __init__(self, time: float, reason: str, choice: EngineChoice) -> None:
         super().__init__(reason)
@@ -93,10 +89,7 @@ class StoppedError(Exception):
 
 
 class EarlyEndError(Exception):
-    """A solution ends before the time to which it was wanted.
-
-    `time`: the time at which it ends.
-    """
+    """A solution ends before the time to which it was wanted."""
 
     def __init__(self, time: float) -> None:
         super().__init__()
@@ -249,10 +242,9 @@ def come_to_rest(
 ) -> ConsistentValues:
     """Move a walk to the steady state that it approaches, through the events that happen before.
 
-    `walk`: where the trajectory stands; `first`: length of the first time span; `watch`: moves the
-    walk to a time, or to the next event before it; `nearby`: returns the steady state to which the
-    walk certainly leads without events, if it is close; `flags`: returns which comparisons hold at
-    the walk's values. Returns the values at the steady state, where the walk stands now. Raises
+    `first` is the length of the first time span. `watch` moves the walk to a time, or to the next
+    event before it. `nearby` returns the steady state to which the walk certainly leads without
+    events, if it is close; `flags` returns which comparisons hold at the walk's values. Raises
     StoppedError: no steady state is approached.
     """
     start, span = walk.time, first
@@ -275,11 +267,7 @@ def come_to_rest(
 
 
 def refuse_time(field: VectorField, condition: Condition, times: Array) -> None:
-    """Refuse steady states beside events with conditions, where the time or an input acts.
-
-    `times`: times at which values are wanted, shape (k,). Raises InputError: a steady state is
-    wanted, and time or inputs act on equations, conditions or events.
-    """
+    """Refuse steady states beside events with conditions, where the time or an input acts."""
     conditions = [e.when for e in condition.located if e.when is not None]
     if not conditions or not (condition.steady_start or (len(times) and np.isinf(times[-1]))):
         return

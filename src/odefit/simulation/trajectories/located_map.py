@@ -59,10 +59,7 @@ ROUNDING = 1e-13  # differences of times, relative to the time or the time span,
 
 
 class LocatedMap:
-    """The forward map of one condition with located events.
-
-    `unknowns`: unknowns that the sensitivities are with respect to.
-    """
+    """The forward map of one condition with located events."""
 
     def __init__(
         self,
@@ -95,8 +92,7 @@ class LocatedMap:
     ) -> Trajectory | Failure:
         """Return the trajectory at `times` (the data times), or why there is none.
 
-        `times`: times, increasing, not before t0. Raises InputError: a steady state is wanted while
-        conditions are watched and the time acts.
+        Raises InputError: a steady state is wanted while conditions are watched and the time acts.
         """
         at = self.condition.times if times is None else times
         refuse_time(self.field, self.condition, at)

@@ -42,10 +42,7 @@ ATTRACTING = 1.0 - 1e-9  # size of an eigenvalue of M up to which repetition app
 
 
 class PeriodicState:
-    """The state of a condition at t0 after its repeated events.
-
-    `condition`: the condition, of which ``repeated`` is given.
-    """
+    """The state of a condition at t0 after its repeated events."""
 
     def __init__(self, field: VectorField, condition: Condition, engines: Engines) -> None:
         self._field, self._condition, self._engines = field, condition, engines
@@ -54,11 +51,7 @@ class PeriodicState:
     def __call__(
         self, propagation: Propagation, vector: Array, sizes: Array, now: Values
     ) -> ConsistentValues | EngineFailure:
-        """Return what the condition begins with, or why there is no periodic state.
-
-        `propagation`: that of the condition, for its directions and algebraic variables; `now`: the
-        initial values, from which the first period begins.
-        """
+        """Return what the condition begins with, or why there is no periodic state."""
         found = self._fixed_point(vector, now.states)
         if isinstance(found, EngineFailure):
             return replace(found, reason=f"before the experiment, {found.reason}")

@@ -135,10 +135,7 @@ class SharedMap:
     def go_on(
         self, number: int, trunk: Trunk, vector: Array, choice: EngineChoice
     ) -> tuple[dict[int, Trajectory], EngineChoice] | Failure:
-        """Return the trajectories that end in one limb by condition, and the next choice.
-
-        `trunk`: the trunk for the same vector.
-        """
+        """Return the trajectories that end in one limb by condition, and the next choice."""
         limb = self.limbs[number]
         with np.errstate(all="ignore"):
             after = self._run(limb.segments, trunk, vector, choice)

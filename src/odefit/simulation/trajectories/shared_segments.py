@@ -74,8 +74,7 @@ def shared_segments(
 ) -> list[SharedSegment]:
     """Return the tree of segments of conditions that begin with the same values.
 
-    `conditions`: all conditions of the problem; `members`: numbers of those that begin alike.
-    Returns the segments at the data times, each after the one that it follows.
+    Each comes after the one that it follows; `members` are the numbers of those that begin alike.
     """
     tree = _Tree(field, conditions)
     start = conditions[members[0]].t0

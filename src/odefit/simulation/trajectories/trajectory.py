@@ -75,9 +75,8 @@ def without_sensitivities(trajectory: Trajectory) -> Trajectory:
 class ConditionMap:
     """The forward map of one condition.
 
-    `condition`: initial values, scalars, inputs and events; `minimal_sizes`: sizes that unknowns
-    count with at least for error control, shape (unknowns,); `known`: expressions that other
-    conditions have, see :class:`odefit.problem.binding.Binding`.
+    Unknowns count with `minimal_sizes` at least for error control, shape (unknowns,). `known` has
+    expressions of other conditions, see :class:`odefit.problem.binding.Binding`.
     """
 
     def __init__(
@@ -109,10 +108,7 @@ class ConditionMap:
     def __call__(
         self, vector: Array, times: Array | None = None, choice: EngineChoice = UNDECIDED
     ) -> Trajectory | Failure:
-        """Return the trajectory at `times` (the data times), or why there is none.
-
-        `times`: times, increasing, not before t0.
-        """
+        """Return the trajectory at `times` (the data times), or why there is none."""
         with np.errstate(all="ignore"):
             found = self._found(vector, self.condition.times if times is None else times, choice)
         if isinstance(found, Trajectory):

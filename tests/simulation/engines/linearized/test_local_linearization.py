@@ -11,10 +11,10 @@ import pytest
 from odefit import Failure, ForwardMap, InputError, Model, Problem, library
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engines.engine import BatchFailure, BatchSolution, InitialValueProblems
+from odefit.simulation.engines.linearized.exponentials import damped
 from odefit.simulation.engines.linearized.local_linearization import (
     LocalLinearizationBatchIntegrator,
     Order,
-    damped,
 )
 from odefit.simulation.engines.registry import EngineName
 from tests.simulation.numerics import Array, by_unknown, evaluated, integrated

@@ -59,13 +59,11 @@ def pull_back(
 ) -> bool:
     """Take the derivatives of a scalar by the outputs of an integration back to its start.
 
-    `scalar_row`, `scalar_column`: positions of the nonzeros of the Jacobian by the scalars;
-    `start`, `times`, `states`, `constants`: what was integrated, see
-    :func:`odefit.simulation.engines.bdf.integration.integrate`; `record`: what was recorded there;
-    `by_outputs`: derivatives of the scalar by the states at the times, shape (k, n); `by_states`:
-    derivatives by the initial states, shape (n,), which are written; `by_scalars`: derivatives by
-    the scalars of the field, shape (p,), to which those of this part are added. Returns whether all
-    factors could be trusted.
+    What was integrated is given as to :func:`odefit.simulation.engines.bdf.integration.integrate`,
+    with its record. `by_outputs` are derivatives of the scalar by the states at the times, shape
+    (k, n). Derivatives by the initial states, shape (n,), are written to `by_states`, and those by
+    the scalars of the field, shape (p,), added to `by_scalars`. Returns whether all factors could
+    be trusted.
     """
     n = states.shape[0]
     nonzeros = eq.jacobian_row.shape[0]
@@ -155,10 +153,7 @@ class RecordedPart(NamedTuple):
 
 
 class RecordedSegment:
-    """The adjoint of an integration: from derivatives by its values to those by its beginning.
-
-    `scalars`: number of the field's scalars.
-    """
+    """The adjoint of an integration: from derivatives by its values to those by its beginning."""
 
     def __init__(
         self, compiled: CompiledField, scalars: int, parts: Sequence[RecordedPart]

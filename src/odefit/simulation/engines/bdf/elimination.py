@@ -47,10 +47,7 @@ class Elimination(NamedTuple):
 
 
 def minimum_degree(rows: IntArray, columns: IntArray, n: int) -> IntArray:
-    """Return an order of elimination with little fill-in, by minimum degree.
-
-    `rows`, `columns`: positions of the nonzeros, shape (k,) each.
-    """
+    """Return an order of elimination with little fill-in, by minimum degree."""
     # SuperLU orders and factorises at once: with a dominant diagonal nothing else matters.
     dominant = csc_array(
         coo_array((np.full(len(rows), -1e-3), (rows, columns)), shape=(n, n))
@@ -66,10 +63,7 @@ def minimum_degree(rows: IntArray, columns: IntArray, n: int) -> IntArray:
 
 
 def elimination(rows: IntArray, columns: IntArray, n: int) -> Elimination:
-    """Return the fixed elimination of I - c J, in the order in which the rows are given.
-
-    `rows`, `columns`: positions of the nonzeros of J, shape (k,) each.
-    """
+    """Return the fixed elimination of I - c J, in the order in which the rows are given."""
     below: list[set[int]] = [set() for _ in range(n)]
     right: list[set[int]] = [set() for _ in range(n)]
     for i, j in zip(rows.tolist(), columns.tolist(), strict=True):

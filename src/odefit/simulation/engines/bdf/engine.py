@@ -49,13 +49,11 @@ REASONS = {
 class BdfEngine:
     """Numerical differentiation formulas on states and sensitivities.
 
-    `field`: equations without algebraic variables that need solving; they may have kinks;
-    `tolerance`: relative tolerance of states and sensitivities; `controlled`: whether the errors of
-    sensitivities are held to it, too; those of the states alone are otherwise, which takes half the
-    steps or two thirds; `absolute`: absolute tolerance over the relative one, in units of the
-    largest magnitude that each state has had along the trajectory. States that begin at zero have
-    the size that they come to until the end; with less than the usual one, that of the first
-    output; `features`: what is watched along the steps; None if nothing can be flat.
+    The equations have no algebraic variables that need solving; they may have kinks. Where the
+    errors of sensitivities are not controlled, it takes half the steps or two thirds. `absolute` is
+    the absolute tolerance over the relative one, in units of the largest magnitude that each state
+    has had along the trajectory. States that begin at zero have the size that they come to until
+    the end; with less than the usual tolerance, that of the first output.
     """
 
     name = "bdf"

@@ -49,10 +49,8 @@ class ScalarTerms(NamedTuple):
 class CompiledField:
     """A vector field as the kernels read it, whatever sensitivities are wanted.
 
-    `field`: equations without algebraic variables that need solving; `features`: what is watched
-    along the steps; None if nothing can be flat. `order`: the states in the order of elimination,
-    shape (n,), in which the kernels have them; `equations`: the equations in arrays; `scalar_rows`,
-    `scalar_columns`: positions of the nonzeros of the Jacobian by the scalars.
+    The field has no algebraic variables that need solving. `order` is that of elimination, in which
+    the kernels have the states.
     """
 
     def __init__(self, field: VectorField, features: NarrowFeatures | None = None) -> None:

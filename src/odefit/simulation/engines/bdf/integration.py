@@ -85,9 +85,8 @@ def newton(
 ) -> tuple[bool, float]:
     """Solve (correction + psi) - c f(t, predicted + correction) = 0 for the correction.
 
-    `f`, `delta`: space for the right-hand side and for a Newton step, shape (n,) each; `rate`: rate
-    of convergence that is expected. Returns whether the iteration has converged, and the rate of
-    convergence.
+    `f` and `delta` are space for n numbers each; `rate` is the rate of convergence that is
+    expected. Returns whether the iteration has converged, and its rate of convergence.
     """
     n = predicted.shape[0]
     for i in range(n):
@@ -143,22 +142,18 @@ def integrate(
 
     Time is counted from `start`: steps may be far shorter than the spacing of numbers there.
 
-    `times`: times after `start` at which values are wanted, counted from there, increasing, shape
-    (k,); `horizon`: the time until which the constants hold, counted from `start`; `ahead`: the
-    time after which states that begin at zero have sizes that count; `states`: initial states,
-    shape (n,); `constants`: variables of the programs after the time and the states, shape (c,);
-    `sensitivities`: initial sensitivities in tiles of w directions, shape (tiles, n, w); `terms`:
-    what the sensitivities of scalars add; `sizes`: the largest magnitude that each state has had,
-    shape (n,); zero where a state has always been zero. Those of the whole integration are left
-    there; `absolute`, `rtol`: the absolute tolerance in units of these sizes, and the relative one;
-    `controlled`: whether the errors of the sensitivities are held to the tolerances, too;
-    `watching`: whether defects are looked at within the steps, see
-    :mod:`odefit.simulation.engines.bdf.watching`; `ended`: one number that another thread sets to
-    end the integration, shape (1,); `out`: states at the times, shape (k, n); `out_sensitivities`:
-    sensitivities at the times, shape (tiles, k, n * w). Returns how the integration has ended, when
-    (counted from `start`), after how many steps (failed ones included), the length of the last
-    step, and a record of the steps, see :mod:`odefit.simulation.engines.bdf.recording`; it is empty
-    unless it was asked for.
+    The `times` are increasing, shape (k,). The constants, shape (c,), are the variables of the
+    programs after the time and the states; they hold until `horizon`. `sensitivities` come in tiles
+    of w directions, shape (tiles, n, w). `sizes` are the largest magnitudes that the states have
+    had, shape (n,), zero where a state has always been zero; those of the whole integration are
+    left there. States that begin at zero have sizes that count after the time `ahead`. `absolute`
+    is in units of these sizes. `controlled` says whether the errors of sensitivities are held to
+    the tolerances, too, and `watching` whether defects are looked at within the steps. Another
+    thread sets the number `ended` to end the integration. States and sensitivities at the times are
+    written to `out`, shape (k, n), and `out_sensitivities`, shape (tiles, k, n * w). Returns how
+    the integration has ended, when (counted from `start`), after how many steps (failed ones
+    included), the length of the last step, and a record of the steps, see
+    :mod:`odefit.simulation.engines.bdf.recording`; it is empty unless it was asked for.
     """
     e = eq.elimination
     n = states.shape[0]

@@ -40,10 +40,7 @@ elimination is more accurate than predicted, it keeps its digits."""
 
 @compiled
 def largest_norm(values: Array, weights: Array, sums: Array) -> float:
-    """Return the largest root mean square of values times weights, shape (n, w), by column.
-
-    `sums` has space for w numbers.
-    """
+    """Return the largest root mean square of values times weights, shape (n, w), by column."""
     n, width = weights.shape
     for q in range(width):
         sums[q] = 0.0
@@ -146,9 +143,8 @@ def sensitivity_weights(
     They are 1 / (atol + rtol |S| + rounding error). The new sensitivities `new` become their
     difference from what was predicted.
 
-    `by_state`: the weights of the states' errors, shape (n,), in whose units the sensitivities of a
-    direction are compared; `largest`: the largest magnitudes that the sensitivities have had, shape
-    (n, w); `rounded`: what :func:`rounding` returns; `shares`: space for w numbers.
+    Sensitivities of a direction are compared in units of the states' errors, whose weights are
+    `by_state`. `rounded` is what :func:`rounding` returns; `shares` is space for w numbers.
     """
     n, width = new.shape
     for q in range(width):

@@ -103,9 +103,8 @@ def largest_defect(
 ) -> float:
     """Return the largest defect at some places of a step that ends at `time`.
 
-    `number`: the number of the step, from which one of the places follows; `before`, `after`: the
-    watched terms at both ends of the step, shape (v,); `signs`: space for these terms within the
-    step.
+    One of the places follows from the number of the step. `before` and `after` are the watched
+    terms at both ends of the step, shape (v,); `signs` is space for them.
     """
     place = 0.1 + 0.8 * ((number * GOLDEN) % 1.0)
     largest = defect(

@@ -30,11 +30,7 @@ from odefit.simulation.engines.heyoka.heyoka_equations import (
 
 
 class HeyokaBatchIntegrator:
-    """Taylor integration of states and sensitivities, with one problem of a batch in each lane.
-
-    `field`: a smooth field without algebraic variables; `tolerance`: relative and absolute
-    tolerance, on the largest component.
-    """
+    """Taylor integration of states and sensitivities, with one problem of a batch in each lane."""
 
     name = "heyoka"
 

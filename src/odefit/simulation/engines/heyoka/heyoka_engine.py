@@ -60,12 +60,10 @@ integration takes half a second, and asking costs it 8 % at most. Shorter ones a
 class HeyokaEngine:
     """Taylor integration of states and sensitivities along one segment after the other.
 
-    `field`: a smooth field without algebraic variables; `tolerance`: relative and absolute
-    tolerance, on the largest component. Where that is too little for a state that is small beside
-    others or in its unit, each is integrated in units of its own; `features`: what is watched along
-    the steps; None if nothing can be flat; `measured`: the largest measured value of each state,
-    zero where it is not measured as it is; `lost`: factor up to which a state may lose digits. If
-    that is more than usual, as for searches, states count as no smaller than they were measured.
+    The field is smooth and has no algebraic variables. The tolerance is relative and absolute, on
+    the largest component. Where that is too little for a state that is small beside others or in
+    its unit, each is integrated in units of its own. If digits may be lost by a larger factor than
+    usual, `lost`, as in searches, states count as no smaller than they were measured.
     """
 
     name = "heyoka"

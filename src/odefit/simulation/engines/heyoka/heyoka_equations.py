@@ -77,16 +77,12 @@ class HeyokaAlgebra:
 class VariationalEquations:
     """The compiled variational equations of a field, and the parameters that they are given.
 
-    `field`: a smooth field without algebraic variables; `columns`: number of columns of
-    sensitivities that each lane integrates; `entries`: pairs (scalar, column) of sensitivities of
-    scalars that may not be zero; `tolerance`: relative and absolute tolerance, on the largest
-    component; `scaled`: whether states and sensitivities are integrated in units that can be set,
-    those of :meth:`set_scales`. `place`: for each pair of `entries`, the row of `pars` that holds
-    the scalar's sensitivity; `first_multiplier`, `first_scale`: rows of `pars` at which these and
-    the units of the states begin; before them are the scalars and the inputs; `scales`: the units
-    of the states, shape (n,); ones unless they were set; `used`: number of rows of `pars` that the
-    equations use; `pars`: parameters by lane, shape (parameters, lanes); see :meth:`start`;
-    `integrator`: heyoka's integrator: the scalar one if there is one lane, else that for batches.
+    Each lane integrates some columns of sensitivities; `entries` are pairs (scalar, column) of
+    sensitivities of scalars that may not be zero. With `scaled`, states and sensitivities are
+    integrated in units that :meth:`set_scales` sets. The parameters by lane, `pars`, are the
+    scalars and the inputs; from row `first_multiplier` on the sensitivities of scalars, by pair in
+    row `place`; and from row `first_scale` on the units. heyoka's integrator is the scalar one if
+    there is one lane, else that for batches.
     """
 
     def __init__(
@@ -131,8 +127,8 @@ class VariationalEquations:
     def rates(self, states: Array, times: Array, pars: Array) -> Array:
         """Return the right-hand sides at many points, shape (k, size).
 
-        `states`: states and sensitivities as the integrator has them, shape (k, size); `times`:
-        times, shape (k,); `pars`: parameters of the equations at each point, shape (used, k).
+        States are as the integrator has them, shape (k, size), times have shape (k,), and the
+        parameters of the equations at each point (used, k).
         """
         given: dict[str, Array] = {}
         if self.used:
@@ -147,11 +143,7 @@ class VariationalEquations:
 
 
 class _Compiled:
-    """Variational equations with what heyoka has compiled of them, which users copy.
-
-    `size`, `used`: numbers of the equations and of the parameters in them; `integrator`: heyoka's
-    integrator.
-    """
+    """Variational equations with what heyoka has compiled of them, which users copy."""
 
     def __init__(self, system: list[tuple[Any, Any]], integrator: Any, used: int) -> None:
         self.size, self.used = len(system), used

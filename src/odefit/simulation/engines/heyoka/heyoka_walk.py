@@ -61,10 +61,7 @@ SHORTEST = 1e-12  # shortest steps, relative to the segment, with which a defect
 
 
 class HeyokaWalk:
-    """Taylor integration in units of each state's own size, with its defects looked at.
-
-    `features`: what is watched along the steps; None if nothing can be flat.
-    """
+    """Taylor integration in units of each state's own size, with its defects looked at."""
 
     def __init__(
         self,

@@ -61,13 +61,14 @@ MAX_SERIES_TERMS = (8, 60)
 """Terms of the series that take as long as Pade's approximation in NumPy, measured for matrices
 of up to 60 rows: so many for each row, and at most so many. For larger ones operations count."""
 
+MAX_SERIES_NORM = 0.5  # norm of hJ up to which the estimate of the error needs no linear system
+
 
 def exponential(matrices: Array) -> Array:
     """Return exponentials of a stack of matrices, by Pade approximation, scaling and squaring.
 
-    `matrices`: shape (k, n, N) with N >= n: the first n rows of N by N matrices whose other rows
-    are zero. For N = n, plain square matrices. Returns the first n rows of the exponentials, shape
-    (k, n, N); NaN where the input is not finite.
+    Matrices have the shape (k, n, N) with N >= n: they are the first n rows of N by N matrices
+    whose other rows are zero, and so is the result. It is NaN where the input is not finite.
     """
     count, n, _ = matrices.shape
     Z = matrices[:, :, :n]
@@ -105,8 +106,8 @@ def exponential(matrices: Array) -> Array:
 def phi_product(matrices: Array, columns: Array) -> Array:
     """Return phi(Z) R for stacks of matrices Z and columns R, phi(z) = (exp(z) - 1)/z.
 
-    `matrices`: Z, shape (k, n, n); `columns`: R, shape (k, n, c). Returns shape (k, n, c); NaN
-    where the input is not finite. Each matrix of the stack is treated by what suits its own norm.
+    Shapes (k, n, n) of Z, (k, n, c) of R and the result, which is NaN where the input is not
+    finite. Each matrix is treated by what suits its own norm.
     """
     norms = _norms(matrices)
     if (norms <= 0.5 * SERIES_NORM).all():
@@ -128,6 +129,33 @@ def phi_product(matrices: Array, columns: Array) -> Array:
             part = part + _series(Z, Z @ part, norms[chosen] / number)
             y = y + part
         found[chosen] = y
+    return found
+
+
+def damped(hJ: Array, columns: Array) -> Array:
+    """Return about (1 - hJ/4)^-1 applied to columns, shapes (k, n, n) and (k, n, c).
+
+    6 phi_3(z) = 1 + z/4 + z^2/20 + ... turns a third of h times the defect at the end of a step,
+    which grows quadratically over it, into its effect on the states. For large hJ the inverse
+    damps it as phi_3 does: stiff components do not count for more than they are.
+    """
+    small = np.abs(hJ).sum(axis=1).max(axis=1, initial=0.0) <= MAX_SERIES_NORM
+    if small.all():
+        first = hJ @ columns
+        return np.asarray(columns + first / 4 + (hJ @ first) / 20)
+    found = np.empty_like(columns)
+    if small.any():
+        found[small] = damped(hJ[small], columns[small])
+    stiff = ~small
+    matrices = np.eye(hJ.shape[1]) - hJ[stiff] / 4
+    usable = np.isfinite(matrices).all(axis=(1, 2))
+    matrices[~usable] = np.eye(hJ.shape[1])
+    try:
+        solved = np.linalg.solve(matrices, columns[stiff])
+    except np.linalg.LinAlgError:  # an eigenvalue of hJ is 4: growth, which wants no damping
+        solved = columns[stiff]
+    solved[~usable] = np.nan
+    found[stiff] = solved
     return found
 
 

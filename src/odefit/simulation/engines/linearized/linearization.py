@@ -43,9 +43,8 @@ class LinearizedField:
 class Linearization:
     """Evaluates a field and its derivatives at one point of each trajectory.
 
-    `field`: a field without algebraic variables that have to be solved for; `active`: indices of
-    the scalars that may change along a direction; `scalars`: values of all scalars, shape (p,);
-    `changes`: derivatives of the scalars along each direction, shape (p, m).
+    The field has no algebraic variables that have to be solved for. `active` are the scalars that
+    may change along a direction, `changes` the derivatives of all along each, shape (p, m).
     """
 
     def __init__(

@@ -36,7 +36,7 @@ from odefit.simulation.engines.engine import (
     Values,
     magnitudes,
 )
-from odefit.simulation.engines.linearized.exponentials import phi_product
+from odefit.simulation.engines.linearized.exponentials import damped, phi_product
 from odefit.simulation.engines.linearized.linearization import (
     Linearization,
     LinearizedField,
@@ -51,7 +51,6 @@ STEP_SAFETY, MIN_STEP_FACTOR, MAX_STEP_FACTOR = 0.9, 0.2, 5.0
 """Factors of the step size control: how far below the tolerance the next step aims, and the least
 and the largest change of a step."""
 
-MAX_SERIES_NORM = 0.5  # norm of hJ up to which the estimate of the error needs no linear system
 MIN_STEP = 4e-16  # smallest step, relative to the time and to the time span of the problem
 
 BLOW_UP_GROWTH, BLOW_UP_TIME = 1e6, 1e-8
@@ -89,14 +88,12 @@ class _Active:
 class LocalLinearizationBatchIntegrator:
     """Adaptive Local Linearization of many initial value problems at once.
 
-    `field`: a field without algebraic variables that have to be solved for; kinks are allowed;
-    `pattern`: the sensitivities that are wanted. Their errors limit the steps with order 3 alone;
-    `relative`: relative tolerance for the error of a step, on the largest component; `absolute`:
-    absolute tolerance in units of each state's size at the start of its problem; `order`: 2 as
-    published, or 3: see the module; `step`: length of fixed steps without error control, to measure
-    orders; None for adaptive steps; `longest`: longest adaptive step, relative to the time of a
-    problem: where functions may be flat, what a longer one would step across is not seen. Raises
-    InputError: the field has algebraic equations.
+    The field may have kinks, but no algebraic variables that have to be solved for (InputError).
+    The relative tolerance is that of a step's error on the largest component; the absolute one is
+    in units of each state's size at the start of its problem. The errors of sensitivities limit the
+    steps with order 3 alone. A `step` is the length of fixed steps without error control, to
+    measure orders. `longest` is the longest adaptive step, relative to the time of a problem: where
+    functions may be flat, what a longer one would step across is not seen.
     """
 
     name = "local-linearization"
@@ -392,33 +389,6 @@ class LocalLinearizationEngine:
         return SegmentSolution.without_algebraic(
             np.concatenate(rows), np.concatenate(columns), steps
         )
-
-
-def damped(hJ: Array, columns: Array) -> Array:
-    """Return about (1 - hJ/4)^-1 applied to columns, shapes (k, n, n) and (k, n, c).
-
-    6 phi_3(z) = 1 + z/4 + z^2/20 + ... turns a third of h times the defect at the end of a step,
-    which grows quadratically over it, into its effect on the states. For large hJ the inverse
-    damps it as phi_3 does: stiff components do not count for more than they are.
-    """
-    small = np.abs(hJ).sum(axis=1).max(axis=1, initial=0.0) <= MAX_SERIES_NORM
-    if small.all():
-        first = hJ @ columns
-        return np.asarray(columns + first / 4 + (hJ @ first) / 20)
-    found = np.empty_like(columns)
-    if small.any():
-        found[small] = damped(hJ[small], columns[small])
-    stiff = ~small
-    matrices = np.eye(hJ.shape[1]) - hJ[stiff] / 4
-    usable = np.isfinite(matrices).all(axis=(1, 2))
-    matrices[~usable] = np.eye(hJ.shape[1])
-    try:
-        solved = np.linalg.solve(matrices, columns[stiff])
-    except np.linalg.LinAlgError:  # an eigenvalue of hJ is 4: growth, which wants no damping
-        solved = columns[stiff]
-    solved[~usable] = np.nan
-    found[stiff] = solved
-    return found
 
 
 def _sizes(states: Array, rates: Array, ahead: Array) -> Array:
