@@ -31,14 +31,12 @@ from odefit.simulation.engines.registry import EngineName
 GivenBounds = Mapping[str, tuple[float, float]] | Literal["propose"] | None
 """The option `bounds` of a global method: bounds by name, or proposals that are accepted."""
 
-PROPOSAL_FACTOR = 10.0
-"""Ratio of proposed bounds to the range in which start values are looked for."""
+PROPOSAL_FACTOR = 10.0  # ratio of proposed bounds to the range in which start values are looked for
 
 MIN_POSITIVE_SHARE = 1e-3
 """Least value of what is positive, relative to its size, where nothing else is known of it."""
 
-MIN_SECONDS = 0.01
-"""Number of seconds that a local search is given at least, however late it is."""
+MIN_SECONDS = 0.01  # number of seconds that a local search is given at least, however late it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +171,7 @@ def _proposals(problem: Problem) -> list[tuple[float, float]]:
     The lower bound is positive where zero is no possible value: for standard deviations, for
     unknowns by which the equations divide or whose logarithm they have, and on a logarithmic scale.
     """
-    found = []
+    proposed = []
     domains = Domains.of(problem)
     for unknown, r in zip(problem.unknowns, ranges(problem), strict=True):
         p = unknown.parameter
@@ -190,22 +188,22 @@ def _proposals(problem: Problem) -> list[tuple[float, float]]:
         high = p.upper if math.isfinite(p.upper) else float(f"{max(width, low + width):.2g}")
         if p.guess is not None:
             low, high = min(low, p.guess), max(high, p.guess)
-        found.append((low, high))
-    return found
+        proposed.append((low, high))
+    return proposed
 
 
 def with_bounds(problem: Problem, bounds: Array) -> Problem:
     """Return `problem` with these bounds of its unknowns, shape (n, 2)."""
     if (problem.lower == bounds[:, 0]).all() and (problem.upper == bounds[:, 1]).all():
         return problem
-    found = copy.copy(problem)
-    found.unknowns = tuple(
+    bounded = copy.copy(problem)
+    bounded.unknowns = tuple(
         replace(u, parameter=replace(u.parameter, lower=float(a), upper=float(b)))
         for u, (a, b) in zip(problem.unknowns, bounds, strict=True)
     )
     for name in ("lower", "upper"):  # computed from the unknowns, and kept
-        vars(found).pop(name, None)
-    return found
+        vars(bounded).pop(name, None)
+    return bounded
 
 
 def check_bounds(owner: str, given: Any) -> None:

@@ -20,11 +20,8 @@ from odefit.simulation.residuals.noise import density_of, known_spreads
 from odefit.simulation.residuals.prior_residuals import PriorResiduals
 from odefit.simulation.residuals.residual_arrays import ResidualArrays
 
-OBJECTIVE = "objective"
-"""The name of a sum of squares."""
-
-LIKELIHOOD = "-2 log L"
-"""The name of minus twice the logarithm of the likelihood."""
+OBJECTIVE = "objective"  # the name of a sum of squares
+LIKELIHOOD = "-2 log L"  # the name of minus twice the logarithm of the likelihood
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,7 @@ MIN_VALUES_PER_UNKNOWN = 3
 INTERMEDIATE = SingleShooting(evaluations=100, tolerance=1e-4, step=1e-5, patience=20)
 """The local search on a part of the time span."""
 
-FINAL = START_SEARCH
-"""The local search on the whole time span."""
+FINAL = START_SEARCH  # the local search on the whole time span
 
 
 @dataclass(frozen=True)
@@ -104,13 +103,13 @@ class IncrementalShooting(LocalMethod):
         for part in self.parts(forward, index):
             if control.should_stop():
                 break
-            found = self.intermediate.run(part, index, vector, control)
-            evaluations += found.evaluations
-            seconds += found.seconds
-            failures.update(found.failures)
-            if found.status is Status.FAILED or not math.isfinite(found.cost):
+            fitted = self.intermediate.run(part, index, vector, control)
+            evaluations += fitted.evaluations
+            seconds += fitted.seconds
+            failures.update(fitted.failures)
+            if fitted.status is Status.FAILED or not math.isfinite(fitted.cost):
                 break
-            vector = found.vector
+            vector = fitted.vector
         # A search that is told to stop still evaluates where it is: that is the best so far.
         end = self.final.run(forward, index, vector, control)
         return replace(

@@ -23,8 +23,7 @@ PARTS = ("odefit.methods.smoothing", "odefit.methods.transcription")
 """Modules of what some options take: smoothers, schemes, meshes, formulations and solvers. Their
 classes are named in text as on the command line: ``smoothing-spline`` for ``SmoothingSpline``."""
 
-NOTHING = "none"
-"""The text of an option that is left open."""
+NOTHING = "none"  # the text of an option that is left open
 
 
 @dataclass(frozen=True)

@@ -31,14 +31,12 @@ from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
 from odefit.simulation.residuals.noise import known_sds
 
-STARTS_PER_DESIGN = 4
-"""Number of starts whose points belong to one space-filling design."""
+STARTS_PER_DESIGN = 4  # number of starts whose points belong to one space-filling design
 
 RESERVE_DESIGN = 10**6
 """Number of the first design for starts that fail; from its multiples on they are for retries."""
 
-MAX_RETRIES = 3
-"""Largest number of retries of a start that ends at bounds."""
+MAX_RETRIES = 3  # largest number of retries of a start that ends at bounds
 
 SEARCH_TOLERANCE = 1e-5
 """Tolerance of the stiff engine during the search: about three times as fast as its default, with
@@ -49,8 +47,7 @@ NOISE_SHARE = 1e-2
 """Tolerance of the stiff engine during the search over the relative noise, if that is less: errors
 of the integration are not to be taken for a lack of fit."""
 
-MIN_SEARCH_TOLERANCE = 1e-8
-"""Smallest tolerance of the stiff engine during the search."""
+MIN_SEARCH_TOLERANCE = 1e-8  # smallest tolerance of the stiff engine during the search
 
 MIN_POINTS_FOR_SCATTER = 200
 """Length of a series from which its noise, if it is not given, is estimated by its differences."""

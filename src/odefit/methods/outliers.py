@@ -28,14 +28,12 @@ from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.residuals.noise import known_sds
 from odefit.simulation.trajectories.trajectory import Trajectory
 
-LEVEL = 0.05
-"""Probability that normal noise gives any value that counts as an outlier."""
+LEVEL = 0.05  # probability that normal noise gives any value that counts as an outlier
 
 MAX_SHARE = 0.15
 """Share of the values that may be outliers of a plain fit: if more are, the model is wrong."""
 
-MIN_SPARE = 3
-"""Number of other values, beyond that of the unknowns, that must tell of the model."""
+MIN_SPARE = 3  # number of other values, beyond that of the unknowns, that must tell of the model
 
 MIN_IN_RUNS, MAX_IN_RUNS = 6, 0.5
 """Number and share of outliers beside another one on the same side of the curve, from which they
@@ -45,14 +43,12 @@ MAX_SIGMAS = 3.0
 """Standard deviations of its chi-square distribution by which the sum of squares of the others may
 exceed its mean."""
 
-SAME_COST = 1e-3
-"""Relative difference of two costs up to which two points are one beginning."""
+SAME_COST = 1e-3  # relative difference of two costs up to which two points are one beginning
 
 ROBUST_SEARCH = SingleShooting(evaluations=60, tolerance=1e-6, step=1e-6, patience=30)
 """The local search of the robust fit."""
 
-MAX_BEGINNINGS = 2
-"""Largest number of points from which robust fits begin."""
+MAX_BEGINNINGS = 2  # largest number of points from which robust fits begin
 
 
 @dataclass(frozen=True)
@@ -179,12 +175,12 @@ def _distances(
     forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
 ) -> Array | None:
     """Return predictions less values in standard deviations, all in one array."""
-    found = []
+    distances = []
     for block in forward.series_residuals(vector, trajectories):
         if isinstance(block, Failure):
             return None
-        found.append(block.distances)
-    return np.concatenate(found)
+        distances.append(block.distances)
+    return np.concatenate(distances)
 
 
 def _named(

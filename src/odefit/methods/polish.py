@@ -25,11 +25,8 @@ from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.other_integrations import other_integrations
 from odefit.simulation.trajectories.trajectory import Trajectory, without_sensitivities
 
-POLISH = SingleShooting(evaluations=3000)
-"""The local search of the last improvement."""
-
-MAX_ENDS = 8
-"""Number of ends of starts that are tried as the answer, the best first."""
+POLISH = SingleShooting(evaluations=3000)  # the local search of the last improvement
+MAX_ENDS = 8  # number of ends of starts that are tried as the answer, the best first
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +95,10 @@ def answer_by(
     """Return the answer that an end makes, or why it cannot be evaluated."""
     better = _improved(forward, end, control) if polish else end
     with cutting_off(NEVER):  # without an evaluation there is no answer
-        found = _answer_at(forward, better, estimate)
-        if isinstance(found, Failure) and better is not end:
-            found = _answer_at(forward, end, estimate)
-    return found
+        answered = _answer_at(forward, better, estimate)
+        if isinstance(answered, Failure) and better is not end:
+            answered = _answer_at(forward, end, estimate)
+    return answered
 
 
 def _answer_at(forward: ForwardMap, end: Start, estimate: Estimate) -> Answer | Failure:

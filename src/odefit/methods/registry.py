@@ -91,8 +91,7 @@ METHODS: Mapping[str, MethodEntry] = {
 }
 """All methods by their names on the command line."""
 
-DEFAULT_METHOD = "automatic"
-"""The method of a fit for which none is named."""
+DEFAULT_METHOD = "automatic"  # the method of a fit for which none is named
 
 
 def as_method(method: Method | type | str | None) -> Method:

@@ -25,8 +25,7 @@ from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines.registry import EngineName
 
-MIN_LIKELIHOOD_GAIN = 1e-9
-"""Gain of the log-likelihood that is too small for another step."""
+MIN_LIKELIHOOD_GAIN = 1e-9  # gain of the log-likelihood that is too small for another step
 
 
 @dataclass(frozen=True)

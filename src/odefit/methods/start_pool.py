@@ -18,14 +18,14 @@ from odefit.methods.running.workers import Workers
 from odefit.simulation import ForwardMap
 
 
-class Search(Protocol):
+class SearchByStarts(Protocol):
     """A search from many starts, each of which can be made on its own."""
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the end of start number `index`."""
 
 
-Task = tuple[Search, int, Control]
+Task = tuple[SearchByStarts, int, Control]
 """A start: its search, its number there, and how it is run."""
 
 
@@ -75,7 +75,7 @@ def _model(forward: ForwardMap) -> partial[ForwardMap]:
     return partial(ForwardMap, *forward.arguments)
 
 
-def _run(search: Search, forward: ForwardMap, task: tuple[int, int, float | None]) -> Start:
+def _run(search: SearchByStarts, forward: ForwardMap, task: tuple[int, int, float | None]) -> Start:
     """Run a start in a worker process."""
     index, seed, deadline = task
     control = Control(seed=seed, deadline=deadline)

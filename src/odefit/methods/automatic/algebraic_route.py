@@ -15,8 +15,7 @@ from odefit.methods.running.start_checkpoint import natural, start_from_json, st
 from odefit.problem.problem import Problem
 from odefit.simulation.engines.cut_off import CutOffError, WorkLimit, counting
 
-KEY = "algebraic"
-"""The key of what was found in a checkpoint."""
+KEY = "algebraic"  # the key of what was found in a checkpoint
 
 MAX_WORK = 3e9
 """Operations, see :mod:`odefit.simulation.engines.cut_off`, that the algebraic method may take,
@@ -25,8 +24,7 @@ about a minute."""
 MAX_UNKNOWNS = 12
 """Largest number of unknowns with which it is asked: preparing the equations of more takes long."""
 
-TIME_SHARE = 0.3
-"""Share of the time that a limit of the user leaves which it may take."""
+TIME_SHARE = 0.3  # share of the time that a limit of the user leaves which it may take
 
 
 class AlgebraicRoute:

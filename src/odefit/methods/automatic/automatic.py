@@ -56,8 +56,7 @@ MAX_INTEGRATION_ERROR = 1e-4
 SHARPENING = SingleShooting(evaluations=100, tolerance=1e-8, step=1e-9, patience=20)
 """The search at full accuracy that shows whether it is."""
 
-SHARPENED = 0.99
-"""Cost over that before, both at full accuracy, up to which it was."""
+SHARPENED = 0.99  # cost over that before, both at full accuracy, up to which it was
 
 OUTLIERS_AFTER, OUTLIERS_AGAIN = 5, 4
 """Number of starts without an explanation of the data after which outliers are looked for, and the

@@ -13,8 +13,7 @@ from odefit.methods.estimate import Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches
 from odefit.methods.running.control import Control
 
-MIN_FREEDOM = 50
-"""Degrees of freedom from which noise alone does not hide a worse local optimum."""
+MIN_FREEDOM = 50  # degrees of freedom from which noise alone does not hide a worse local optimum
 
 FEW_VALUES_HITS, FEW_VALUES_CHANCE = 3, 0.1
 """Hits and chance of a better optimum at which a fit with fewer degrees of freedom suffices."""

@@ -29,8 +29,7 @@ from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import lowest, sample
 from odefit.simulation import Failure, ForwardMap
 
-MAX_BASES = 8
-"""Number of the best distinct ends from which starts begin."""
+MAX_BASES = 8  # number of the best distinct ends from which starts begin
 
 HEAD_START = 4
 """Number of starts by which an end is ahead of the next worse one, while nothing is found.
@@ -43,11 +42,8 @@ COARSER_RELATIVE, COARSER_ABSOLUTE = 100.0, 300.0
 of squares, a third of a unit of the log-likelihood. Where valleys are flat, starts stop at many
 costs above one optimum; without it all that are begun at would be of one valley."""
 
-MAX_REDRAWN_SHARE = 0.5
-"""Largest share of the unknowns that are drawn anew."""
-
-SCREENED = 4
-"""Number of points of one kind of which the best is taken."""
+MAX_REDRAWN_SHARE = 0.5  # largest share of the unknowns that are drawn anew
+SCREENED = 4  # number of points of one kind of which the best is taken
 
 RISES = (0.1, 300.0)
 """Least and largest rise of the cost by its linearised model to points along poorly determined
@@ -59,8 +55,7 @@ MAX_MOVED = 0.5
 SHARES_OF_DIRECTIONS = (0.15, 0.5, 1.0)
 """Shares of the directions along which a point moves, in random turns."""
 
-MIN_UNKNOWNS = 4
-"""Number of unknowns below which random starts are as good."""
+MIN_UNKNOWNS = 4  # number of unknowns below which random starts are as good
 
 DESIGN = 10**7
 """Number of the design of points for the first start; see :func:`odefit.methods.starts.sample`."""

@@ -28,7 +28,7 @@ from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control
-from odefit.methods.start_pool import Search
+from odefit.methods.start_pool import SearchByStarts
 from odefit.simulation import ForwardMap
 
 VAIN_STARTS = 40
@@ -54,8 +54,7 @@ MAX_MESH_VALUES = 2000
 MAX_REFUSALS = 2
 """Number of failed starts without a single evaluation after which a route is closed."""
 
-TIME_SHARE = 0.5
-"""Share of the time that is left which one start may take."""
+TIME_SHARE = 0.5  # share of the time that is left which one start may take
 
 SLOW_SHARE = 0.1
 """Share of that time which one start of a route may take whose starts are long where trajectories
@@ -100,7 +99,7 @@ class Planned:
 
     route: SearchRoute
     index: int
-    search: Search
+    search: SearchByStarts
     base: Start | None = None
     rung: int = 0
 

@@ -43,14 +43,9 @@ Their evaluations and :data:`PROMOTED` are those with which fewest evaluations l
 best ends, by the costs along 1,750 whole searches on the published models of Brannmark et al.,
 Crauste et al., Elowitz and Leibler, and Fujita et al."""
 
-LAST = len(RUNGS) - 1
-"""The last rung."""
-
-TOLERANCE = 1e-7
-"""Tolerance of the implicit engines on the last rung."""
-
-PROMOTED = 0.33
-"""Share of the ends on a rung, the best of them, that go on."""
+LAST = len(RUNGS) - 1  # the last rung
+TOLERANCE = 1e-7  # tolerance of the implicit engines on the last rung
+PROMOTED = 0.33  # share of the ends on a rung, the best of them, that go on
 
 SCREENED = 4
 """Number of points of which a start takes the best.

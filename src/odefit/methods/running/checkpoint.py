@@ -36,8 +36,7 @@ APPLICATION = 0x6F646663
 FORMAT = 2
 """Version of the format, SQLite's ``user_version``; the JSON lines of before were version 1."""
 
-LEAST_FORMAT = 2
-"""The oldest version that is read."""
+LEAST_FORMAT = 2  # the oldest version that is read
 
 WORK_TABLE = (
     "CREATE TABLE work (kind TEXT PRIMARY KEY, identity TEXT NOT NULL, "
@@ -58,8 +57,7 @@ WRITE_RATIO = 20.0
 """Least ratio of the time between two writes to the time that the last one took: what is finished
 more quickly is written together."""
 
-MAX_VALUE = 64 * 2**20
-"""Largest number of bytes of a record."""
+MAX_VALUE = 64 * 2**20  # largest number of bytes of a record
 
 
 class ForeignCheckpointError(InputError):

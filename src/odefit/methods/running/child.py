@@ -49,14 +49,12 @@ if TYPE_CHECKING:
     else:
         Channel = Connection[Any, Any]
 
-KILLED = "SIGKILL"
-"""The signal by which a process is ended from outside, as where memory is short."""
+KILLED = "SIGKILL"  # the signal by which a process is ended from outside, as where memory is short
 
 OUTPUT_TAIL = 300
 """Characters of what a process wrote before it died that become part of the reason."""
 
-POLLING_INTERVAL = 0.2
-"""Seconds between two checks of whether the user wants to stop."""
+POLLING_INTERVAL = 0.2  # seconds between two checks of whether the user wants to stop
 
 WATCH_INTERVAL = 1.0
 """Seconds between two looks at whether the parent still lives, where the system does not tell."""
@@ -64,8 +62,7 @@ WATCH_INTERVAL = 1.0
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Environment variables that keep numerical libraries from starting threads of their own."""
 
-STOP = b"stop"
-"""What the parent sends to ask a function to stop; no pickle begins with it."""
+STOP = b"stop"  # what the parent sends to ask a function to stop; no pickle begins with it
 
 WINDOWS_CRASH = 0xC0000000
 """Exit statuses from here on are those of crashes on Windows, such as 0xC0000005."""

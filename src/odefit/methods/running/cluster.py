@@ -15,11 +15,8 @@ from odefit.common.packages import require
 from odefit.methods.running.worker import versions
 from odefit.methods.running.workers import other_version
 
-CONNECT_SECONDS = 3.0
-"""Seconds within which a scheduler has to answer."""
-
-WORKERS_SECONDS = 10.0
-"""Seconds within which its first worker has to be there."""
+CONNECT_SECONDS = 3.0  # seconds within which a scheduler has to answer
+WORKERS_SECONDS = 10.0  # seconds within which its first worker has to be there
 
 
 @contextmanager

@@ -26,11 +26,8 @@ from odefit.simulation.engines.cut_off import CutOff, cutting_off
 GRACE_SECONDS = 1.0
 """Seconds that a run has after its deadline or its interruption before integrations are cut off."""
 
-LOOK_SECONDS = 0.1
-"""Seconds between two looks of the watch."""
-
-LOOKS_PER_MEMORY = 3
-"""Looks of the watch for each look at the memory."""
+LOOK_SECONDS = 0.1  # seconds between two looks of the watch
+LOOKS_PER_MEMORY = 3  # looks of the watch for each look at the memory
 
 
 @dataclass(frozen=True)

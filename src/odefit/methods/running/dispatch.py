@@ -23,14 +23,12 @@ from odefit.methods.running.workers import Workers
 
 T = TypeVar("T")
 
-WAIT_SECONDS = 0.2
-"""Seconds between two looks at whether the work was interrupted."""
+WAIT_SECONDS = 0.2  # seconds between two looks at whether the work was interrupted
 
 SUSPECT_DEATHS = 2
 """Number of deaths of workers at a task after which it is done with nothing else under way."""
 
-MAX_DEATHS = 3
-"""Number of deaths of workers at a task after which it is given up."""
+MAX_DEATHS = 3  # number of deaths of workers at a task after which it is given up
 
 MAX_FRUITLESS = 3
 """Number of batches that fail before an executor that has not done a single one is given up."""

@@ -29,11 +29,8 @@ RESERVE_SHARE, MOST_RESERVE = 0.04, 500_000_000
 """A run that is given no limit ends where less than this share of the memory is left, and at most
 so many bytes."""
 
-GUILTY_SHARE = 0.25
-"""It does so only where it uses itself at least this share of the memory."""
-
-CGROUP = Path("/sys/fs/cgroup")
-"""Where Linux shows what a container may use."""
+GUILTY_SHARE = 0.25  # it does so only where it uses itself at least this share of the memory
+CGROUP = Path("/sys/fs/cgroup")  # where Linux shows what a container may use
 
 
 def memory_size(given: object, place: str = "memory") -> int:
@@ -129,8 +126,8 @@ def _groups(root: Path, cgroup: Path) -> Iterator[tuple[Path, str, str, str]]:
     known = set()
     for kind, path in [*places, ("memory", "/")]:
         base = cgroup / kind
-        own = base / path.strip("/")
-        for folder in (own, *own.parents):
+        deepest = base / path.strip("/")
+        for folder in (deepest, *deepest.parents):
             if folder in known or not folder.is_relative_to(base):
                 continue
             known.add(folder)
@@ -164,13 +161,13 @@ def _family(root: Path, number: int) -> Iterable[int]:
     """Yield the numbers of a process and of all that it has started."""
     waiting, known = [number], set()
     while waiting:
-        own = waiting.pop()
-        if own in known:
+        process = waiting.pop()
+        if process in known:
             continue
-        known.add(own)
-        yield own
+        known.add(process)
+        yield process
         with suppress(OSError):
-            for thread in (root / str(own) / "task").iterdir():
+            for thread in (root / str(process) / "task").iterdir():
                 waiting += [
                     int(n) for n in (thread / "children").read_text(encoding="utf-8").split()
                 ]

@@ -13,8 +13,7 @@ from odefit.common.arrays import Array
 from odefit.common.errors import counted
 from odefit.methods.estimate import Start, Status
 
-LOGGER = logging.getLogger("odefit")
-"""The logger of everything."""
+LOGGER = logging.getLogger("odefit")  # the logger of everything
 
 LOGGER.addHandler(logging.NullHandler())
 

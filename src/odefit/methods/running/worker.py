@@ -25,11 +25,8 @@ from odefit.common.packages import installed, numeric_versions
 
 T = TypeVar("T")
 
-KEPT_PARCELS = 64
-"""Number of parcels that a worker process keeps, those that were used last."""
-
-KEPT_FUNCTIONS = 8
-"""Number of functions that a thread keeps unpickled, as searches take turns."""
+KEPT_PARCELS = 64  # number of parcels that a worker process keeps, those that were used last
+KEPT_FUNCTIONS = 8  # number of functions that a thread keeps unpickled, as searches take turns
 
 
 @dataclass(frozen=True)

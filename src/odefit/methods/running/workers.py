@@ -31,21 +31,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-IDLE_SECONDS = 30.0
-"""Seconds without work after which a worker process ends."""
+IDLE_SECONDS = 30.0  # seconds without work after which a worker process ends
 
 POOL_AFTER_SECONDS = 3.0
 """Seconds of work in this process after which more are started; each start takes about a second."""
 
-LOOK_SECONDS = 2.0
-"""Seconds between two looks at how many workers a cluster has."""
+LOOK_SECONDS = 2.0  # seconds between two looks at how many workers a cluster has
 
 EMPTY_SECONDS = 30.0
 """Seconds without any worker after which a cluster is given up; workers that were killed are
 replaced within a few."""
 
-NEW_TIME_WEIGHT = 0.3
-"""Weight of the next batch in the mean time of a task."""
+NEW_TIME_WEIGHT = 0.3  # weight of the next batch in the mean time of a task
 
 
 @dataclass

@@ -43,8 +43,7 @@ from odefit.methods.solvers.solver import (
 START_UP_SECONDS = 120.0
 """Seconds that a process has to import what it needs and to discretise the problem."""
 
-GRACE_PERIOD = 30.0
-"""Seconds past its time limit after which a global solver is ended from outside."""
+GRACE_PERIOD = 30.0  # seconds past its time limit after which a global solver is ended from outside
 
 LEAST_RETRY_SECONDS = 1.0
 """Seconds of the time limit that must be left for another attempt after a crash."""
@@ -55,14 +54,9 @@ GRACE_SECONDS = 2.0
 IDLE_SECONDS = 60.0
 """Seconds without a solve after which the kept process ends; the next one starts another."""
 
-LOOK_SECONDS = 0.05
-"""Seconds between two looks of a local solver at whether it is asked to stop."""
-
-MOST_KEPT = 8
-"""Number of discretised problems that the kept process keeps at most."""
-
-MOST_FAILURES = 2
-"""Number of kept processes that may fail to start before no more are tried."""
+LOOK_SECONDS = 0.05  # seconds between two looks of a local solver at whether it is asked to stop
+MOST_KEPT = 8  # number of discretised problems that the kept process keeps at most
+MOST_FAILURES = 2  # number of kept processes that may fail to start before no more are tried
 
 
 class _Solve:
