@@ -2,7 +2,7 @@
 
 >>> from evidence import campaign
 >>> campaign("alpha-pinene").tasks()[0]
-{'key': 'seed 0', 'seed': 0}
+{'key': 'alpha-pinene, seed 0', 'problem': 'alpha-pinene', 'seed': 0}
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Row:
             partial(self._of("plan", "tasks"), **defaults),
             self._of("runs", "run"),
             self._of("tables", "tables") or partial(one_table, self.name, self._of("runs", "HEAD")),
-            self._of("figures", "figures"),
+            self._of("figures", "figures") or self._of("tables", "figures"),
             seconds=self.seconds,
             options=options,
             alone=self.alone,

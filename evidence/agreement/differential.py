@@ -18,19 +18,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import odefit
 from evidence.agreement.random_problems import RandomProblem, near, random_problem
 from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.output import listed
 from odefit.problem import problem_from_mapping
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 ALIKE = 1e-4  # difference of -2 log L within which optima agree
 SAME_VALUE = 1e-6  # difference of -2 log L at the same unknowns, relative to one and its size
@@ -71,7 +68,6 @@ def guessed(drawn: RandomProblem) -> dict[str, Any]:
 
 
 def by_odefit(problem: odefit.Problem, method: Any, drawn: RandomProblem) -> Answer:
-    """The answer of a method."""
     try:
         result = odefit.fit(problem, method, jobs=1)
     except odefit.InputError as error:
@@ -87,7 +83,6 @@ def by_odefit(problem: odefit.Problem, method: Any, drawn: RandomProblem) -> Ans
 
 
 def by_scipy(drawn: RandomProblem) -> Answer:
-    """The answer of SciPy."""
     by_hand = drawn.by_hand
     values = by_hand.fitted(near(drawn), drawn.bounds)
     return Answer("converged", "", values, None, by_hand.cost(values))
@@ -151,12 +146,10 @@ OPTIONS = (
 
 
 def tasks(count: int, first: int) -> list[Task]:
-    """Return a task for each problem."""
     return tasks_of("seed", range(first, first + count))
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Return what all routes make of a problem."""
     return outcome(random_problem(task["seed"]))
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,8 +36,8 @@ class OwnModel:
     unknowns: Mapping[str, tuple[float, Powers]]  # true value and powers of units of each parameter
     initial: Mapping[str, float]  # true initial value of each state
     observables: Mapping[str, tuple[str, str]]  # expression and unit of each
-    times: tuple[float, ...]  # times of the measurements
-    free: tuple[str, ...] = ()  # states whose initial value is unknown
+    times: Sequence[float]  # times of the measurements
+    free: Sequence[str] = ()  # states whose initial value is unknown
     # What the noise table says of every observable: ``"none"``, ``"sd"``, ``"relative"`` or
     # ``"estimate"``
     noise: str = "none"
@@ -44,161 +46,10 @@ class OwnModel:
     level: float = 0.03
 
 
-def grid(end: float, count: int = 16) -> tuple[float, ...]:
-    """Return times from zero to `end`."""
-    return tuple(np.linspace(0.0, end, count))
-
-
-FIRST = {"t": -1}
-
-# Models that many fields know
-OWN: Mapping[str, OwnModel] = {
-    "michaelis-menten": OwnModel(
-        {"x": "-Vm*x/(Km + x)"},
-        {"x": "a"},
-        {"Vm": (2.3, {"a": 1, "t": -1}), "Km": (36.0, {"a": 1})},
-        {"x": 60.0},
-        {"x": ("x", "a")},
-        grid(100.0),
-        free=("x",),
-    ),
-    "logistic": OwnModel(
-        {"n": "r*n*(1 - n/K)"},
-        {"n": "a"},
-        {"r": (0.5, FIRST), "K": (900.0, {"a": 1})},
-        {"n": 20.0},
-        {"n": ("n", "a")},
-        grid(20.0),
-        free=("n",),
-        noise="estimate",
-    ),
-    "sir": OwnModel(
-        {"S": "-beta*S*I", "I": "beta*S*I - gamma*I"},
-        {"S": "a", "I": "a"},
-        {"beta": (6e-4, {"a": -1, "t": -1}), "gamma": (0.25, FIRST)},
-        {"S": 990.0, "I": 10.0},
-        {"I": ("I", "a")},
-        grid(40.0, 21),
-        noise="sd",
-        free=("I",),
-    ),
-    "one-compartment": OwnModel(
-        {"gut": "-ka*gut", "c": "ka*gut/V - ke*c"},
-        {"gut": "dose", "c": "a"},
-        {"ka": (1.2, FIRST), "ke": (0.2, FIRST), "V": (30.0, {"dose": 1, "a": -1})},
-        {"gut": 320.0, "c": 0.0},
-        {"c": ("c", "a")},
-        grid(24.0),
-        noise="relative",
-    ),
-    "robertson-like": OwnModel(
-        {
-            "y1": "-k1*y1 + k3*y2*y3",
-            "y2": "k1*y1 - k3*y2*y3 - k2*y2^2",
-            "y3": "k2*y2^2",
-        },
-        {"y1": "a", "y2": "a", "y3": "a"},
-        {
-            "k1": (0.04, FIRST),
-            "k2": (3e7, {"a": -1, "t": -1}),
-            "k3": (1e4, {"a": -1, "t": -1}),
-        },
-        {"y1": 1.0, "y2": 0.0, "y3": 0.0},
-        {"y1": ("y1", "a"), "y2": ("y2", "a"), "y3": ("y3", "a")},
-        tuple(np.geomspace(1e-2, 1e4, 19)),
-        noise="relative",
-        bounds="box",
-    ),
-    "lotka-volterra": OwnModel(
-        {"u": "p*u - q*u*v", "v": "-s*v + w*u*v"},
-        {"u": "a", "v": "b"},
-        {
-            "p": (1.1, FIRST),
-            "q": (0.4, {"b": -1, "t": -1}),
-            "s": (0.4, FIRST),
-            "w": (0.1, {"a": -1, "t": -1}),
-        },
-        {"u": 10.0, "v": 5.0},
-        {"u": ("u", "a"), "v": ("v", "b")},
-        grid(12.0, 25),
-        noise="sd",
-        bounds="box",
-    ),
-    "mass-action": OwnModel(
-        {"A": "-kf*A*B + kr*C", "B": "-kf*A*B + kr*C", "C": "kf*A*B - kr*C"},
-        {"A": "a", "B": "a", "C": "a"},
-        {"kf": (0.8, {"a": -1, "t": -1}), "kr": (0.3, FIRST)},
-        {"A": 2.0, "B": 1.5, "C": 0.0},
-        {"C": ("C", "a")},
-        grid(5.0),
-    ),
-    "goodwin": OwnModel(
-        {"m": "al*K^4/(K^4 + p^4) - d*m", "e": "b*m - d*e", "p": "c*e - d*p"},
-        {"m": "a", "e": "b", "p": "c"},
-        {
-            "al": (4.0, {"a": 1, "t": -1}),
-            "K": (1.5, {"c": 1}),
-            "d": (0.4, FIRST),
-            "b": (1.0, {"b": 1, "a": -1, "t": -1}),
-            "c": (1.0, {"c": 1, "b": -1, "t": -1}),
-        },
-        {"m": 0.5, "e": 0.5, "p": 0.5},
-        {"m": ("m", "a"), "p": ("p", "c")},
-        grid(20.0, 30),
-        noise="sd",
-        bounds="box",
-    ),
-    "transport": OwnModel(
-        {"big": "-k*big + r*small", "small": "k*f*big - r*f*small - d*small"},
-        {"big": "a", "small": "b"},
-        {
-            "k": (0.3, FIRST),
-            "r": (0.2, {"a": 1, "b": -1, "t": -1}),
-            "f": (1.0, {"b": 1, "a": -1}),
-            "d": (0.15, FIRST),
-        },
-        {"big": 5.0, "small": 0.0},
-        {"big": ("big", "a"), "small": ("small", "b")},
-        grid(15.0),
-        noise="relative",
-    ),
-    "production": OwnModel(
-        {"x": "k0 - k1*x"},
-        {"x": "a"},
-        {
-            "k0": (3.0, {"a": 1, "t": -1}),
-            "k1": (0.5, FIRST),
-            "s": (2.0, {"y": 1, "a": -1}),
-        },
-        {"x": 1.0},
-        {"y": ("s*x", "y")},
-        grid(10.0),
-        noise="estimate",
-    ),
-    "second-order": OwnModel(
-        {"x": "-k*x^2"},
-        {"x": "a"},
-        {"k": (0.05, {"a": -1, "t": -1})},
-        {"x": 8.0},
-        {"x": ("x", "a")},
-        grid(12.0),
-        free=("x",),
-    ),
-    "hill": OwnModel(
-        {"g": "v*w^2/(K^2 + w^2) - d*g", "w": "-q*w"},
-        {"g": "a", "w": "b"},
-        {
-            "v": (5.0, {"a": 1, "t": -1}),
-            "K": (2.0, {"b": 1}),
-            "d": (0.4, FIRST),
-            "q": (0.3, FIRST),
-        },
-        {"g": 0.0, "w": 6.0},
-        {"g": ("g", "a"), "w": ("w", "b")},
-        grid(12.0, 20),
-        noise="sd",
-    ),
-}
+_ENTRIES: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("own_models.toml").read_text(encoding="utf-8")
+)
+OWN = {name: OwnModel(**entry) for name, entry in _ENTRIES.items()}
 
 
 @dataclass(frozen=True)

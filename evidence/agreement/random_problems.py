@@ -3,14 +3,14 @@
 A seed gives a problem: equations (flows between states, mass action, Michaelis-Menten, Hill,
 growth, oscillators), inputs, switches, an algebraic variable, events, one to three experiments,
 unknown initial values, observables with unknown scales, and noise. Its data are a simulation by
-`fit_by_scipy.py` at values that are known, so that nothing of odefit takes part.
+`by_scipy.py` at values that are known, so that nothing of odefit takes part.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,14 +41,9 @@ class RandomProblem:
     @property
     def by_hand(self) -> ByHand:
         """The same problem for SciPy."""
-        mapping = {**self.mapping}
-        mapping["ode"] = {k: _for_pieces(v) for k, v in self.mapping["ode"].items()}
-        return ByHand(mapping, self.switches)
-
-
-def _for_pieces(text: str) -> str:
-    """Let comparisons of the time be those of a piece of the trajectory."""
-    return text.replace("t <", "inside <")
+        # Comparisons of the time are those of a piece of the trajectory.
+        ode = {k: v.replace("t <", "inside <") for k, v in self.mapping["ode"].items()}
+        return ByHand({**self.mapping, "ode": ode}, self.switches)
 
 
 class _Draft:
@@ -155,13 +150,11 @@ def _growth(d: _Draft) -> None:
     law = d.choose("logistic", "gompertz", "infection", "predator")
     d.has(law)
     d.end = d.between(6.0, 15.0)
-    if law == "logistic":
-        rate, most = d.parameter("r", 0.3, 1.2), d.parameter("m", 4.0, 20.0)
-        d.ode = {"N": f"{rate}*N*(1 - N/{most})"}
-        d.initial = {"N": d.between(0.2, 1.0)}
-    elif law == "gompertz":
-        rate, most = d.parameter("r", 0.2, 0.8), d.parameter("m", 4.0, 20.0)
-        d.ode = {"N": f"{rate}*N*log({most}/N)"}
+    if law in ("logistic", "gompertz"):
+        logistic = law == "logistic"
+        rate = d.parameter("r", *((0.3, 1.2) if logistic else (0.2, 0.8)))
+        most = d.parameter("m", 4.0, 20.0)
+        d.ode = {"N": f"{rate}*N*" + (f"(1 - N/{most})" if logistic else f"log({most}/N)")}
         d.initial = {"N": d.between(0.2, 1.0)}
     elif law == "infection":
         spread, end = d.parameter("b", 0.8, 2.0), d.parameter("g", 0.1, 0.5)
@@ -193,14 +186,6 @@ def _oscillator(d: _Draft) -> None:
         g, c = d.parameter("g", 0.5, 3.0), d.parameter("c", 0.05, 0.4)
         d.ode = {"x": "y", "y": f"-{g}*sin(x) - {c}*y"}
     d.initial = {"x": d.between(0.5, 1.5), "y": d.between(0.1, 1.0)}
-
-
-@dataclass
-class _Parts:
-    """The sections of the mapping that are drawn after the equations."""
-
-    mapping: dict[str, Any] = field(default_factory=dict)
-    truth: dict[str, float] = field(default_factory=dict)
 
 
 def _observables(d: _Draft, noise: str) -> dict[str, str]:
@@ -266,26 +251,26 @@ def _event(d: _Draft, times: np.ndarray) -> dict[str, Any]:
 
 
 def _noise(d: _Draft, kind: str, observables: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    known: dict[str, dict[str, Any]] = {
+        "estimate": {"sd": "estimate"},
+        "log estimate": {"transform": "log", "sd": "estimate"},
+        "poisson": {"distribution": "poisson"},
+    }
+    drawn: dict[str, dict[str, Any]] = {
+        "relative": {},
+        "log": {"transform": "log"},
+        "log10": {"transform": "log10"},
+        "student": {"loss": "student"},
+    }
     found: dict[str, dict[str, Any]] = {}
-    for name in observables:
-        if kind == "none":
-            continue
-        if kind == "sd":
-            found[name] = {"sd": d.between(0.02, 0.1)}
-        elif kind == "relative":
-            found[name] = {"relative": d.between(0.02, 0.1)}
-        elif kind in ("log", "log10"):
-            found[name] = {"transform": kind, "sd": d.between(0.02, 0.1)}
-        elif kind == "estimate":
-            found[name] = {"sd": "estimate"}
-        elif kind == "log estimate":
-            found[name] = {"transform": "log", "sd": "estimate"}
+    for name in observables if kind != "none" else ():
+        if kind in known:
+            found[name] = dict(known[kind])
         elif kind == "expression":
             found[name] = {"sd": f"0.02 + noise*abs({name})"}
-        elif kind == "student":
-            found[name] = {"loss": "student", "sd": d.between(0.02, 0.08)}
         else:
-            found[name] = {"distribution": "poisson"}
+            size = d.between(0.02, 0.08 if kind == "student" else 0.1)
+            found[name] = {**drawn.get(kind, {}), "relative" if kind == "relative" else "sd": size}
     return found
 
 
@@ -299,12 +284,11 @@ def _drawn(seed: int, attempt: int) -> RandomProblem | None:
     noises = _noise(d, noise, observables)
     experiments = _experiments(d)
     truth = dict(d.parameters)
-    tables: dict[str, dict[str, Any]] = {}
-    for name in d.parameters:
-        tables[name] = {"scale": "log10"} if d.chance(0.5) else {}
-    own = None
-    if len(experiments) > 1 and d.chance(0.25):
-        own = d.choose(*truth) if truth else None
+    tables: dict[str, dict[str, Any]] = {
+        name: {"scale": "log10"} if d.chance(0.5) else {} for name in d.parameters
+    }
+    several = len(experiments) > 1 and d.chance(0.25)
+    own = d.choose(*truth) if several and truth else None
     if own is not None:
         d.has("per experiment")
         tables[own]["per_experiment"] = True
@@ -336,8 +320,7 @@ def _drawn(seed: int, attempt: int) -> RandomProblem | None:
         low, high = number / RANGE, number * RANGE
         table.update(lower=low, upper=high)
         bounds.update(dict.fromkeys(keys, (low, high)))
-    for key in estimated:
-        bounds[key] = (1e-6, 1e3)
+    bounds.update(dict.fromkeys(estimated, (1e-6, 1e3)))
     mapping = {
         "format": 1,
         "name": f"random {seed}",
@@ -352,10 +335,9 @@ def _drawn(seed: int, attempt: int) -> RandomProblem | None:
     }
     mapping = {k: v for k, v in mapping.items() if v}
     mapping.setdefault("parameters", {})
-    random = d.random
     mapping["experiment"] = [_without_data(e, mapping, d) for e in experiments]
     drawn = RandomProblem(seed, mapping, truth, bounds, tuple(d.switches), tuple(d.features))
-    return drawn if _measure(drawn, noises, random) else None
+    return drawn if _measure(drawn, noises, d.random) else None
 
 
 def _without_data(table: dict[str, Any], mapping: Mapping[str, Any], d: _Draft) -> dict[str, Any]:
@@ -398,18 +380,12 @@ def _measure(drawn: RandomProblem, noises: Mapping[str, Any], random: np.random.
             for k, t in enumerate(table["data"]["t"]):
                 if column[k] is not None:
                     exact = float(curve[row[float(t)]])
-                    column[k] = _scattered(exact, name, given, drawn.truth, random)
+                    column[k] = _scattered(exact, name, drawn, random)
     return True
 
 
-def _scattered(
-    exact: float,
-    name: str,
-    given: Mapping[str, Any],
-    truth: Mapping[str, float],
-    random: np.random.Generator,
-) -> float:
-    """A measured value."""
+def _scattered(exact: float, name: str, drawn: RandomProblem, random: np.random.Generator) -> float:
+    given, truth = drawn.mapping.get("noise", {}).get(name, {}), drawn.truth
     normal = float(random.normal())
     if given.get("distribution") == "poisson":
         return float(random.poisson(exact))
@@ -428,7 +404,6 @@ def _scattered(
 
 
 def random_problem(seed: int) -> RandomProblem:
-    """The problem of a seed."""
     for attempt in range(1000):
         found = _drawn(seed, attempt)
         if found is not None:
@@ -439,9 +414,7 @@ def random_problem(seed: int) -> RandomProblem:
 def near(drawn: RandomProblem, factor: float = 0.1) -> dict[str, float]:
     """The true values, each times the exponential of a normal number times `factor`."""
     random = np.random.default_rng([drawn.seed, 1_000_000])
-    return {
-        key: min(max(number * math.exp(factor * float(random.normal())), low), high)
-        for (key, number), (low, high) in zip(
-            drawn.truth.items(), drawn.bounds.values(), strict=True
-        )
-    }
+    found = {}
+    for (key, number), (low, high) in zip(drawn.truth.items(), drawn.bounds.values(), strict=True):
+        found[key] = min(max(number * math.exp(factor * float(random.normal())), low), high)
+    return found

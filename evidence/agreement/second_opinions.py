@@ -24,9 +24,9 @@ from scipy.integrate import solve_ivp
 import odefit
 from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.output import listed
+from odefit import Failure, ForwardMap
 from odefit.common.arrays import Array
 from odefit.reporting.notices import opinion_sentence
-from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.second_opinion import better_map, second_opinion
 
 RIGHT = 1e-5  # error of a state, relative to its largest value, up to which values are right
@@ -68,7 +68,6 @@ SHAPES: dict[str, tuple[str, Callable[[float], float]]] = {
 
 
 def drawn(number: int) -> SmoothModel:
-    """Return the model with a number."""
     rng = np.random.default_rng([number, 33])
     n = int(rng.integers(1, 4))
     span = float(10.0 ** rng.uniform(-9, 9)) if rng.random() < 0.3 else 20.0
@@ -214,7 +213,6 @@ OPTIONS = (
 
 
 def tasks(count: int, first: int, library: bool) -> list[Task]:
-    """Return batches of models, or a task for each problem of the library."""
     if library:
         return tasks_of("problem", odefit.library.names())
     end = first + count

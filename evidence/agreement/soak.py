@@ -28,8 +28,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 import psutil
 
 import odefit
@@ -40,10 +41,6 @@ from evidence.running.output import listed
 from odefit.methods.running import workers
 from odefit.methods.solvers import guarded_solve
 from odefit.problem import problem_from_mapping
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 FLAT = 0.05
 WARM = 100  # number of fits after which memory must no longer grow
@@ -170,7 +167,6 @@ OPTIONS = (
 
 
 def tasks(fits: int, **options: Any) -> list[Task]:
-    """Return the one task, a process that fits on and on."""
     return tasks_of("fits", [fits], **options)
 
 

@@ -40,15 +40,12 @@ class Draft:
         return name
 
     def state(self, name: str, rate: str, start: float | str = 0.0) -> None:
-        """Add a state."""
         self.ode[name], self.initial[name] = rate, start
 
     def whole(self, *values: int) -> int:
-        """Return one of some numbers."""
         return int(self.rng.choice(values))
 
     def chance(self, probability: float) -> bool:
-        """Return True with that probability."""
         return bool(self.rng.random() < probability)
 
     def observed(self, expression: str) -> None:
@@ -200,7 +197,6 @@ FAMILIES: Mapping[str, Callable[[Draft], None]] = {
 
 
 def special_model(seed: int) -> SpecialModel:
-    """Return the random model of a seed."""
     family = list(FAMILIES)[seed % len(FAMILIES)]
     draft = Draft(np.random.default_rng([seed, 33]))
     FAMILIES[family](draft)

@@ -21,22 +21,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations, product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mpmath
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import sympy  # type: ignore[import-untyped]
 from scipy.integrate import solve_ivp
 
 import odefit
+from evidence.agreement.precise import DIGITS, extrapolated, rank_of
 from evidence.agreement.special_models import SpecialModel, special_model
 from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.output import listed
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 TIMES = np.linspace(0.0, 4.0, 25)  # the times of the outputs; the first half is not looked at
 LATE = slice(8, None)  # the late times among them
@@ -46,7 +44,6 @@ CLEAR, NOTHING = 1e-5, 1e-8
 
 # Size of an output, relative to the largest, below which its relative error leaves a doubt
 MIN_OUTPUT = 1e-4
-DIGITS = 50  # decimal digits of the second look
 SAME_OUTPUTS = 1e-7  # relative difference up to which outputs are the same
 SAME_VALUE = 1e-5  # relative difference up to which values are the same
 RANDOM_STARTS = 4  # number of random complex values from which Newton's method begins
@@ -91,16 +88,8 @@ class Judge:
         """The equations and their derivatives by states and unknowns."""
         f, g, x0 = (sympy.Matrix(part) for part in (self.rhs, self.outputs, self.start))
         x, p = sympy.Matrix(self.states), sympy.Matrix(self.unknowns)
-        return (
-            f,
-            f.jacobian(x),
-            f.jacobian(p),
-            g,
-            g.jacobian(x),
-            g.jacobian(p),
-            x0,
-            x0.jacobian(p),
-        )
+        own = (f, f.jacobian(x), f.jacobian(p), g, g.jacobian(x), g.jacobian(p))
+        return (*own, x0, x0.jacobian(p))
 
     def _functions(self, module: str) -> list[Any]:
         arguments = [*self.states, *self.unknowns]
@@ -190,7 +179,6 @@ class Judge:
         return Ranks(tuple(determined.tolist()), tuple(effective.tolist()), 16)
 
     def _in_digits(self) -> Ranks:
-        """Return the ranks with many digits."""
         with mpmath.workdps(DIGITS):
             rows = self._precise_sensitivities()
             n = len(self.names)
@@ -200,11 +188,11 @@ class Judge:
             effective = [size > tiny for size in sizes]
             columns = [i for i in range(n) if effective[i]]
             scaled = [[row[i] / sizes[i] for i in columns] for row in rows]
-            rank = _rank(scaled)
+            rank = rank_of(scaled)
             determined = [False] * n
             for place, i in enumerate(columns):
                 without = [[v for k, v in enumerate(row) if k != place] for row in scaled]
-                determined[i] = _rank(without) == rank - 1
+                determined[i] = rank_of(without) == rank - 1
         return Ranks(tuple(determined), tuple(effective), DIGITS)
 
     def _precise_sensitivities(self) -> list[list[Any]]:
@@ -214,27 +202,24 @@ class Judge:
         p = [mpmath.mpf(float(v)) for v in self.truth]
         zero = [mpmath.mpf(0)] * m
 
+        def shaped(z: list[Any]) -> Any:
+            return mpmath.matrix([z[m + i * n : m + (i + 1) * n] for i in range(m)])
+
         def rate(z: list[Any]) -> list[Any]:
             at = (*z[:m], *p)
-            s = mpmath.matrix(m, n)
-            for i in range(m):
-                for k in range(n):
-                    s[i, k] = z[m + i * n + k]
+            s = shaped(z)
             change = fx(*at) * s + fp(*at)
             return [*f(*at), *(change[i, k] for i in range(m) for k in range(n))]
 
         z = [*x0(*zero, *p), *x0p(*zero, *p)]
         rows, now = [], 0.0
         for t in TIMES[1:]:
-            z = _extrapolated(rate, z, mpmath.mpf(float(t)) - mpmath.mpf(now))
+            z = extrapolated(rate, z, mpmath.mpf(float(t)) - mpmath.mpf(now))
             now = float(t)
             if t < TIMES[LATE][0]:
                 continue
             at = (*z[:m], *p)
-            s = mpmath.matrix(m, n)
-            for i in range(m):
-                for k in range(n):
-                    s[i, k] = z[m + i * n + k]
+            s = shaped(z)
             y, total = g(*at), gx(*at) * s + gp(*at)
             for row in range(len(self.outputs)):
                 size = abs(y[row]) or mpmath.mpf(1)
@@ -331,55 +316,6 @@ class Judge:
         return None
 
 
-def _rank(rows: list[list[Any]]) -> int:
-    """Return the rank of a matrix of many digits, by elimination with full pivoting."""
-    left = [list(row) for row in rows]
-    rank, width = 0, len(rows[0]) if rows else 0
-    tiny = mpmath.mpf(10) ** (-DIGITS // 2)
-    columns = list(range(width))
-    while columns and left:
-        sizes = [(abs(row[k]), i, k) for i, row in enumerate(left) for k in columns]
-        size, i, k = max(sizes)
-        if size <= tiny:
-            break
-        pivot = left.pop(i)
-        columns.remove(k)
-        rank += 1
-        for row in left:
-            factor = row[k] / pivot[k]
-            for c in columns:
-                row[c] -= factor * pivot[c]
-    return rank
-
-
-def _extrapolated(rate: Any, z: list[Any], length: Any) -> list[Any]:
-    """Return the state after a step, by Gragg's method and extrapolation (Bulirsch and Stoer)."""
-    table: list[list[list[Any]]] = []
-    first = rate(z)
-    tiny = mpmath.mpf(10) ** (-DIGITS + 8)
-    for j in range(1, 30):
-        steps = 2 * j
-        h = length / steps
-        before, now = z, [a + h * b for a, b in zip(z, first, strict=True)]
-        for _ in range(steps - 1):
-            slopes = rate(now)
-            before, now = now, [a + 2 * h * b for a, b in zip(before, slopes, strict=True)]
-        slopes = rate(now)
-        smooth = [(a + b + h * c) / 2 for a, b, c in zip(before, now, slopes, strict=True)]
-        row = [smooth]
-        for k in range(1, j):
-            ratio = (mpmath.mpf(j) / (j - k)) ** 2 - 1
-            row.append(
-                [a + (a - b) / ratio for a, b in zip(row[-1], table[-1][k - 1], strict=True)]
-            )
-        if table:
-            gap = [abs(a - b) <= tiny * abs(a) for a, b in zip(row[-1], table[-1][-1], strict=True)]
-            if all(gap):
-                return row[-1]
-        table.append(row)
-    return table[-1][-1]
-
-
 def problem_of(model: SpecialModel) -> odefit.Problem:
     """Return the model as a problem; its data do not matter."""
     data = {"t": TIMES, **{y: np.cos(TIMES) for y in model.outputs}}
@@ -452,7 +388,6 @@ OPTIONS = (
 
 
 def tasks(count: int, first: int, **options: Any) -> list[Task]:
-    """Return a task for each model."""
     return tasks_of("seed", range(first, first + count), **options)
 
 
@@ -462,18 +397,11 @@ def run(task: Task) -> dict[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return a row for each model, and how many findings are false."""
     found = [r.result for r in records if r.result is not None]
+    named = ("solutions", "found", "digits", "seconds")
     rows = [
-        [
-            str(one["seed"]),
-            one["family"],
-            "; ".join(one["false"]) or "right",
-            str(one["solutions"]),
-            str(one["found"]),
-            str(one["digits"]),
-            str(one["seconds"]),
-        ]
+        [str(one["seed"]), one["family"], "; ".join(one["false"]) or "right"]
+        + [str(one[name]) for name in named]
         for one in found
     ]
     counts = {

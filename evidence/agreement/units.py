@@ -12,9 +12,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import odefit
 from evidence.agreement.guises import OWN, Guise, other_guise, own_guise
@@ -24,10 +25,6 @@ from odefit import library as problems
 from odefit.problem import problem_from_mapping
 from odefit.problem.toml.writing import problem_to_mapping
 from odefit.simulation.engines.registry import EngineName
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 SAME_OBJECTIVE = 1e-5  # relative difference of objectives that counts as none
 SAME_ESTIMATE = 0.05  # difference of an estimate, in standard errors, that counts as none
@@ -87,7 +84,6 @@ def answer(guise: Guise, engine: EngineName = "auto", seed: int = 1) -> Answer:
 
 
 def differences(plain: Answer, other: Answer) -> list[str]:
-    """Return how an answer differs from that in the plain units, in words."""
     found = []
     if plain.status != other.status:
         found.append(f"{other.status} instead of {plain.status}")
@@ -166,7 +162,6 @@ OPTIONS = (
 def tasks(
     models: Sequence[str], library: Sequence[str], guises: int, first: int, engine: str
 ) -> list[Task]:
-    """Return a task for each model, or for each problem of the library."""
     options: dict[str, Any] = {"guises": guises, "first": first, "engine": engine}
     if not library:
         return tasks_of("model", models, **options, own=True)
@@ -187,7 +182,6 @@ def run(task: Task) -> dict[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return a row for each problem in each of its units."""
     table = listed(("problem", "answer", "seconds"), records)
     same = int((table["answer"] == "the same").sum())
     table.attrs["notes"] = [f"{same} of {len(table)} answers are the same in other units."]

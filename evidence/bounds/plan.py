@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evidence.running.campaign import Option, Task
 from evidence.transcription.plan import FINAL, STEPS
-
-if TYPE_CHECKING:
-    from odefit.discretisation.mesh import Mesh
-    from odefit.discretisation.schemes import Scheme
-    from odefit.problem.problem import Problem
+from odefit import Collocation, Problem, library
+from odefit.discretisation.mesh import Mesh, UniformMesh
+from odefit.discretisation.schemes import SCHEMES, Scheme
+from odefit.methods.bounded_problem import finite_bounds, with_bounds
 
 BRANCH, OUTER, SCIP = "branch-and-bound", "outer-approximation", "scip"
 METHODS = (BRANCH, OUTER, SCIP)
@@ -71,10 +70,6 @@ class Case:
         return f"{self.problem}{noise}, {self.where}{note}"
 
     def load(self) -> Problem:
-        """Return the problem with its bounds."""
-        from odefit import library
-        from odefit.methods.bounded_problem import finite_bounds, with_bounds
-
         problem = library.load(self.problem, noise=self.noise, seed=SEED)
         given = dict(self.bounds)
         if self.factor:
@@ -87,9 +82,6 @@ class Case:
 
     def discretisation(self) -> tuple[Scheme, Mesh] | None:
         """Return scheme and mesh; None in continuous time."""
-        from odefit.discretisation.mesh import UniformMesh
-        from odefit.discretisation.schemes import SCHEMES, Collocation
-
         if self.space == "continuous":
             return None
         if self.space == "legendre":
@@ -200,7 +192,6 @@ def tasks(
     methods: Sequence[str],
     seconds: float,
 ) -> list[Task]:
-    """Return a task for each case and method, in the order of the cases."""
     return [
         task(case, method, min(limit, seconds))
         for case in CASES.values()
@@ -211,7 +202,6 @@ def tasks(
 
 
 def task(case: Case, method: str, seconds: float) -> Task:
-    """Return the task that runs a method on a case."""
     return {
         "key": f"{case.name}, {method}, {seconds:g} s",
         "case": case.name,

@@ -10,18 +10,44 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evidence.bounds import plan as plan
 from evidence.running.campaign import Task
-from odefit.common.errors import InputError
-
-if TYPE_CHECKING:
-    from odefit.methods.estimate import Certificate, Estimate
-    from odefit.methods.method import Method
-    from odefit.methods.outer_approximation import OuterApproximation
-    from odefit.methods.running.control import Progress
-    from odefit.problem.problem import Problem
+from odefit import (
+    BranchAndBound,
+    Collocation,
+    Control,
+    ForwardMap,
+    InputError,
+    OuterApproximation,
+    Problem,
+    Progress,
+)
+from odefit.discretisation.assembly import assemble
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Baseline
+from odefit.discretisation.instance import Instance
+from odefit.discretisation.mesh import UniformMesh
+from odefit.discretisation.scales import data_variation
+from odefit.methods.bounded_problem import finite_bounds
+from odefit.methods.estimate import Certificate, Estimate
+from odefit.methods.method import Method
+from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
+from odefit.methods.outer_approximation.master_problem import (
+    master_problem,
+    uniform_partition,
+    variables_to_partition,
+)
+from odefit.methods.outer_approximation.relaxation import HyperPlanes
+from odefit.methods.outer_approximation.standard_form import standard_form
+from odefit.methods.outer_approximation.state_bounds import StateBounds
+from odefit.methods.solvers.guarded_solve import solve_isolated
+from odefit.methods.solvers.local_search import LocalSearch
+from odefit.methods.solvers.mesh_search import mesh_search
+from odefit.methods.solvers.scip import Scip
+from odefit.methods.solvers.solver import Limits
+from odefit.methods.transcription.transcription import LOCAL_SHARE
 
 # Difference of bounds that counts as none, relative to the data's variation about their means: root
 # mean squares of residuals of a thousandth of the data's spread
@@ -47,9 +73,6 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def branch_and_bound(case: plan.Case, seconds: float) -> Mapping[str, Any]:
-    """Run branch and bound on a case."""
-    from odefit.methods.branch_and_bound import BranchAndBound
-
     discretised = case.discretisation()
     options: dict[str, Any] = {}
     if discretised is not None:
@@ -69,8 +92,6 @@ def branch_and_bound(case: plan.Case, seconds: float) -> Mapping[str, Any]:
 
 def outer_approximation(case: plan.Case, seconds: float) -> Mapping[str, Any]:
     """Run the paper's outer approximation with its settings."""
-    from odefit.methods.outer_approximation import OuterApproximation
-
     method = OuterApproximation(
         elements=case.steps,
         points=case.points,
@@ -90,8 +111,6 @@ class _Run:
     """A method's estimate, with its log on the clock of the whole run."""
 
     def __init__(self, method: Method, problem: Problem) -> None:
-        from odefit.methods.running.control import Control
-
         self.problem = problem
         self._told = self._began = time.perf_counter()
         self.estimate: Estimate = method.solve(
@@ -105,7 +124,6 @@ class _Run:
 
     @property
     def steps(self) -> Sequence[Any]:
-        """The steps of the log."""
         return () if self.certificate is None else self.certificate.history
 
     @property
@@ -117,7 +135,6 @@ class _Run:
         return [[before + step.seconds, step.lower, step.upper] for step in self.steps]
 
     def result(self, count: int, unit: str) -> dict[str, Any]:
-        """Return the result of :func:`run`."""
         found, estimate = self.certificate, self.estimate
         if found is None:
             return {"refused": f"no bounds: {estimate.message}"}
@@ -143,18 +160,6 @@ class _Run:
 
 def scip(case: plan.Case, seconds: float) -> Mapping[str, Any]:
     """Run SCIP on the same discretised problem, from the best local answer."""
-    from odefit.discretisation.formulations import Baseline
-    from odefit.discretisation.instance import Instance
-    from odefit.discretisation.scales import data_variation
-    from odefit.methods.running.control import Control
-    from odefit.methods.solvers.guarded_solve import solve_isolated
-    from odefit.methods.solvers.local_search import LocalSearch
-    from odefit.methods.solvers.mesh_search import mesh_search
-    from odefit.methods.solvers.scip import Scip
-    from odefit.methods.solvers.solver import Limits
-    from odefit.methods.transcription.transcription import LOCAL_SHARE
-    from odefit.simulation import ForwardMap
-
     solver = Scip()
     absent = solver.missing()
     discretised = case.discretisation()
@@ -218,11 +223,6 @@ def gap(lower: float, upper: float) -> float | None:
 
 
 def nonlinear_size(case: plan.Case, problem: Problem) -> dict[str, int]:
-    """Return the size of the discretised problem."""
-    from odefit.discretisation.assembly import assemble
-    from odefit.discretisation.discretisation import Discretisation
-    from odefit.discretisation.formulations import Baseline
-
     discretised = case.discretisation()
     if discretised is None:
         return {}
@@ -233,21 +233,6 @@ def nonlinear_size(case: plan.Case, problem: Problem) -> dict[str, int]:
 
 def master_size(method: OuterApproximation, problem: Problem) -> dict[str, int]:
     """Return the size of the first master problem, before bounds are tightened."""
-    from odefit.discretisation.discretisation import Discretisation
-    from odefit.discretisation.mesh import UniformMesh
-    from odefit.discretisation.scales import data_variation
-    from odefit.discretisation.schemes import Collocation
-    from odefit.methods.bounded_problem import finite_bounds
-    from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
-    from odefit.methods.outer_approximation.master_problem import (
-        master_problem,
-        uniform_partition,
-        variables_to_partition,
-    )
-    from odefit.methods.outer_approximation.relaxation import HyperPlanes
-    from odefit.methods.outer_approximation.standard_form import standard_form
-    from odefit.methods.outer_approximation.state_bounds import StateBounds
-
     unknowns = finite_bounds(problem, method.bounds)
     d = Discretisation(
         problem, Collocation(method.points, "legendre"), UniformMesh(method.elements)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from evidence.bounds import paper as paper
 from evidence.bounds import plan as plan
 from evidence.bounds.runs import moments, until
 from evidence.running.campaign import Record
-
-if TYPE_CHECKING:
-    import pandas as pd
+from evidence.running.panels import legend
+from odefit.reporting.figures.style import dress, new_figure, plain_style
 
 GAPS = (0.05, 0.01, 0.001)  # relative gaps for which the time is shown that it took to reach them
 
@@ -77,7 +83,6 @@ def runs(records: Sequence[Record]) -> list[Run]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return all tables, in the paper's order."""
     found = runs(records)
     named = {
         "table-1": sizes(found),
@@ -93,8 +98,6 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
 
 def sizes(found: Sequence[Run]) -> pd.DataFrame:
     """Return Table 1: the paper's last iteration, and our first master problem."""
-    import pandas as pd
-
     own = [r for r in found if r.case.part in paper.SIZES and r.result.get("sizes")]
     rows = []
     for part, published in paper.SIZES.items():
@@ -107,8 +110,6 @@ def sizes(found: Sequence[Run]) -> pd.DataFrame:
 
 def bounds(found: Sequence[Run], part: str = "") -> pd.DataFrame:
     """Return Tables 2 and 4, and the same for other problems: gaps in per cent, seconds."""
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     if found:
         for method, (lower, upper, gap, count, seconds) in paper.BOUNDS.get(part, {}).items():
@@ -136,8 +137,6 @@ def parameters(found: Sequence[Run]) -> pd.DataFrame:
 
     The paper's are of other data.
     """
-    import pandas as pd
-
     own = [r for r in found if r.case.part == "hiv-proteinase" and r.result]
     if not own:
         return pd.DataFrame()
@@ -151,8 +150,6 @@ def parameters(found: Sequence[Run]) -> pd.DataFrame:
 
 def noise_free(found: Sequence[Run]) -> pd.DataFrame:
     """Return which problems without noise each method certified, and in what time."""
-    import pandas as pd
-
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for run in found:
         place = (run.case.problem, run.case.where)
@@ -167,8 +164,6 @@ def noise_free(found: Sequence[Run]) -> pd.DataFrame:
 
 def targets(found: Sequence[Run]) -> pd.DataFrame:
     """Return the targets, what was seen, and whether each holds, as far as it has been run."""
-    import pandas as pd
-
     rows = [row for make in (_paper_targets, _own_targets, _counted) for row in make(found)]
     return pd.DataFrame(rows, columns=["target", "seen", "holds"])
 
@@ -177,7 +172,6 @@ Row = tuple[str, str, bool]
 
 
 def _of(found: Sequence[Run], method: str, wanted: Callable[[plan.Case], bool]) -> list[Run]:
-    """Return the best run of each case."""
     best: dict[str, Run] = {}
     for run in found:
         if run.method == method and wanted(run.case):
@@ -258,3 +252,84 @@ def _after(seconds: float | None) -> str:
 
 def _within(seconds: float | None, limit: float | None) -> bool:
     return seconds is not None and (limit is None or seconds <= limit)
+
+
+COLOURS = {plan.BRANCH: "#1d4ed8", plan.OUTER: "#b45309", plan.SCIP: "#047857"}
+COLUMNS = 3
+FIRST = 0.1  # time in seconds at which the axes begin
+FEW = 3  # largest number of steps that are drawn as dots; they may all be at the end
+
+
+def figures(records: Sequence[Record]) -> Mapping[str, Figure]:
+    """Return a figure for each part, with a panel for each problem and two lines for each method.
+
+    An optimum of zero that was found at once has nothing to be seen.
+    """
+    moved = [
+        run
+        for run in runs(records)
+        if run.result.get("history") and not (run.result["closed"] and run.result["lower"] == 0)
+    ]
+    found = {}
+    for part in plan.PARTS:
+        own = [run for run in moved if run.case.part == part]
+        if own:
+            found[f"bounds-{part}"] = _figure(own)
+    return found
+
+
+def _figure(found: Sequence[Run]) -> Figure:
+
+    cases = list(dict.fromkeys(run.case.name for run in found))
+    columns = min(COLUMNS, len(cases))
+    rows = math.ceil(len(cases) / columns)
+    with plain_style():
+        figure = new_figure(3.1 * columns + 0.3, 2.3 * rows + 0.5)
+        panels = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axes, case in zip(panels, cases, strict=False):
+            _panel(axes, [run for run in found if run.case.name == case])
+        for axes in panels[len(cases) :]:
+            axes.set_axis_off()
+        used = dict.fromkeys(run.method for run in found)
+        lines = [Line2D([], [], color=COLOURS[m], linewidth=1.4, label=m) for m in used]
+        legend(figure, 3, handles=lines)
+    return figure
+
+
+def _panel(axes: Axes, found: Sequence[Run]) -> None:
+    """Draw a panel; upper bounds are thin lines."""
+    last = 10 * FIRST
+    tops: list[float] = []
+    bottoms: list[float] = []
+    for run in found:
+        steps = moments(run.result["history"])
+        end = max(steps[-1].seconds, run.result["seconds"])
+        steps = [*steps, replace(steps[-1], seconds=end)]
+        times = np.maximum([m.seconds for m in steps], FIRST)
+        last = max(last, float(times[-1]))
+        for name, width in (("lower", 1.6), ("upper", 0.8)):
+            values = np.array([getattr(m, name) for m in steps])
+            values = np.where(np.isfinite(values), values, np.nan)
+            shape: dict[str, Any] = {"color": COLOURS[run.method], "linewidth": width}
+            if len(times) <= FEW:
+                shape |= {"marker": "o", "markersize": 2.5}
+            axes.step(times, values, where="post", **shape)
+            ends = values[np.isfinite(values)]
+            (bottoms if name == "lower" else tops).extend(map(float, ends[-1:]))
+    axes.set_xscale("log")
+    axes.set_xlim(FIRST, 1.1 * last)
+    both = [*bottoms, *tops]
+    if both:
+        low, high = min(0.0, *both), max(both)
+        room = 0.08 * (high - low) or 1.0
+        axes.set_ylim(low - room, high + room)
+    dress(axes, log_x=True)
+    axes.set_xlabel("seconds")
+    axes.set_title("\n".join(_title(found[0].case)), loc="left", fontsize=8.0)
+
+
+def _title(case: plan.Case) -> tuple[str, str]:
+    """Return the title of a panel: problem and time, in two lines."""
+    note = f", {case.note}" if case.note else ""
+    noise = f", noise {case.noise:g}" if case.noise else ""
+    return f"{case.problem}{noise}", f"{case.where}{note}"

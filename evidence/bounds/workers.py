@@ -51,7 +51,6 @@ class Part:
 
 
 def alpha_pinene() -> Part:
-    """Return alpha-pinene, discretised."""
     problem = odefit.library.load("alpha-pinene")
     options = {"scheme": "trapezoid", "mesh": UniformMesh(STEPS, FINAL)}
     return Part(problem.with_parameters(**dict.fromkeys(problem.keys, RATES)), options)
@@ -94,7 +93,6 @@ class Run:
 
 
 def fitted(problem: odefit.Problem, method: odefit.BranchAndBound, workers: int) -> Run:
-    """Return one fit with this number of workers."""
     log: list[str] = []
 
     def note(progress: odefit.Progress) -> None:
@@ -119,7 +117,6 @@ def fitted(problem: odefit.Problem, method: odefit.BranchAndBound, workers: int)
 def taken(
     problem: odefit.Problem, method: odefit.BranchAndBound, workers: Sequence[int], repeats: int
 ) -> list[list[Run]]:
-    """Return the runs by number of workers."""
     runs: list[list[Run]] = [[] for _ in workers]
     for repeat in range(repeats):
         turn = list(enumerate(workers))
@@ -166,12 +163,10 @@ OPTIONS = (
 
 
 def tasks(parts: Sequence[str], **options: Any) -> list[Task]:
-    """Return a task for each problem."""
     return tasks_of("part", parts, **options)
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Return a row for each number of workers, and a sentence on the result."""
     node_evaluator.CHUNK_SIZE = task["chunk"]
     name, part = task["part"], PARTS[task["part"]]()
     method = odefit.BranchAndBound(**part.options, gap=task["gap"], starts=1, seconds=task["limit"])

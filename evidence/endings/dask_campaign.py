@@ -34,23 +34,19 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import psutil
 
 import odefit
 from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.measuring import seconds
 from evidence.running.output import listed
-from odefit.methods.estimate import Start, Status
-from odefit.methods.running.control import Control, Progress
+from odefit import Control, ForwardMap, Progress, Start, Status
 from odefit.methods.running.workers import Workers
 from odefit.methods.start_pool import run_starts
-from odefit.simulation import ForwardMap
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 KILLED_AFTER = (0.2, 0.5)  # shares of the starts after which a worker is killed
 UNEQUAL = ("seconds",)  # what of a start depends on the clock
@@ -190,7 +186,6 @@ class Busy:
     own: float
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
-        """Return an end that means nothing."""
         began = time.thread_time()
         while time.thread_time() - began < self.own:
             pass
@@ -271,12 +266,10 @@ OPTIONS = (
 
 
 def tasks(parts: Sequence[str], **options: Any) -> list[Task]:
-    """Return a task for each part."""
     return tasks_of("part", parts, **options)
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Run a part."""
     if task["part"] == "kills":
         return kills(task["starts"], task["nannies"])
     timed = overhead if task["part"] == "overhead" else speed_up
@@ -284,5 +277,4 @@ def run(task: Task) -> dict[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return a table for each part."""
     return {r.task["part"]: listed(HEADS[r.task["part"]], [r]) for r in records}

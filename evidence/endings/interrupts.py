@@ -25,17 +25,15 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import odefit
 from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.output import listed
 from odefit.methods.registry import as_method
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 KINDS = ("ctrl-c", "sigterm", "time limit")  # what ends a run
 SIGNALS = {"ctrl-c": signal.SIGINT, "sigterm": signal.SIGTERM}  # signals by the kind of end
@@ -213,7 +211,6 @@ OPTIONS = (
 
 
 def tasks(runs: int, seed: int, cases: Sequence[str], kinds: Sequence[str]) -> list[Task]:
-    """Return a task for each case and what ends it."""
     names = cases or tuple(c.name for c in _cases())
     return [
         task for name in names for task in tasks_of("kind", kinds, case=name, runs=runs, seed=seed)

@@ -25,18 +25,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import odefit
 from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.output import listed
 from odefit.assessment.sampling.bootstrap import bootstrap
 from odefit.result_data.result_file import to_mapping
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Kills come at a moment between none and this share of the seconds that the work takes alone
 SHARE = 0.6
@@ -60,7 +58,6 @@ def automatic(path: Path | None) -> Any:
 
 
 def profiles(path: Path | None) -> Any:
-    """The profiles of all unknowns."""
     quantities = ["a@1", "b@2", "sum = a + b", "ratio = k/m"]
     result = FITTED["decays fitted"]
     found = result.profile(result.problem.keys, expressions=quantities, jobs=1, checkpoint=path)
@@ -273,7 +270,6 @@ OPTIONS = (
 
 
 def tasks(kills: int, seed: int, kinds: Sequence[str]) -> list[Task]:
-    """Return a task for each kind of work, with its share of the kills."""
     shares = [kills // len(kinds) + (i < kills % len(kinds)) for i in range(len(kinds))]
     return [
         task
@@ -292,7 +288,6 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return a row for each kind of work, and all failures."""
     counts = {r.task["kind"]: Count(**r.result) for r in records if r.result is not None}
     rows = []
     for name, count in counts.items():

@@ -22,17 +22,14 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
-from evidence.front_door.dense_systems import SYSTEMS
+from evidence.front_door.dense_data import DRAWS, SYSTEMS, dense_problem
 from evidence.front_door.plan import DEFAULT
 from evidence.front_door.problems import extent, warm_up
 from evidence.library.fits import AS_LOW, EXACT
 from evidence.running.campaign import Task
-
-if TYPE_CHECKING:
-    from odefit.problem.problem import Problem
-    from odefit.result.result import Result
+from odefit import Problem, Result, fit, library, load_result
 
 LEVEL = 1e-2  # the noise of the dense series among the problems
 BEGUN = b"begun\n"  # what the process of a fit prints when its problem is ready
@@ -47,8 +44,6 @@ def broken_off(task: Task) -> Mapping[str, Any]:
     ``whole``: of this answer, and of the whole fit; ``seconds``: of the whole fit; ``after``: when
     it was broken off; ``late``: how long it then took to end; ``message``: what was wrong.
     """
-    from odefit.fitting.fit import fit
-
     problem = interrupted_problem(task)
     began = time.perf_counter()
     whole = fit(problem, seed=task["seed"], jobs=1, time_limit=task["limit"])
@@ -69,17 +64,12 @@ def broken_off(task: Task) -> Mapping[str, Any]:
         if not file.is_file():
             nothing = {"returned": False, "status": "none", "labelled": False, "late": late}
             return found | nothing | {"objective": math.inf, "message": said}
-        from odefit.result.result import load_result
-
         result = load_result(file)
         return found | _told(result) | {"late": late, "labelled": _labelled(result, whole)}
 
 
 def interrupted_problem(task: Task) -> Problem:
     """Return the problem of a task: a dense series, or one of the library."""
-    from evidence.front_door.dense_data import DRAWS, dense_problem
-    from odefit import library
-
     if task["problem"] in SYSTEMS:
         return dense_problem(task["problem"], LEVEL, task["seed"] % DRAWS)[0]
     return library.load(task["problem"])
@@ -87,8 +77,6 @@ def interrupted_problem(task: Task) -> Problem:
 
 def fit_to_file(text: str, folder: str) -> None:
     """Fit the problem of a task, given as JSON, and save the result: the work of the process."""
-    from odefit.fitting.fit import fit
-
     task = json.loads(text)
     assert task["method"] == DEFAULT
     problem = interrupted_problem(task)

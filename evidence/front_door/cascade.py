@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+import odefit
 from evidence.running.campaign import Option, Task, tasks_of
-
-if TYPE_CHECKING:
-    from odefit.problem.problem import Problem
+from odefit import Failure, Model, Problem
+from odefit.simulation import Evaluation, simulated
 
 STAGES = 10
 
@@ -27,9 +27,6 @@ def cascade_problem(seed: int, *, plain: bool = False) -> tuple[Problem, dict[st
     the stage before. Both forms are measured, 20 observables at 21 times; in the `plain` problem
     active forms alone, at 20 times, and nothing is said of the noise, relative to each value.
     """
-    from odefit.problem import Model, Problem
-    from odefit.simulation import Failure, simulate
-
     ode: dict[str, str] = {}
     initial: dict[str, float] = {}
     for i in range(1, STAGES + 1):
@@ -51,7 +48,7 @@ def cascade_problem(seed: int, *, plain: bool = False) -> tuple[Problem, dict[st
     times = np.linspace(0.0, 10.0, 21)[int(plain) :]
     empty = {"t": times, **{name: np.zeros(len(times)) for name in measured}}
     bare = Problem(model, empty, parameters, initial, t0=0.0)
-    exact = simulate(bare, bare.vector(rates))
+    exact = simulated(bare, bare.vector(rates))
     assert not isinstance(exact, Failure), exact
     data = {"t": times}
     noise = {}
@@ -75,15 +72,10 @@ OPTIONS = (
 
 
 def tasks(seeds: Sequence[int], starts: int) -> list[Task]:
-    """Return a task for each fit."""
     return tasks_of("seed", seeds, starts=starts)
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Fit the plain problem once."""
-    import odefit
-    from odefit.simulation import Evaluation
-
     problem, rates = cascade_problem(0, plain=True)
     known = odefit.ForwardMap(problem).evaluate(problem.vector(rates))
     assert isinstance(known, Evaluation), known

@@ -1,20 +1,21 @@
-"""Dense series of the systems in `dense_systems`: true values drawn, measurements simulated."""
+"""Dense series of the systems in dense_systems.toml: true values drawn, measurements simulated."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
 from zlib import crc32
 
 import numpy as np
 
-from evidence.front_door.dense_systems import SYSTEMS, DenseSystem
-from odefit.common.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from odefit.common.arrays import Array
-    from odefit.problem.problem import Problem
+from odefit import Event, Experiment, Failure, InputError, Model, Problem
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import parse
+from odefit.simulation import simulated
 
 # Standard deviations of the noise over the mean absolute value of each observable
 LEVELS = (0.0, 1e-6, 1e-4, 1e-2)
@@ -28,6 +29,29 @@ LIVELY = 0.05
 LARGEST = 100.0  # largest absolute value of an observable, for the same reason
 INPUT_EVERY = 20  # inputs are measured at every so manyth time
 MOST_DRAWS = 100  # number of true values that are tried before a system counts as unusable
+
+
+@dataclass(frozen=True)
+class DenseSystem:
+    """A system that is measured at many times."""
+
+    name: str
+    field_of_use: str  # the field where it comes from
+    ode: Mapping[str, str]
+    observed: Sequence[str]  # the states that are measured
+    end: float  # the last time; the first is 0
+    points: int = 1001
+    known: Mapping[str, float] = field(default_factory=dict)  # initial values that are known
+    constants: Mapping[str, float] = field(default_factory=dict)
+    events: Sequence[tuple[Sequence[float], Mapping[str, str]]] = ()  # times, and what is assigned
+    # The interpolation of each input, and its values as an expression in the time
+    inputs: Mapping[str, tuple[Literal["linear", "cubic"], str]] = field(default_factory=dict)
+
+
+_ENTRIES: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("dense_systems.toml").read_text(encoding="utf-8")
+)
+SYSTEMS = {name: DenseSystem(name, **entry) for name, entry in _ENTRIES.items()}
 
 
 def dense_problem(system: str, noise: float, draw: int) -> tuple[Problem, dict[str, float]]:
@@ -61,8 +85,6 @@ def _empty(system: DenseSystem) -> Problem:
 def _problem(
     system: DenseSystem, data: Mapping[str, Array], noise: Mapping[str, Mapping[str, float]]
 ) -> Problem:
-    from odefit.problem import Event, Experiment, Model, Problem
-
     lower, upper = BOUNDS
     unknown = {"lower": lower, "upper": upper}
     model = Model(
@@ -72,7 +94,7 @@ def _problem(
         inputs={name: kind for name, (kind, _) in system.inputs.items()},
     )
     experiment = Experiment(
-        "data", data, t0=0.0, events=tuple(Event(times, what) for times, what in system.events)
+        "data", data, t0=0.0, events=tuple(Event(tuple(t), what) for t, what in system.events)
     )
     return Problem(
         model,
@@ -86,8 +108,6 @@ def _problem(
 
 def parameters(system: DenseSystem) -> list[str]:
     """Return the names in the equations that are neither states, constants, inputs nor time."""
-    from odefit.expressions.expressions import parse
-
     known = {*system.ode, *system.constants, *system.inputs, "t"}
     names = (name for text in system.ode.values() for name in sorted(parse(text).names))
     return [name for name in dict.fromkeys(names) if name not in known]
@@ -95,9 +115,6 @@ def parameters(system: DenseSystem) -> list[str]:
 
 def _inputs(system: DenseSystem, times: Array) -> dict[str, Array]:
     """Return the values of the inputs, each with shape (times,): NaN where none is measured."""
-    from odefit.expressions.algebras import NUMPY
-    from odefit.expressions.expressions import parse
-
     measured = np.arange(len(times)) % INPUT_EVERY == 0
     return {
         name: np.where(measured, parse(text).evaluate({"t": times}, NUMPY), np.nan)
@@ -107,9 +124,7 @@ def _inputs(system: DenseSystem, times: Array) -> dict[str, Array]:
 
 def _simulated(problem: Problem, values: Array) -> dict[str, Array] | None:
     """Return the times and all observables; None where the trajectory does not reach the end."""
-    from odefit.simulation import Failure, simulate
-
-    found = simulate(problem, values)
+    found = simulated(problem, values)
     if isinstance(found, Failure):
         return None
     return {"t": np.asarray(found.times), **found.observables}

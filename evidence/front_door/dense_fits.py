@@ -1,6 +1,6 @@
 """CPU time of default fits of dense series, each in a process of its own, from start to answer.
 
-`odefit.fit(problem, jobs=1)` of the systems in `dense_systems.py`, draw 0, and of problems
+`odefit.fit(problem, jobs=1)` of the systems in `dense_systems.toml`, draw 0, and of problems
 of the library. "Fit" is the call alone, with the modules that it imports; "process" includes the
 start of Python, the import of odefit and the simulation of the data. With `against`, another copy
 of odefit does the same, taking turns; "alike" says whether both objectives agree to nine digits.
@@ -15,16 +15,14 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from evidence.front_door.dense_systems import SYSTEMS
+import pandas as pd
+
+from evidence.front_door.dense_data import SYSTEMS
 from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.measuring import ROOT, run_process
 from evidence.running.output import listed
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 LIBRARY = ("alpha-pinene", "fitzhugh-nagumo", "gma", "henon-heiles", "hiv-p", "lotka-volterra-f")
 LIMIT = 600.0
@@ -87,7 +85,6 @@ OPTIONS = (
 def tasks(
     repeats: int, noise: float, systems: Sequence[str], library: Sequence[str], against: str
 ) -> list[Task]:
-    """Return a task for each problem."""
     common: dict[str, Any] = {"repeats": repeats, "against": against}
     return [
         *tasks_of("problem", systems, noise=str(noise), **common),
@@ -96,14 +93,12 @@ def tasks(
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Return the medians of a problem."""
     os.environ.pop("PYTHONPATH", None)
     sources = [ROOT / "src", *([Path(task["against"]).resolve()] if task["against"] else [])]
     return {"values": row(task["problem"], task["noise"], sources, task["repeats"])}
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return a row for each problem, and the medians of all."""
     found = {r.task["problem"]: r.result["values"] for r in records if r.result is not None}
     rows = []
     for name, values in found.items():

@@ -10,10 +10,9 @@ from zlib import crc32
 
 import numpy as np
 
-from evidence.front_door.dense_data import DRAWS, LEVELS
-from evidence.front_door.dense_systems import SYSTEMS
+from evidence.front_door.dense_data import DRAWS, LEVELS, SYSTEMS
 from evidence.running.campaign import Option, Task
-from odefit.common.errors import InputError
+from odefit import InputError, library
 
 # The parts of the campaign, in the order of the tables
 PARTS = ("dense", "library", "published", "cascade", "interrupts")
@@ -65,8 +64,6 @@ def _draws(text: str) -> tuple[int, ...]:
 
 
 def _problems() -> Collection[str]:
-    from odefit import library
-
     return (*library.names(), *PUBLISHED)
 
 
@@ -135,8 +132,6 @@ class _Setting:
                     yield task | {"noise": noise}
 
     def _library(self, method: str) -> Iterator[Task]:
-        from odefit import library
-
         for seed in self._seeds(LIBRARY_SEEDS, method):
             for name in library.names():
                 if self._wanted(name, library.names()):
@@ -156,8 +151,6 @@ class _Setting:
             yield self._fit("cascade", "cascade", method, seed, self.limit)
 
     def _interrupts(self) -> Iterator[Task]:
-        from odefit import library
-
         random = np.random.default_rng(crc32(b"interrupts"))
         short = [*SYSTEMS, *(n for n in library.names() if n not in LONG)]
         for number in range(self.interrupts):

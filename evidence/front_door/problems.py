@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evidence.front_door.cascade import cascade_problem
+from evidence.front_door.dense_data import dense_problem
 from evidence.running.campaign import Task
-
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.problem.problem import Problem
+from odefit import ForwardMap, Problem, fit, library
+from odefit.common.arrays import Array
+from odefit.problem import problem_from_mapping
 
 _warm: list[bool] = []  # not empty when this process has imported and compiled what all fits share
 
@@ -21,10 +21,6 @@ def warm_up() -> None:
     """Import packages and load compiled kernels, once in a process."""
     if _warm:
         return
-    from odefit import library
-    from odefit.fitting.fit import fit
-    from odefit.simulation import ForwardMap
-
     problem = library.load("harmonic")
     fit(problem, jobs=1)
     ForwardMap(problem, "bdf").evaluate(np.ones(len(problem.unknowns)))
@@ -33,17 +29,11 @@ def warm_up() -> None:
 
 def subject(task: Task) -> tuple[Problem, Array | None]:
     """Return the problem of a task, without guesses, and the truth or the published values."""
-    from odefit import library
-
     part, name = task["part"], task["problem"]
     if part == "dense":
-        from evidence.front_door.dense_data import dense_problem
-
         problem, values = dense_problem(name, task["noise"], task["seed"])
         return problem, problem.vector(values)
     if part == "cascade":
-        from evidence.front_door.cascade import cascade_problem
-
         problem, values = cascade_problem(0)
         return problem, problem.vector(values)
     if part == "library":
@@ -53,8 +43,6 @@ def subject(task: Task) -> tuple[Problem, Array | None]:
 
 def published(file: Path) -> tuple[Problem, Array]:
     """Return a published problem without its guesses, and these."""
-    from odefit.problem import problem_from_mapping
-
     raw = json.loads(file.read_text(encoding="utf-8"))
     with_guesses = problem_from_mapping(raw)
     nominal = np.array([u.parameter.guess for u in with_guesses.unknowns], dtype=float)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +18,10 @@ from evidence.front_door.broken_off import broken_off
 from evidence.front_door.plan import DEFAULT, PEERS
 from evidence.front_door.problems import extent, subject, warm_up
 from evidence.running.campaign import Task
-
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.problem.problem import Problem
-    from odefit.result.result import Result
+from odefit import Control, ForwardMap, InputError, Problem, Result, SingleShooting, fit, library
+from odefit.common.arrays import Array
+from odefit.methods.registry import make_method
+from odefit.simulation import Evaluation
 
 
 def run(task: Task) -> Mapping[str, Any]:
@@ -57,10 +56,6 @@ def fitted(task: Task) -> dict[str, Any]:
 
 def own(task: Task, problem: Problem) -> dict[str, Any]:
     """Return what a method of the package found."""
-    from odefit.common.errors import InputError
-    from odefit.fitting.fit import fit
-    from odefit.methods.registry import make_method
-
     method = None if task["method"] == DEFAULT else make_method(task["method"])
     try:
         result = fit(problem, method, seed=task["seed"], jobs=1, time_limit=task["limit"])
@@ -96,8 +91,6 @@ def told(result: Result) -> dict[str, Any]:
 
 def peer(task: Task, problem: Problem, truth: Array | None) -> dict[str, Any]:
     """Return what another program found; its answer is judged by odefit's own objective."""
-    from odefit.common.errors import InputError
-
     try:
         if task["method"] == "copasi":
             from evidence.peers.copasi import copasi
@@ -138,8 +131,6 @@ def _nothing(status: str, message: str) -> dict[str, Any]:
 
 def value_at(problem: Problem, vector: Array | None) -> tuple[float, float | None]:
     """Return objective and log-likelihood at a vector; infinite where it cannot be integrated."""
-    from odefit.simulation import Evaluation, ForwardMap
-
     if vector is None:
         return math.inf, None
     found = ForwardMap(problem).evaluate(np.clip(vector, problem.lower, problem.upper))
@@ -150,8 +141,6 @@ def value_at(problem: Problem, vector: Array | None) -> tuple[float, float | Non
 
 def known(task: Task, problem: Problem, truth: Array | None) -> dict[str, Any]:
     """Return what can be had: the reference's objective, or that of a search from the truth."""
-    from odefit import Control, ForwardMap, SingleShooting, library
-
     if truth is None:
         reference = library.reference(task["problem"])
         best = reference.objective if reference.best_known is None else reference.best_known

@@ -6,17 +6,16 @@ all unknowns, and writes down where intervals and verdicts are right.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from evidence.intervals.coverage_problems import KNOWN
 from evidence.running.campaign import Option, Record, Task
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from odefit import Result
+from odefit import Result, fit
 
 DATA_SETS = 1000  # number of data sets of each problem
 BATCH = 10  # number of data sets of a task
@@ -28,7 +27,6 @@ OPTIONS = (
 
 
 def tasks(sets: int, problems: Sequence[str]) -> list[Task]:
-    """Return batches of data sets, the problems in turn."""
     return [
         {
             "key": f"{name}, data sets {first} to {min(first + BATCH, sets) - 1}",
@@ -47,8 +45,6 @@ def run(task: Task) -> Mapping[str, Any]:
     found = []
     for number in range(task["first"], task["last"] + 1):
         problem = known.data_set(number)
-        from odefit import fit
-
         result = fit(problem, seed=number, jobs=1)
         began = time.perf_counter()
         profiles = result.profile(jobs=1)
@@ -76,8 +72,6 @@ def _unknown(
     result: Result, key: str, truth: float, profile: tuple[float, float, str]
 ) -> dict[str, Any]:
     """Return what the result and a profile say of an unknown, and whether it is right."""
-    import math
-
     uncertainty = result.uncertainty
     if uncertainty is None:
         raise RuntimeError(f"no solution: {result.message}")
@@ -101,9 +95,6 @@ def _unknown(
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return coverage by problem and unknown, and what each problem took."""
-    import pandas as pd
-
     sets = [
         (record.task["problem"], data_set)
         for record in records
@@ -121,68 +112,47 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
         _grouped(every, ["problem", "unknown"]),
         _grouped(every.assign(unknown="all"), ["problem", "unknown"]),
     ]
+    kept = ("bad", "adopted", "fit seconds", "profile seconds", "minimisations")
     work = pd.DataFrame(
         [
-            {
-                "problem": name,
-                "bad": d["bad"],
-                "converged": d["status"] == "converged",
-                "adopted": d["adopted"],
-                "fit": d["fit seconds"],
-                "profiles": d["profile seconds"],
-                "minimisations": d["minimisations"],
-            }
+            {"problem": name, "converged": d["status"] == "converged"} | {k: d[k] for k in kept}
             for name, d in sets
         ],
-        columns=["problem", "bad", "converged", "adopted", "fit", "profiles", "minimisations"],
+        columns=["problem", "converged", *kept],
     )
-    fits = (
-        work.groupby("problem", sort=False)
-        .agg(
-            fits=("bad", "size"),
-            converged=("converged", "mean"),
-            adopted=("adopted", "mean"),
-            bad=("bad", "mean"),
-            fit=("fit", "median"),
-            profiles=("profiles", "median"),
-            minimisations=("minimisations", "median"),
-        )
-        .reset_index()
-        .rename(
-            columns={
-                "adopted": "better optimum by profiles",
-                "bad": "goodness of fit bad",
-                "fit": "median seconds, fit",
-                "profiles": "median seconds, profiles",
-            }
-        )
-    )
+    groups = work.groupby("problem", sort=False)
+    aggregates = {
+        "fits": ("bad", "size"),
+        "converged": ("converged", "mean"),
+        "better optimum by profiles": ("adopted", "mean"),
+        "goodness of fit bad": ("bad", "mean"),
+        "median seconds, fit": ("fit seconds", "median"),
+        "median seconds, profiles": ("profile seconds", "median"),
+        "minimisations": ("minimisations", "median"),
+    }
+    fits = groups.agg(**aggregates).reset_index()
     return {"coverage": pd.concat(both, ignore_index=True), "fits": fits}
 
 
 def _grouped(every: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Return shares by group: those of linear intervals among the ones that are shown."""
-    import pandas as pd
-
     rows = []
+    flags = ["profile", "open", "shown", "linear", "flagged", "beyond", "undetermined"]
     for group, part in every.groupby(by, sort=False):
-        shown = part[part["shown"].astype(bool)]
-        inside = shown["linear"].astype(bool)
-        flagged = shown["flagged"].astype(bool)
-        missed = shown[~inside]
-        rows.append(
-            dict(zip(by, group, strict=True))
-            | {
-                "intervals": len(part),
-                "profile covers": part["profile"].astype(bool).mean(),
-                "profile open": part["open"].astype(bool).mean(),
-                "linear shown": len(shown) / max(len(part), 1),
-                "linear covers": inside.mean(),
-                "without remark": (~flagged).mean(),
-                "covers without remark": inside[~flagged].mean(),
-                "misses with remark": missed["flagged"].astype(bool).mean(),
-                "beyond bounds": part["beyond"].astype(bool).sum(),
-                "undetermined": part["undetermined"].astype(bool).sum(),
-            }
-        )
+        part = part[flags].astype(bool)
+        shown = part[part["shown"]]
+        inside, flagged = shown["linear"], shown["flagged"]
+        shares = {
+            "intervals": len(part),
+            "profile covers": part["profile"].mean(),
+            "profile open": part["open"].mean(),
+            "linear shown": len(shown) / max(len(part), 1),
+            "linear covers": inside.mean(),
+            "without remark": (~flagged).mean(),
+            "covers without remark": inside[~flagged].mean(),
+            "misses with remark": flagged[~inside].mean(),
+            "beyond bounds": part["beyond"].sum(),
+            "undetermined": part["undetermined"].sum(),
+        }
+        rows.append(dict(zip(by, group, strict=True)) | shares)
     return pd.DataFrame(rows)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.problem.problem import Problem
+import numpy as np
+
+from odefit import Failure, Model, Noise, Problem
+from odefit.common.arrays import Array
+from odefit.simulation import simulated
+from odefit.simulation.residuals.random_values import random_values
 
 
 @dataclass(frozen=True)
@@ -30,11 +33,6 @@ class Known:
 
     def data_set(self, number: int) -> Problem:
         """Return the problem with the simulated measurements of data set `number`."""
-        import numpy as np
-
-        from odefit import Noise
-        from odefit.simulation.residuals.random_values import random_values
-
         random = np.random.default_rng([number, len(self.name)])
         data: dict[str, Any] = {"t": list(self.times)}
         for name, values in self.exact().items():
@@ -49,18 +47,12 @@ class Known:
 
     def spreads(self, name: str, exact: Array) -> Array:
         """Return the standard deviations of the measurements of an observable, shape (n,)."""
-        import numpy as np
-
         if self.distribution == "negative-binomial":
             return np.asarray(np.sqrt(exact + self.sds[name] * exact**2))
         return np.full(len(exact), self.sds[name])
 
     def exact(self) -> dict[str, Array]:
         """Return the true values of the observables at the times."""
-        import numpy as np
-
-        from odefit.simulation import Failure, simulated
-
         ones = {"t": list(self.times)} | {name: np.ones(len(self.times)) for name in self.sds}
         empty = self.problem(ones)
         found = simulated(empty, empty.vector(self.truth))
@@ -73,8 +65,6 @@ def _decay(noise: Mapping[str, str], largest: float) -> Callable[[Mapping[str, A
     """Return what makes a decay with this noise, whose initial value is `largest` at most."""
 
     def made(data: Mapping[str, Any]) -> Problem:
-        from odefit import Model, Problem
-
         return Problem(
             Model(ode={"x": "-k*x"}),
             data,
@@ -87,8 +77,6 @@ def _decay(noise: Mapping[str, str], largest: float) -> Callable[[Mapping[str, A
 
 
 def _enzyme(data: Mapping[str, Any]) -> Problem:
-    from odefit import Model, Problem
-
     rate = {"lower": 1e-2, "upper": 1e5, "scale": "log10"}
     return Problem(
         Model(
@@ -110,20 +98,14 @@ def _enzyme(data: Mapping[str, Any]) -> Problem:
 
 def enzyme(times: Sequence[float], k2: float) -> Problem:
     """Return the enzyme with noise of seed 0, at other times or of another rate."""
-    import numpy as np
-
-    from odefit.simulation import Failure, simulate
-
     empty = _enzyme({"t": times, "product": np.ones(len(times))})
-    found = simulate(empty, empty.vector({"k1": 100.0, "km1": 300.0, "k2": k2}))
+    found = simulated(empty, empty.vector({"k1": 100.0, "km1": 300.0, "k2": k2}))
     assert not isinstance(found, Failure)
     noise = 0.1 * np.random.default_rng(0).standard_normal(len(times))
     return _enzyme({"t": times, "product": found.observables["product"] + noise})
 
 
 def _exponentials(data: Mapping[str, Any]) -> Problem:
-    from odefit import Model, Problem
-
     size = {"lower": 0.0, "upper": 10.0}
     return Problem(
         Model(ode={"a": "-fast*a", "b": "-slow*b"}, observables={"y": "a + b"}),
@@ -135,8 +117,6 @@ def _exponentials(data: Mapping[str, Any]) -> Problem:
 
 
 def _lotka_volterra(data: Mapping[str, Any]) -> Problem:
-    from odefit import Model, Problem
-
     rate = {"lower": 1e-2, "upper": 10.0}
     size = {"lower": 1e-2, "upper": 20.0}
     return Problem(
@@ -148,8 +128,6 @@ def _lotka_volterra(data: Mapping[str, Any]) -> Problem:
 
 
 def _logistic(data: Mapping[str, Any]) -> Problem:
-    from odefit import Model, Problem
-
     return Problem(
         Model(ode={"x": "r*x*(1 - x/K)"}),
         data,

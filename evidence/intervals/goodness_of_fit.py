@@ -82,11 +82,9 @@ OPTIONS = (Option("count", 1000, "data sets of each kind", least=1),)
 
 
 def tasks(count: int) -> list[Task]:
-    """Return a task for each kind of data."""
     return tasks_of("kind", KINDS, count=count)
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Return the share of a kind."""
     share = bad_share(task["kind"], task["count"])
     return {"rows": [[task["kind"], f"{100 * share:.1f} %"]]}

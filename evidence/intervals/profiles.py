@@ -43,9 +43,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.interpolate import CubicHermiteSpline
 from scipy.optimize import minimize
 
@@ -56,15 +57,13 @@ from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.measuring import problem_named
 from evidence.running.measuring import seconds as in_seconds
 from evidence.running.output import listed
+from odefit import ForwardMap
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.profiles import Profile, ProfilesData
 from odefit.assessment.profiles.noise_limits import limits_by_unknown
 from odefit.assessment.profiles.on_nodes import is_narrow, suits_nodes
 from odefit.methods.local.scaling import Scaling
-from odefit.simulation import Evaluation, ForwardMap
-
-if TYPE_CHECKING:
-    import pandas as pd
+from odefit.simulation import Evaluation
 
 ATTEMPTS = 3  # numbers of random starts of a refit beside that from the estimate
 
@@ -75,7 +74,6 @@ ASIDE = 0.02  # distance of the two refits beside an end, relative to its distan
 
 
 def loaded(name: str) -> odefit.Problem:
-    """Return the problem of that name or in that file."""
     times = np.linspace(0.25, 10.0, 40).tolist()
     return enzyme(times, 10.0) if name == "enzyme" else problem_named(name)
 
@@ -319,12 +317,10 @@ OPTIONS = (
 
 
 def tasks(problems: Sequence[str], grid: int) -> list[Task]:
-    """Return a task for each problem."""
     return tasks_of("problem", problems, grid=grid)
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Return what was compared of one problem."""
     if task["grid"]:
         problem = loaded(task["problem"])
         profiles = odefit.fit(problem, jobs=1).profile(jobs=1)
@@ -334,7 +330,6 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return a row for each problem and one for each side, or the curves on the grid."""
     results = [r.result for r in records if r.result is not None]
     grid = [r["grid"] for r in results if "grid" in r]
     if grid:

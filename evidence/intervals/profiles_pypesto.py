@@ -14,19 +14,17 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import odefit
 from evidence.intervals.coverage_problems import enzyme
 from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.measuring import problem_named
 from evidence.running.output import listed
-from odefit.simulation import Failure, ForwardMap
-
-if TYPE_CHECKING:
-    import pandas as pd
+from odefit import Failure, ForwardMap
 
 
 def fitted(name: str) -> odefit.Result:
@@ -154,12 +152,10 @@ OPTIONS = (
 
 
 def tasks(problems: Sequence[str], gradient: str) -> list[Task]:
-    """Return a task for each problem."""
     return tasks_of("problem", problems, gradient=gradient)
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Profile a problem with both."""
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")  # pyPESTO warns of its default steps at every profile
     name = Path(task["problem"]).stem
@@ -178,6 +174,5 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return a row for each problem, and the ends of all intervals."""
     ends = [end for r in records if r.result is not None for end in r.result["ends"]]
     return {"profiles": listed(HEAD, records), "ends": listed(ENDS, ends)}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from evidence.library.fits import reference_values
 from evidence.running.campaign import Record, Task
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from odefit.problem.problem import Problem
+from odefit import Problem, fit, library
 
 # The problems: the default method solves them quickly, and their truth is known
 PROBLEMS = (
@@ -51,10 +51,6 @@ def tasks() -> list[Task]:
 
 def run(task: Task) -> Mapping[str, Any]:
     """Fit one data set; return estimate, interval and truth of every unknown."""
-    from evidence.library.fits import reference_values
-    from odefit import library
-    from odefit.fitting.fit import fit
-
     problem = noisy_problem(task)
     truth = reference_values(problem, library.reference(task["problem"]))
     result = fit(problem, seed=task["seed"], jobs=1, level=LEVEL)
@@ -81,11 +77,6 @@ def run(task: Task) -> Mapping[str, Any]:
 
 def noisy_problem(task: Task) -> Problem:
     """Return the library problem with noisy data, and with what it knows of the noise."""
-    import numpy as np
-
-    from odefit import library
-    from odefit.problem import Problem
-
     exact = library.load(task["problem"])
     noisy = library.load(task["problem"], noise=task["noise"], seed=task["seed"])
     if task["sd"] == "none":
@@ -108,8 +99,6 @@ def noisy_problem(task: Task) -> Problem:
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     """Return coverage and bias by unknown, and by problem, noise level and weights."""
-    import pandas as pd
-
     rows = [
         {
             "problem": record.task["problem"],
@@ -150,9 +139,6 @@ def _grouped(scored: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
     Without bias, and with honest standard errors, scores have mean 0 and standard deviation 1.
     """
-    import numpy as np
-    import pandas as pd
-
     for column in ("inside", "score", "relative"):
         scored[column] = pd.to_numeric(scored[column])
     found = (

@@ -13,8 +13,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 import odefit
+from odefit import ForwardMap
 from odefit.assessment.profiles.continuity import Joint, JointProblem, Straightened
-from odefit.simulation import ForwardMap, Trajectory
+from odefit.simulation import Trajectory
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
 CONTINUOUS = 1e-6  # largest gap, relative to the values of nodes, of a refit that counts

@@ -29,9 +29,10 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import odefit
 from evidence.multiple_shooting.lorenz import PARAMETERS, STATES, TRUTH, fitted, lorenz, steps_of
@@ -39,11 +40,8 @@ from evidence.peers.shooting_by_hand import BESIDE, CASES, beside_casadi
 from evidence.running.campaign import Option, Record, Task
 from evidence.running.measuring import seconds as in_seconds
 from evidence.running.output import listed
-from odefit.methods.multi_start import MultiStart
+from odefit import MultiStart
 from odefit.methods.starts import guess, sample
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NODES = (None, 40, 80, 333, 999)  # numbers of them with 1,000 data; None for the default
 SAME = 1.01  # over the lowest objective
@@ -153,7 +151,6 @@ METHODS = ("multiple shooting", "single shooting", "transcription")
 
 
 def method_from(name: str, start: dict[str, float]) -> Any:
-    """One start of a method."""
     if name == "single shooting":
         return MultiStart(starts=1, first=tuple(start.values()))
     if name == "transcription":
@@ -218,7 +215,6 @@ def tasks(
     problems: Sequence[str],
     limit: float,
 ) -> list[Task]:
-    """Return the tasks of all parts."""
     cases: dict[str, list[dict[str, Any]]] = {
         "lorenz": [{"seed": seed} for seed in range(seeds)],
         "guesses": [{"seeds": 2 * seeds}],
@@ -237,7 +233,6 @@ def tasks(
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Return the rows of a task."""
     if task["part"] == "lorenz":
         return {"rows": chaos(5000, task["seed"])}
     if task["part"] == "guesses":
@@ -251,7 +246,6 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return a table for each part."""
     found = {}
     for part in PARTS:
         mine = [r for r in records if r.task["part"] == part]

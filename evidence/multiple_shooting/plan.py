@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 
 from evidence.running.campaign import Option, Task
-from odefit.common.errors import InputError
-
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.problem.problem import Problem
+from odefit import Failure, ForwardMap, InputError, Problem, library
+from odefit.common.arrays import Array
 
 # Largest component of a step, relative to the sizes of unknowns and states, that counts as none:
 # well below the least relative standard error that is compared, 4e-4
@@ -203,9 +200,6 @@ class Data:
     """
 
     def __init__(self, task: Task) -> None:
-        from odefit import library
-        from odefit.problem import Problem
-
         self.example = EXAMPLES[task["example"]]
         self._noise = task["noise"]
         self._seed = (crc32(task["example"].encode()), task["size"], task["batch"])
@@ -232,8 +226,6 @@ class Data:
 
     def problem(self, realization: int) -> Problem:
         """Return the problem with fresh noise, whose standard deviation it knows."""
-        from odefit.problem import Problem
-
         draws = self.draws(realization)
         data = {name: column + self._noise * draws[name] for name, column in self.exact.items()}
         noise = {name: {"sd": self._noise} for name in self.exact}
@@ -259,8 +251,6 @@ class Data:
 
 
 def _simulated(problem: Problem, true: Array) -> dict[str, Array]:
-    from odefit.simulation import Failure, ForwardMap
-
     forward = ForwardMap(problem)
     trajectory = forward.trajectory(true, sensitivities=False)
     if isinstance(trajectory, Failure):

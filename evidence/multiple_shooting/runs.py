@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from evidence.multiple_shooting.plan import ITERATIONS, SINGLE, TOLERANCE, Data
 from evidence.running.campaign import Task
-
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.methods.multiple_shooting import History
-    from odefit.problem.problem import Problem
+from odefit import Control, Failure, ForwardMap, MultipleShooting, Problem, SingleShooting, Status
+from odefit.assessment.intervals.uncertainty import assess_uncertainty
+from odefit.common.arrays import Array
+from odefit.methods.multiple_shooting import History
+from odefit.methods.shooting.node_evaluation import evaluate_nodes
 
 # Weighted sums of squares so close to each other are the same: the data cannot tell any two
 # estimates apart that differ by less than 3.84 (95 %)
@@ -72,8 +72,6 @@ _NOTHING: Mapping[str, Any] = {"estimate": None, "errors": None, "objective": np
 def _by_multiple_shooting(
     task: Task, problem: Problem, start: Mapping[str, float]
 ) -> dict[str, Any]:
-    from odefit.methods.multiple_shooting import MultipleShooting
-
     method = MultipleShooting(
         nodes=task["nodes"] or None,
         integrator=task["integrator"],
@@ -101,11 +99,6 @@ def _by_multiple_shooting(
 
 
 def _errors(problem: Problem, history: History) -> Array | None:
-    """Return the standard errors as a result has them."""
-    from odefit.assessment.intervals.uncertainty import assess_uncertainty
-    from odefit.methods.shooting.node_evaluation import evaluate_nodes
-    from odefit.simulation import Failure, ForwardMap
-
     found = evaluate_nodes(problem, history.vector, history.nodes())
     if isinstance(found, Failure):
         return None
@@ -114,11 +107,6 @@ def _errors(problem: Problem, history: History) -> Array | None:
 
 
 def _by_single_shooting(problem: Problem, start: Mapping[str, float]) -> dict[str, Any]:
-    from odefit.methods.estimate import Status
-    from odefit.methods.running.control import Control
-    from odefit.methods.single_shooting import SingleShooting
-    from odefit.simulation import ForwardMap
-
     vector = np.array([start[key] for key in problem.keys])
     end = SingleShooting().run(ForwardMap(problem), 0, vector, Control())
     converged = end.status is Status.CONVERGED
@@ -134,8 +122,6 @@ def _by_single_shooting(problem: Problem, start: Mapping[str, float]) -> dict[st
 
 def _reference(data: Data, problem: Problem, number: int) -> float:
     """Return the objective to compare with."""
-    from odefit.methods.multiple_shooting import MultipleShooting
-
     squares = sum(float(column @ column) for column in data.draws(number).values())
     if not data.example.searched:
         return squares

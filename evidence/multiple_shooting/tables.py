@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from evidence.multiple_shooting.plan import EXAMPLES
 from evidence.running.campaign import Record
-
-if TYPE_CHECKING:
-    import pandas as pd
+from evidence.running.panels import legend
+from odefit.reporting.figures.style import DATA, MODEL, dress, new_figure, plain_style
 
 # What is the same in all fits of a row; 0 nodes stand for as many as the method chooses
 SETTING = ("noise", "size", "end", "states", "nodes", "integrator")
@@ -36,8 +40,6 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
 
 def frames(records: Sequence[Record]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a row for each fit, and a row for each unknown of each fit that converged."""
-    import pandas as pd
-
     fits, estimates = [], []
     for record in records:
         result = record.result or {"fits": []}
@@ -73,8 +75,6 @@ def reached(fits: pd.DataFrame) -> pd.DataFrame:
 
     Steps are those of fits that converged; evaluations of single shooting.
     """
-    import pandas as pd
-
     rows = []
     for setting, part in fits.groupby([*SETTING], sort=False):
         converged = part[part["converged"].astype(bool)]
@@ -100,8 +100,6 @@ def quality(estimates: pd.DataFrame) -> pd.DataFrame:
     estimates within batches; ``standard error``: root mean square of those reported; ``ratio``:
     of the two, known to 1 / sqrt(2 fits).
     """
-    import pandas as pd
-
     rows = []
     for group, part in estimates.groupby([*SETTING, "unknown"], sort=False):
         rows.append(dict(zip([*SETTING, "unknown"], group, strict=True)) | _quality(part))
@@ -109,8 +107,6 @@ def quality(estimates: pd.DataFrame) -> pd.DataFrame:
 
 
 def _quality(part: pd.DataFrame) -> dict[str, Any]:
-    import numpy as np
-
     batches = part.groupby("batch")["estimate"]
     averages = batches.mean()
     count = len(part)
@@ -136,8 +132,6 @@ def integrators(fits: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
 
     ``largest difference``: of any estimate, in standard errors.
     """
-    import pandas as pd
-
     shared = [name for name in ("example", *FIT) if name != "integrator"]
     rows = []
     for name in EXAMPLES:
@@ -176,3 +170,94 @@ def warned(fits: pd.DataFrame) -> pd.DataFrame:
     each = fits.explode("warnings").dropna(subset="warnings")
     columns = ["example", *SETTING, "warnings"]
     return each.groupby(columns, sort=False).size().rename("fits").reset_index()
+
+
+BAND = 0.05  # largest relative difference of standard deviation and standard error that is aimed at
+
+
+def figures(records: Sequence[Record]) -> Mapping[str, Figure]:
+    """Return the figures of convergence (Rikitake) and of standard errors (Henon-Heiles)."""
+    fits, estimates = frames(records)
+    found = {}
+    rikitake = fits[(fits["example"] == "rikitake") & (fits["integrator"] == "auto")]
+    if len(rikitake):
+        found["figure-rikitake"] = _nodes(reached(rikitake))
+    usual = EXAMPLES["henon-heiles"]
+    henon = estimates[
+        (estimates["example"] == "henon-heiles")
+        & (estimates["states"] == "data")
+        & (estimates["integrator"] == "auto")
+        & (estimates["end"] == usual.end)
+        & (estimates["nodes"] == usual.nodes)
+    ]
+    if len(henon):
+        found["figure-henon-heiles"] = _honesty(quality(henon))
+    return found
+
+
+def _nodes(table: pd.DataFrame) -> Figure:
+    with plain_style():
+        figure = new_figure(6.0, 3.2)
+        axes = figure.add_subplot()
+        for states, colour, marker in (("relaxed", MODEL, "s"), ("data", DATA, "o")):
+            part = table[table["states"] == states].sort_values("nodes")
+            axes.plot(
+                part["nodes"],
+                100 * part["at the optimum"],
+                color=colour,
+                marker=marker,
+                markersize=4,
+                label=f"nodes begin {'at the data' if states == 'data' else 'relaxed'}",
+            )
+        axes.set_xscale("log")
+        dress(axes)
+        ticks = sorted(set(table["nodes"]))
+        axes.set_xticks(ticks, [str(t) for t in ticks])
+        axes.minorticks_off()
+        axes.set_xlabel("shooting nodes (1: initial value approach)")
+        axes.set_ylabel("fits that reach the optimum (%)")
+        axes.set_ylim(-4, 104)
+        axes.set_title("Rikitake, from a guess that is far off", loc="left")
+        legend(figure, 2)
+    return figure
+
+
+def _honesty(table: pd.DataFrame) -> Figure:
+    """Draw ratio and bias of each parameter, with their sampling errors."""
+    table = table[table["unknown"].isin(list(EXAMPLES["henon-heiles"].guess))]
+    with plain_style():
+        figure = new_figure(7.4, 3.4)
+        left, right = figure.subplots(1, 2)
+        error = 1 / np.sqrt(2 * np.maximum(table["fits"].to_numpy(dtype=float), 1.0))
+        _points(left, table, table["ratio"].to_numpy(), 2 * error)
+        left.axhspan(1 - BAND, 1 + BAND, color="0.92", zorder=0)
+        left.axhline(1.0, color="0.6", linewidth=0.8, zorder=1)
+        left.set_ylabel("sd of estimates / standard error")
+        _points(right, table, table["bias"].to_numpy(), np.zeros(len(table)))
+        right.axhspan(-2, 2, color="0.92", zorder=0)
+        right.axhline(0.0, color="0.6", linewidth=0.8, zorder=1)
+        right.set_ylabel("bias / its Monte Carlo error")
+        figure.suptitle("Hénon-Heiles", x=0.01, ha="left")
+        legend(figure, 4, left)
+    return figure
+
+
+def _points(axes: Axes, table: pd.DataFrame, values: np.ndarray, spread: np.ndarray) -> None:
+    groups = list(dict.fromkeys(zip(table["noise"], table["size"], strict=True)))
+    keys = list(dict.fromkeys(table["unknown"]))
+    places = [groups.index(g) for g in zip(table["noise"], table["size"], strict=True)]
+    for number, key in enumerate(keys):
+        mine = (table["unknown"] == key).to_numpy()
+        axes.errorbar(
+            np.array(places)[mine] + 0.15 * (number - (len(keys) - 1) / 2),
+            values[mine],
+            yerr=spread[mine] if spread.any() else None,
+            linestyle="none",
+            marker="os^D"[number % 4],
+            markersize=3.4,
+            elinewidth=0.8,
+            label=key,
+        )
+    dress(axes)
+    axes.set_xticks(range(len(groups)), [f"{n:g}\n{s}" for n, s in groups], fontsize=7.0)
+    axes.set_xlabel("noise, number of times")

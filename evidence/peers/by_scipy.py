@@ -52,12 +52,10 @@ def compiled(text: str) -> CodeType:
 
 
 def value(code: CodeType, names: Mapping[str, Any]) -> float:
-    """The value of an expression."""
     return float(eval(code, {"__builtins__": {}}, {**FUNCTIONS, **names}))  # noqa: S307
 
 
 def expression(given: float | str) -> CodeType:
-    """The expression that a number or a text is."""
     return compiled(given if isinstance(given, str) else repr(float(given)))
 
 

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import tempfile
 import time
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evidence.peers.copasi_model import CopasiModel, Deviations
+from evidence.peers.script import Script
 from evidence.peers.stated import Found, check_stated, deviations, estimates_noise, noise_unknowns
-from odefit.common.errors import InputError
-
-if TYPE_CHECKING:
-    from evidence.peers.copasi_model import CopasiModel, Deviations
-    from odefit.common.arrays import Array
-    from odefit.problem.problem import Problem
+from odefit import Control, ForwardMap, InputError, Problem, SingleShooting
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import NUMPY
+from odefit.problem.binding import bound_value
+from odefit.simulation import Evaluation
 
 # What is run, one after the other, each from where the last one ended
 METHODS = ("Scatter Search", "Levenberg - Marquardt")
@@ -46,8 +46,6 @@ def copasi(problem: Problem, seed: int, limit: float, reference: Array | None = 
         raise InputError(
             "COPASI is missing, so it is not compared; `pip install copasi-basico` installs it"
         ) from None
-    from evidence.peers.copasi_model import CopasiModel
-
     check_stated(problem)
     sds = weights_told(problem, reference)
     deadline = time.monotonic() + limit
@@ -84,10 +82,6 @@ def copasi(problem: Problem, seed: int, limit: float, reference: Array | None = 
 
 def weights_told(problem: Problem, reference: Array | None) -> Deviations:
     """Return the standard deviation of each measurement, by experiment and observable."""
-    from evidence.peers.script import Script
-    from odefit.expressions.algebras import NUMPY
-    from odefit.problem.binding import bound_value
-
     if not estimates_noise(problem):
         vector = np.ones(len(problem.unknowns))  # nothing depends on it
         found = []
@@ -110,8 +104,6 @@ def weights_told(problem: Problem, reference: Array | None) -> Deviations:
 
 def check_same(model: CopasiModel, problem: Problem, sds: Deviations, vector: Array) -> None:
     """Refuse a problem that COPASI understands as another one."""
-    from evidence.peers.script import Script
-
     squares = size = 0.0
     stated = Script(problem, lambda: None).statements(vector)
     for parts, own in zip(stated, sds, strict=True):
@@ -128,9 +120,6 @@ def check_same(model: CopasiModel, problem: Problem, sds: Deviations, vector: Ar
 
 def with_best_noise(problem: Problem, vector: Array) -> Array:
     """Return the unknowns with those of the noise at their optimum, all others as they are."""
-    from odefit import Control, ForwardMap, SingleShooting
-    from odefit.simulation import Evaluation
-
     free = noise_unknowns(problem)
     vector = np.clip(vector, problem.lower, problem.upper)
     if not free:

@@ -17,21 +17,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from evidence.peers.stated import ABSOLUTE, RELATIVE, written_out
-from odefit.common.errors import InputError
+from odefit import InputError, Problem
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import TIME, Expression
+from odefit.problem.condition import Condition
+from odefit.problem.experiment import Input
 
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.problem.condition import Condition
-    from odefit.problem.experiment import Input
-    from odefit.problem.problem import Problem
-
-    Deviations = Sequence[dict[str, Array]]
+Deviations = Sequence[dict[str, Array]]
 
 # How long after its time an event happens, relative to the time of the last measurement
 AFTER = 1e-9
@@ -43,7 +42,13 @@ NUMBER = "experiment_number"  # the quantity that says which experiment it is: 1
 class CopasiModel:
     """The problem as COPASI's current model, with its parameter estimation task."""
 
-    def __init__(self, problem: Problem, deviations: Deviations, folder: str) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        deviations: Deviations,
+        folder: str,
+        tolerances: tuple[float, float] | None = (RELATIVE, ABSOLUTE),
+    ) -> None:
         import basico
 
         self._problem = problem
@@ -67,10 +72,10 @@ class CopasiModel:
         self._add_events()
         self._observe(deviations, folder)
         self._set_items()
-        basico.set_task_settings(
-            basico.T.TIME_COURSE,
-            {"method": {"Relative Tolerance": RELATIVE, "Absolute Tolerance": ABSOLUTE}},
-        )
+        if tolerances is not None:
+            names = ("Relative Tolerance", "Absolute Tolerance")
+            settings = {"method": dict(zip(names, tolerances, strict=True))}
+            basico.set_task_settings(basico.T.TIME_COURSE, settings)
 
     @property
     def unknowns(self) -> list[int]:
@@ -189,7 +194,6 @@ class CopasiModel:
     def _observe(self, deviations: Deviations, folder: str) -> None:
         """Add observables and data, with their weights."""
         import basico
-        import pandas as pd
 
         problem = self._problem
         for name in dict.fromkeys(n for c in self._conditions for n in c.series):
@@ -250,7 +254,9 @@ class CopasiModel:
 
     # What it does ---------------------------------------------------------------------------------
 
-    def estimated(self, method: str, seed: int, seconds: float, *, randomise: bool) -> Array | None:
+    def estimated(
+        self, method: str, seed: int, seconds: float, *, randomise: bool, update: bool = True
+    ) -> Array | None:
         """Run a method, from a random start or from the last solution; return the best point."""
         import basico
         import COPASI
@@ -265,7 +271,7 @@ class CopasiModel:
             method=method,
             randomize_start_values=randomise,
             calculate_statistics=False,
-            update_model=True,
+            update_model=update,
             settings={"method": settings},
         )
         solution = task.getProblem().getSolutionVariables(False)
@@ -329,8 +335,6 @@ def _columns(
 
     Values at the same time are replicates, and stand in different columns too.
     """
-    from odefit.expressions.algebras import NUMPY
-
     series = condition.series[name]
     noise = problem.noise.get(name)
     values = series.values

@@ -16,16 +16,15 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.optimize import least_squares
 
 from evidence.peers.script import LARGE, Script
 from evidence.peers.stated import Found, check_stated, estimates_noise
-
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.problem.problem import Problem
+from odefit import Problem
+from odefit.common.arrays import Array
+from odefit.methods.starts import sample
 
 STARTS = 10  # the number of starts
 STEP = 1e-6  # relative step of the finite differences, for integrations with a tolerance of 1e-9
@@ -39,10 +38,6 @@ class _Late(Exception):  # noqa: N818 - no error
 
 def by_hand(problem: Problem, seed: int, limit: float) -> Found:
     """Fit from ten starts, or from as many as the time limit allows."""
-    from scipy.optimize import least_squares
-
-    from odefit.methods.starts import sample
-
     check_stated(problem)
     deadline = time.monotonic() + limit
     best: list[tuple[float, Array]] = []

@@ -13,17 +13,19 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from scipy.integrate import solve_ivp
+from scipy.interpolate import CubicSpline, interp1d
 
 from evidence.peers.stated import ABSOLUTE, RELATIVE, deviations
-
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.expressions.expressions import Expression
-    from odefit.problem.condition import Condition
-    from odefit.problem.problem import Problem
+from odefit import Problem
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import Expression
+from odefit.problem.binding import bound_value
+from odefit.problem.condition import Condition
 
 LARGE = 1e6  # the residual where the integration fails
 
@@ -47,7 +49,13 @@ class Statement:
 class Script:
     """The model as Python functions, and the data with their noise."""
 
-    def __init__(self, problem: Problem, check: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        check: Callable[[], None],
+        tolerances: tuple[float, float] = (RELATIVE, ABSOLUTE),
+    ) -> None:
+        self._relative, self._absolute = tolerances
         self._problem = problem
         self._states = tuple(problem.model.ode)
         self._scalars = tuple(problem.conditions[0].scalars)
@@ -85,7 +93,6 @@ class Script:
         return None if noise is None else noise.transform
 
     def log_likelihood(self, vector: Array) -> float:
-        """Return the log-likelihood of all measurements."""
         stated = [s for parts in self.statements(vector) for s in parts.values()]
         residuals = np.concatenate([s.residuals for s in stated])
         logs = sum(float(np.sum(np.log(s.sds))) for s in stated)
@@ -99,8 +106,6 @@ class Script:
 
     def statements(self, vector: Array) -> list[dict[str, Statement]]:
         """Return for each experiment the measurements by observable, beside the model."""
-        from odefit.expressions.algebras import NUMPY
-
         found = []
         for condition, inputs in zip(self._problem.conditions, self._interpolated, strict=True):
             known = self._known(condition, vector, inputs)
@@ -141,8 +146,6 @@ class Script:
         self, condition: Condition, vector: Array, inputs: Mapping[str, Callable[[Any], Any]]
     ) -> dict[str, Array] | None:
         """Return the states, and what else events change, at the data times; None for a failure."""
-        from scipy.integrate import solve_ivp
-
         scalars = self._values(condition.scalars, condition, vector)
         initial = self._values(condition.initial, condition, vector)
         y = np.array([initial[s] for s in self._states])
@@ -165,8 +168,8 @@ class Script:
                     solution = solve_ivp(
                         *(self._rhs, (t, stop), y, "LSODA", at),
                         args=arguments,
-                        rtol=RELATIVE,
-                        atol=ABSOLUTE,
+                        rtol=self._relative,
+                        atol=self._absolute,
                     )
                 except (ArithmeticError, ValueError):
                     return None
@@ -189,9 +192,6 @@ class Script:
     def _values(
         self, bound: Mapping[str, Any], condition: Condition, vector: Array
     ) -> dict[str, float]:
-        from odefit.expressions.algebras import NUMPY
-        from odefit.problem.binding import bound_value
-
         with np.errstate(all="ignore"):
             return {
                 name: float(bound_value(what, condition.scalars, list(vector), NUMPY))
@@ -222,14 +222,10 @@ def _function(
 
 
 def _value(expression: Expression, known: Mapping[str, Any]) -> Any:
-    from odefit.expressions.algebras import NUMPY
-
     return expression.evaluate(known, NUMPY)
 
 
 def _interpolated(times: Array, values: Array, kind: str) -> Callable[[Any], Any]:
-    from scipy.interpolate import CubicSpline, interp1d
-
     if kind == "linear":
         return lambda t: np.interp(t, times, values)
     if kind == "cubic":

@@ -49,7 +49,6 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """What is compared."""
 
     def lorenz_slope(x: Any, p: Any) -> Any:
         return casadi.vertcat(
@@ -206,7 +205,6 @@ def by_hand(case: Case, steps: int, hessian: str, limit: float) -> Answer:
 
 
 def by_odefit(case: Case, method: odefit.MultipleShooting) -> Answer:
-    """All of the fit."""
     found = fitted(case.problem, method)
     result = found.result
     error = _error(case, result.best.parameters) if result.solutions else np.nan

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from odefit.common.errors import InputError
+from odefit import InputError, Noise, Problem
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import Expression
-
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.problem.condition import Condition
-    from odefit.problem.noise import Noise
-    from odefit.problem.problem import Problem
+from odefit.problem.condition import Condition
 
 # Tolerances of their integrations: with more, small noise would be out of reach of the optimum
 RELATIVE, ABSOLUTE = 1e-9, 1e-11
@@ -100,8 +97,6 @@ def deviations(
     problem: Problem, condition: Condition, name: str, known: Mapping[str, Any], vector: Array
 ) -> Array:
     """Return the standard deviation of each measurement of an observable, shape (n,)."""
-    from odefit.problem.noise import Noise
-
     series = condition.series[name]
     noise = problem.noise.get(name, Noise())
     if series.sds is not None and series.sds_given:
@@ -118,8 +113,6 @@ def _of_noise(
     known: Mapping[str, Any],
     vector: Array,
 ) -> Array:
-    from odefit.expressions.algebras import NUMPY
-
     series = condition.series[name]
     count = len(series.values)
     if noise.relative is not None:

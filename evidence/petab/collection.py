@@ -27,20 +27,17 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from evidence.peers.amici import TIMES, by_amici, problem_folders
 from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.output import listed
+from odefit import Failure, ForwardMap, InputError
 from odefit.common.arrays import Array
-from odefit.common.errors import InputError
 from odefit.formats.petab import PetabImport, read_petab
-from odefit.simulation import Failure, ForwardMap
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BUDGET = 3.0  # seconds that the repetitions of one measurement take
 
@@ -60,7 +57,6 @@ LIMIT = 3600.0  # seconds that AMICI gets for a problem
 
 
 def nominal(found: PetabImport) -> Array:
-    """Return the vector of nominal values."""
     return np.array([found.nominal[key] for key in found.problem.keys])
 
 
@@ -178,13 +174,11 @@ OPTIONS = (
 
 
 def tasks(folder: str, models: tuple[str, ...], **options: Any) -> list[Task]:
-    """Return a task for each problem."""
     names = problem_folders(folder, models) if folder else []
     return tasks_of("model", names, folder=folder, **options)
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Return the figures of both programs for one problem."""
     folder = Path(task["folder"]) / task["model"]
     found: dict[str, Any] = {"own": measure(folder, derivatives=task["derivatives"]), "amici": {}}
     if task["amici"]:
@@ -194,7 +188,6 @@ def run(task: Task) -> dict[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return a row for each problem."""
     rows, notes = [], []
     for record in records:
         if record.result is None:

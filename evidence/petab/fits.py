@@ -19,8 +19,8 @@ import numpy as np
 import odefit
 from evidence.peers.amici import FITS, by_amici, problem_folders
 from evidence.running.campaign import Option, Task, tasks_of
+from odefit import Failure, ForwardMap
 from odefit.formats.petab import read_petab
-from odefit.simulation import Failure, ForwardMap
 
 REACHED = 0.1  # difference of -2 log L up to which the published answer counts as reached
 
@@ -74,7 +74,6 @@ OPTIONS = (
 
 
 def tasks(folder: str, models: tuple[str, ...], seeds: Sequence[int], **options: Any) -> list[Task]:
-    """Return a task for each problem and seed."""
     names = problem_folders(folder, models) if folder else []
     return [
         task
@@ -84,7 +83,6 @@ def tasks(folder: str, models: tuple[str, ...], seeds: Sequence[int], **options:
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Fit a problem by both."""
     name, folder = task["model"], Path(task["folder"]) / task["model"]
     mine = own(folder / f"{name}.yaml", task["seed"], task["limit"])
     other: dict[str, Any] = {}

@@ -22,11 +22,11 @@ import numpy as np
 from evidence.peers.amici import GRADIENT, by_amici, problem_folders
 from evidence.petab.collection import STENCIL, WEIGHTS, nominal
 from evidence.running.campaign import Option, Task, tasks_of
+from odefit import ForwardMap, Problem
 from odefit.common.arrays import Array
 from odefit.formats.petab import read_petab
-from odefit.problem.problem import Problem
 from odefit.problem.toml.files import problem_from_mapping
-from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation import Evaluation
 
 TOLERANCE = 1e-10  # tolerance of both programs
 LEAST = 1e-6  # share of the largest component below which the error counts relative to this
@@ -55,7 +55,6 @@ def differences(forward: ForwardMap, vector: Array, own: Array) -> Array:
 
 
 def compare(folder: Path, python: str, compiled: str, shift: float) -> list[str]:
-    """Return the row of a problem: its name, what it is compared with, and the errors."""
     yaml = folder / f"{folder.name}.yaml"
     found = read_petab(yaml)
     mapping = copy.deepcopy(dict(found.mapping))
@@ -113,12 +112,10 @@ OPTIONS = (
 
 
 def tasks(folder: str, models: tuple[str, ...], **options: Any) -> list[Task]:
-    """Return a task for each problem."""
     names = problem_folders(folder, models) if folder else []
     return tasks_of("model", names, folder=folder, **options)
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Return the row of a problem."""
     folder = Path(task["folder"]) / task["model"]
     return {"rows": [compare(folder, task["amici"], task["compiled"], task["shift"])]}

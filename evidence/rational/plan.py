@@ -8,17 +8,14 @@ digits. That gives the paper's data sets 0 to 4, which the library has, exactly,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
 from zlib import crc32
 
 import numpy as np
 
 from evidence.running.campaign import Option, Task
-from odefit.common.errors import InputError
-
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.problem.problem import Problem
+from odefit import Failure, ForwardMap, InputError, Problem, library
+from odefit.common.arrays import Array
 
 # The models in the order of the paper's Table 1; the last three are identifiable locally only
 MODELS = tuple(
@@ -93,7 +90,6 @@ def tasks(
 def run_task(
     model: str, number: int, noise: float, points: int, interval: tuple[float, float]
 ) -> Task:
-    """Return the task of one fit."""
     start, end = interval
     what = f"noise {noise:g}, {points} points, [{start:g}, {end:g}]"
     return {
@@ -114,8 +110,6 @@ def _short(model: str) -> str:
 
 def truth(model: str, number: int) -> dict[str, float]:
     """Return the true parameters and initial values of a data set."""
-    from odefit import library
-
     known = library.reference(model)
     names = (*known.parameters, *known.initial)
     random = np.random.RandomState(0)
@@ -132,8 +126,6 @@ def given(task: Task) -> bool:
 
 def data_set(task: Task) -> tuple[Problem, Array]:
     """Return the problem of a task with its data, and the true values of its unknowns."""
-    from odefit import library
-
     model, number = task["problem"], task["set"]
     problem = library.load(model)
     values = truth(model, number)
@@ -151,8 +143,6 @@ def data_set(task: Task) -> tuple[Problem, Array]:
 
 
 def _simulated(problem: Problem, true: Array, times: Array) -> dict[str, Array]:
-    from odefit.simulation import Failure, ForwardMap
-
     empty = {name: np.zeros(len(times)) for name in problem.model.observables}
     timed = _with_data(problem, {"t": times, **empty})
     forward = ForwardMap(timed)
@@ -166,10 +156,6 @@ def _simulated(problem: Problem, true: Array, times: Array) -> dict[str, Array]:
 
 def _with_data(problem: Problem, data: Mapping[str, Array]) -> Problem:
     """Return the problem with data from another first time, to which initial values belong."""
-    from dataclasses import replace
-
-    from odefit.problem import Problem
-
     experiment = replace(problem.experiments[0], data=data, t0=float(data["t"][0]), source=None)
     return Problem(
         problem.model,

@@ -13,26 +13,24 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evidence.rational.plan import data_set
 from evidence.running.campaign import Task
-
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.methods.algebraic import Algebraic
-    from odefit.methods.estimate import Estimate
-    from odefit.problem.problem import Problem
-    from odefit.simulation import ForwardMap
+from odefit import Algebraic, Control, ForwardMap, InputError, Problem, SingleShooting, library
+from odefit.common.arrays import Array
+from odefit.methods.algebraic.preparation import prepare
+from odefit.methods.estimate import Estimate
+from odefit.simulation import Evaluation
+from odefit.structure.solutions.storage import cache_folder
 
 STEPS = 4  # Gauss-Newton steps from the truth that make the floor of data without noise
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Run a preparation or a fit."""
     return prepared(task) if task["what"] == "preparation" else measured(task)
 
 
@@ -43,9 +41,6 @@ def prepared(task: Task) -> Mapping[str, Any]:
     measurement of the outputs can tell apart; ``doubt``, that there are more; ``lost``, paths that
     failed.
     """
-    from odefit import library
-    from odefit.methods.algebraic.preparation import prepare
-
     problem = library.load(task["problem"])
     with _empty_cache():
         began = time.perf_counter()
@@ -64,8 +59,6 @@ def prepared(task: Task) -> Mapping[str, Any]:
 @contextmanager
 def _empty_cache() -> Iterator[None]:
     """What is found inside is put where it belongs afterwards."""
-    from odefit.structure.solutions.storage import cache_folder
-
     usual = cache_folder()
     before = os.environ.get("ODEFIT_CACHE")
     with tempfile.TemporaryDirectory() as empty:
@@ -91,11 +84,6 @@ def measured(task: Task) -> Mapping[str, Any]:
     ``lost``, ``complete``: solutions, and whether all were found; ``candidates``; ``seconds``;
     ``status``, ``message``.
     """
-    from odefit import library
-    from odefit.methods.algebraic import Algebraic
-    from odefit.methods.algebraic.preparation import prepare
-    from odefit.simulation import ForwardMap
-
     problem, true = data_set(task)
     unknown = library.reference(task["problem"]).not_identifiable
     errors = _Errors(true, np.array([key not in unknown for key in problem.keys]))
@@ -138,9 +126,6 @@ class _Errors:
 
 
 def _solved(method: Algebraic, problem: Problem, errors: _Errors, promised: int) -> dict[str, Any]:
-    from odefit.common.errors import InputError
-    from odefit.methods.running.control import Control
-
     began = time.perf_counter()
     try:
         estimate = method.solve(problem, Control(jobs=1))
@@ -174,9 +159,6 @@ def _solved(method: Algebraic, problem: Problem, errors: _Errors, promised: int)
 
 def _before(method: Algebraic, problem: Problem, errors: _Errors, promised: int) -> dict[str, Any]:
     """Without polishing; what is refused is refused with it too, and told there."""
-    from odefit.common.errors import InputError
-    from odefit.methods.running.control import Control
-
     try:
         estimate = method.solve(problem, Control(jobs=1))
     except InputError:
@@ -198,10 +180,6 @@ def _floor(forward: ForwardMap, true: Array, noise: float) -> tuple[Array, float
     Without noise, the residuals at the truth are the rounding of the data: a few plain
     Gauss-Newton steps show how far that moves the optimum.
     """
-    from odefit.methods.running.control import Control
-    from odefit.methods.single_shooting import SingleShooting
-    from odefit.simulation import Evaluation
-
     if noise > 0:
         method = SingleShooting(evaluations=1000, tolerance=1e-14, step=1e-15, patience=100)
         end = method.run(forward, 0, true, Control())
@@ -223,8 +201,6 @@ def _spread(
     forward: ForwardMap, true: Array, counted: npt.NDArray[np.bool_], noise: float
 ) -> float | None:
     """Largest relative standard deviation of the weighted least squares estimate, linearised."""
-    from odefit.simulation import Evaluation
-
     evaluation = forward.evaluate(true)
     if noise <= 0 or not isinstance(evaluation, Evaluation):
         return None

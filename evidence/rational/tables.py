@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
 
 from evidence.rational import paper as paper
-from evidence.rational.plan import MODELS, given
+from evidence.rational.plan import INTERVAL, MODELS, given
 from evidence.running.campaign import Record
-
-if TYPE_CHECKING:
-    import pandas as pd
+from evidence.running.panels import legend
+from odefit.reporting.figures.style import DATA, INK, MODEL, dress, new_figure, plain_style
 
 # Targets of the RMSRE in per cent before and after polishing, for data without noise
 BEFORE, AFTER = 1e-4, 1e-6
@@ -61,8 +63,6 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
 
 def frame(records: Sequence[Record]) -> pd.DataFrame:
     """Return a row for each run; errors are the paper's, in per cent, ``worst`` ones relative."""
-    import pandas as pd
-
     rows = []
     for record in records:
         task, r = record.task, record.result or {}
@@ -103,8 +103,6 @@ def table_1(
 
     Runs without an estimate have no error: ``runs`` counts those that have one.
     """
-    import pandas as pd
-
     rows = []
     for model in MODELS:
         part = runs[runs["model"] == _short(model)]
@@ -127,8 +125,6 @@ def table_1(
 
 def appendix_b(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the RMSRE of every data set beside the paper's; its "Random Data 1" is our set 0."""
-    import pandas as pd
-
     rows = []
     for model in MODELS:
         part = runs[runs["model"] == _short(model)].sort_values("set", kind="stable")
@@ -145,8 +141,6 @@ def targets(runs: pd.DataFrame) -> pd.DataFrame:
 
     The paper's data have the error of the solver that made them (up to 1e-13), ours are rounded.
     """
-    import pandas as pd
-
     rows = []
     by = [*SETTING, "data"]
     for group, part in runs.groupby(by, sort=False):
@@ -178,8 +172,6 @@ def usefulness(runs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     that are not useful, how many said that derivatives are badly known. ``as good a fit``: the
     data cannot tell the estimate from that optimum, or it is better.
     """
-    import pandas as pd
-
     rows = []
     for group, part in runs.groupby(by, sort=False):
         useful = part["worst_after"] <= USEFUL
@@ -205,8 +197,6 @@ def usefulness(runs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 def models(runs: pd.DataFrame, prepared: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     """Return preparation, solutions expected and found, and seconds for a data set, by model."""
-    import pandas as pd
-
     rows = []
     for name in map(_short, MODELS):
         part, once = runs[runs["model"] == name], prepared.get(name, {})
@@ -234,3 +224,53 @@ def models(runs: pd.DataFrame, prepared: Mapping[str, Mapping[str, Any]]) -> pd.
 
 def _short(model: str) -> str:
     return model.removeprefix("rational-")
+
+
+LEAST = 1e-14  # smallest error in per cent that is drawn; smaller ones are drawn here
+
+# The columns that are drawn, with labels and markers
+KINDS = (
+    ("before", "before polishing", "o"),
+    ("after", "after polishing", "s"),
+    ("floor", "floor: rounding and noise of the data", "_"),
+)
+
+
+def figures(records: Sequence[Record]) -> Mapping[str, Figure]:
+    """Return the errors by model, a figure for each level of noise and number of points."""
+    runs = frame(records)
+    found = {}
+    for (noise, points, start, end), part in runs.groupby([*SETTING], sort=False):
+        if part["after"].notna().any():
+            where = "" if (start, end) == INTERVAL else f"-from-{start:g}-to-{end:g}"
+            title = f"noise {noise:g}, {points} points in [{start:g}, {end:g}]"
+            found[f"figure-noise-{noise:g}-{points}-points{where}"] = _figure(part, title)
+    return found
+
+
+def _figure(runs: pd.DataFrame, title: str) -> Figure:
+    names = list(dict.fromkeys(runs["model"]))
+    with plain_style():
+        figure = new_figure(7.4, 3.6)
+        axes = figure.add_subplot()
+        for (column, label, marker), colour in zip(KINDS, (DATA, MODEL, INK), strict=True):
+            known = runs[runs[column].notna()]
+            # Data sets side by side: ten points of a model do not hide each other.
+            width = 0.7 / max(int(runs["set"].max()), 1)
+            places = known["model"].map(names.index) - 0.35 + width * known["set"]
+            axes.plot(
+                places,
+                known[column].clip(lower=LEAST),
+                linestyle="none",
+                marker=marker,
+                markersize=3.6,
+                color=colour,
+                label=label,
+            )
+        axes.set_yscale("log")
+        dress(axes, log_y=True)
+        axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
+        axes.set_ylabel("RMSRE (%)")
+        axes.set_title(title, loc="left")
+        legend(figure, 3)
+    return figure

@@ -46,7 +46,6 @@ TABLES: Mapping[tuple[str, str], Mapping[str, tuple[float, ...]]] = {
 
 
 def ratio(kind: str, size: str, prior: str, noise: str, model: str) -> float:
-    """Return an entry of a table."""
     place = MODELS.index(model) + len(MODELS) * list(NOISE).index(noise)
     return TABLES[kind, size][prior][place]
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 
 from evidence.running.campaign import Option, Task
 from evidence.separable import paper as paper
-
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.problem.problem import Problem
+from odefit import Problem, library
+from odefit.common.arrays import Array
 
 RUNS = 500  # number of data sets of each setting, as in the paper
 CHUNK = 50  # number of runs of a task
@@ -138,16 +136,12 @@ def task(part: str, model: str, size: str, noise: float, first: int, last: int) 
 
 def exact(task: Task) -> Problem:
     """Return the problem of a task with data without noise."""
-    from odefit import library
-
     model = MODELS[task["model"]]
     return library.load(model.problem, samples=model.samples[task["size"]])
 
 
 def truth(task: Task, problem: Problem) -> Array:
     """Return the true values of the unknowns, shape (n,)."""
-    from odefit import library
-
     known = library.reference(MODELS[task["model"]].problem)
     values = {**known.parameters, **known.initial}
     return np.array([values[key] for key in problem.keys])

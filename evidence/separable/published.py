@@ -11,17 +11,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 
 from evidence.running.campaign import Task
 from evidence.separable import plan as plan
-
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.methods.integral_matching.criterion import IntegralCriterion
-    from odefit.problem.problem import Problem
+from odefit import Problem
+from odefit.common.arrays import Array
+from odefit.methods.integral_matching.criterion import IntegralCriterion
+from odefit.methods.integral_matching.segments import smoothed_segments
+from odefit.methods.integral_matching.state_reconstruction import measured_states
+from odefit.methods.smoothing import SmoothingSpline
+from odefit.structure.invariants import invariants
 
 RELATIVE = float(np.sqrt(np.finfo(float).eps))  # relative decrease below which a search ends
 
@@ -78,8 +81,6 @@ def variable_metric(function: Function, start: Array) -> Array:
 
 def simplex(function: Function, start: Array) -> Array:
     """Minimise with Nelder and Mead's simplex, its first edges a tenth of the largest value."""
-    from scipy.optimize import minimize
-
     edge = 0.1 * float(np.abs(start).max())
     corners = np.vstack([start, start + edge * np.eye(len(start))])
 
@@ -104,12 +105,6 @@ def published_estimates(
     task: Task, problem: Problem, starts: Mapping[str, Array]
 ) -> dict[str, dict[str, Any]]:
     """Return ``vector``, ``loss`` and ``search`` (seconds) by method."""
-    from odefit.methods.integral_matching.criterion import IntegralCriterion
-    from odefit.methods.integral_matching.segments import smoothed_segments
-    from odefit.methods.integral_matching.state_reconstruction import measured_states
-    from odefit.methods.smoothing import SmoothingSpline
-    from odefit.structure.invariants import invariants
-
     model = plan.MODELS[task["model"]]
     smoother = SmoothingSpline(order=2, size=None, criterion="gcv")
     measured = measured_states(problem.model, problem.conditions)
@@ -172,7 +167,6 @@ class _Loss:
         return self._solved(inside)[0]
 
     def of(self, vector: Array) -> float:
-        """Return the loss of given values."""
         residuals, _ = self._stacked(vector, ())
         return float(residuals @ residuals)
 

@@ -10,27 +10,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from evidence.running.campaign import Task
 from evidence.separable import plan as plan
 from evidence.separable.published import published_estimates
-
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.methods.integral_matching import IntegralMatching
-    from odefit.methods.smoothing import Smoother
-    from odefit.problem.problem import Problem
+from odefit import Control, ForwardMap, IntegralMatching, Problem, SingleShooting
+from odefit.common.arrays import Array
+from odefit.methods.smoothing import LocalPolynomial, Smoother, SmoothingSpline
 
 SAME = 1e-6  # relative difference of objectives below which they belong to the same optimum
 
 
 def rivals() -> Mapping[str, Smoother]:
     """Return the smoothers with which the separable estimate is repeated, by name for tables."""
-    from odefit.methods.smoothing import LocalPolynomial, SmoothingSpline
-
     return {
         "spline, order 2": SmoothingSpline(order=2, size=None),
         "spline, order 3": SmoothingSpline(order=3, size=None),
@@ -40,7 +35,6 @@ def rivals() -> Mapping[str, Smoother]:
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Return what is measured of the runs of a task."""
     parts = {"matched": matched, "smoothed": smoothed, "polished": polished, "published": published}
     return parts[task["part"]](task)
 
@@ -51,8 +45,6 @@ def matched(task: Task) -> Mapping[str, Any]:
     ``keys``; ``true``; by method, see :func:`_estimate`, a list with an entry a run: ``sls``,
     ``nls, low`` and so on.
     """
-    from odefit.methods.integral_matching import IntegralMatching
-
     methods = {"sls": ("high", IntegralMatching())}
     for quality in plan.MODELS[task["model"]].priors:
         methods[f"nls, {quality}"] = (quality, IntegralMatching(separable=False))
@@ -64,8 +56,6 @@ def smoothed(task: Task) -> Mapping[str, Any]:
 
     As of :func:`matched`, by name of the smoother.
     """
-    from odefit.methods.integral_matching import IntegralMatching
-
     methods = {"default": ("high", IntegralMatching())}
     for name, smoother in rivals().items():
         methods[name] = ("high", IntegralMatching(smoother=smoother))
@@ -112,11 +102,6 @@ def polished(task: Task) -> Mapping[str, Any]:
     values; ``reached``: as low as that; ``default``, the objective of the method with as many
     starts as it takes by itself, where one does not reach it.
     """
-    from odefit.methods.integral_matching import IntegralMatching
-    from odefit.methods.running.control import Control
-    from odefit.methods.single_shooting import SingleShooting
-    from odefit.simulation import ForwardMap
-
     exact = plan.exact(task)
     true = plan.truth(task, exact)
     method, search = IntegralMatching(), SingleShooting()

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from evidence.running.campaign import Record
 from evidence.separable import paper as paper
 from evidence.separable import plan as plan
 from evidence.separable.runs import as_low, vectors
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from odefit.common.arrays import Array
+from odefit.common.arrays import Array
 
 KINDS = ("linear", "nonlinear")
 
@@ -48,7 +45,6 @@ class Group:
 
     @property
     def setting(self) -> dict[str, Any]:
-        """The setting, for rows of tables."""
         times = plan.MODELS[self.model].samples[self.size]
         return {"model": self.model, "times": times, "noise": self.noise}
 
@@ -58,7 +54,6 @@ class Group:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return Tables 1 to 4, and the figures of which they are made."""
     found = groups(records)
     named: dict[str, pd.DataFrame] = {}
     for number, (kind, size) in enumerate(paper.TABLES, 1):
@@ -138,8 +133,6 @@ def _pairs(found: Sequence[Group], part: str) -> Iterator[tuple[str, Group, Grou
 
 def ratios(found: Sequence[Group], kind: str, size: str) -> pd.DataFrame:
     """Return a table of the paper: our ratios, those with the published optimisers, the paper's."""
-    import pandas as pd
-
     values = {
         (part, nls.noise, prior, nls.model): nls.mse(kind) / sls.mse(kind)
         for part in ("matched", "published")
@@ -171,8 +164,6 @@ def mse(found: Sequence[Group]) -> pd.DataFrame:
     ``worse``: share of runs whose loss is more than one per cent above that of separable least
     squares on the same data.
     """
-    import pandas as pd
-
     rows = []
     for group in found:
         if group.part == "smoothed":
@@ -201,8 +192,6 @@ def mse(found: Sequence[Group]) -> pd.DataFrame:
 
 def smoothers(found: Sequence[Group]) -> pd.DataFrame:
     """Return mean squared errors of separable least squares by smoother."""
-    import pandas as pd
-
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for group in found:
         if group.part == "smoothed":
@@ -217,8 +206,6 @@ def smoothers(found: Sequence[Group]) -> pd.DataFrame:
 
 def seconds(found: Sequence[Group]) -> pd.DataFrame:
     """Return the processor time of a fit with smoothing in milliseconds, and of the R package."""
-    import pandas as pd
-
     rows = []
     for group in found:
         if group.part != "matched":
@@ -251,8 +238,6 @@ def polished(records: Sequence[Record]) -> pd.DataFrame:
     ``reached``: as low as a search from the true values, or lower. ``by default``: the same
     with as many starts as the method takes by itself. ``lower``: more than a millionth below.
     """
-    import pandas as pd
-
     runs: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in records:
         task = record.task
@@ -285,8 +270,6 @@ def polished(records: Sequence[Record]) -> pd.DataFrame:
 
 def targets(found: Sequence[Group], polish: pd.DataFrame) -> pd.DataFrame:
     """Return the targets, and how often they hold."""
-    import pandas as pd
-
     rows = []
     for part, whose in (("matched", "ours"), ("published", "their optimiser")):
         above = [0, 0]

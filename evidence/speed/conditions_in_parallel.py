@@ -30,7 +30,6 @@ SPREAD = 0.02  # standard deviation of the logarithm of each unknown from one ev
 
 
 def evaluated(forward: ForwardMap, vector: Array) -> tuple[float, Evaluation]:
-    """Seconds of an evaluation, and what it is."""
     began = time.perf_counter()
     found = forward.evaluate(vector)
     assert isinstance(found, Evaluation), found
@@ -38,7 +37,6 @@ def evaluated(forward: ForwardMap, vector: Array) -> tuple[float, Evaluation]:
 
 
 def measured(path: str, jobs: int, evaluations: int) -> list[str]:
-    """The row of a problem."""
     problem = problem_named(path)
     given = np.array(list(guesses(problem).values()))
     rng = np.random.default_rng(1)
@@ -73,11 +71,9 @@ OPTIONS = (
 
 
 def tasks(models: Sequence[str], **options: Any) -> list[Task]:
-    """Return a task for each problem."""
     return tasks_of("model", models, **options)
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Return the row of a problem."""
     path = str(Path(task["folder"]) / f"{task['model']}.json")
     return {"rows": [measured(path, task["jobs"], task["evaluations"])]}

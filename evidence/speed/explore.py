@@ -17,7 +17,7 @@ from playwright.sync_api import Page
 
 from evidence.running.campaign import Option, Task, tasks_of
 from evidence.running.measuring import ROOT, problem_named
-from odefit.explorer import explore
+from odefit import explore
 
 # Problems of the library that are moved by default
 SMALL = ("lotka-volterra-f", "alpha-pinene", "bbg", "sir", "fitzhugh-nagumo", "hiv-proteinase")
@@ -64,7 +64,6 @@ OPTIONS = (
 
 
 def tasks(problems: Sequence[str], moves: int) -> list[Task]:
-    """Return a task for each problem."""
     return tasks_of("problem", problems, moves=moves)
 
 

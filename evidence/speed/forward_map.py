@@ -35,71 +35,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import casadi as ca
 import heyoka
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import integrate
 
 import odefit
-from evidence.peers.variational import LINKS, WRITTEN, Written
+from evidence.peers.cvodes import casadi_augmented, casadi_forward, casadi_jacobian
+from evidence.peers.variational import WRITTEN
 from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.output import listed
+from evidence.speed.scaled_cases import RTOL, Case, case, scipy_jacobian, solve_ivp
 from odefit.methods.multi_start import SEARCH_TOLERANCE
 
 Array = NDArray[np.float64]
-solve_ivp: Any = integrate.solve_ivp  # its many overloads are too much for a type checker here
-RTOL = 1e-8
 TIGHT = 1e-9  # odefit's relative tolerance with CVODES
 PATIENCE = 10.0  # seconds of processor time for one trajectory after which an engine is left out
 Rhs = Callable[[float, Array, Sequence[float]], Array]
 MATCHED = ", 1e-8"  # of odefit's engines, that which has the rivals' tolerance
 GOOD = 1e-5  # error below which an engine's time counts
 BATCH = 0.03  # seconds of calls of one engine in one repetition, at least
-
-
-@dataclass
-class Case:
-    """One problem, in scaled units: states over their magnitude, unknowns over their reference."""
-
-    name: str
-    problem: odefit.Problem
-    experiment: str
-    written: Written
-    point: Array  # reference values of the unknowns, shape (m,)
-    times: Array  # data times, shape (k,)
-    # Largest magnitude of each state on the trajectory, shape (n,)
-    sizes: Array = field(default_factory=lambda: np.ones(0))
-    # States and sensitivities at `point`, shape (k, n * (1 + m)), in scaled units
-    exact: Array = field(default_factory=lambda: np.ones(0))
-    failures: list[str] = field(default_factory=list)
-
-    @property
-    def t0(self) -> float:
-        """Time of the initial values."""
-        return self.problem.condition(self.experiment).t0
-
-    def seeds(self) -> Array:
-        """Initial sensitivities, shape (n, m): initial values are linear in the unknowns."""
-        m = len(self.point)
-        at_zero = np.array(self.written.initial(np.zeros(m)), dtype=float)
-        columns = [np.array(self.written.initial(e), dtype=float) - at_zero for e in np.eye(m)]
-        return np.array(columns).T
-
-    def start(self, point: Array) -> Array:
-        """States and sensitivities at t0, natural units."""
-        x0 = np.array(self.written.initial(point), dtype=float)
-        return np.concatenate([x0, self.seeds().ravel()])
-
-    def scales(self) -> Array:
-        """Units of states and sensitivities, shape (n * (1 + m),)."""
-        return np.concatenate([self.sizes, (self.sizes[:, None] / np.abs(self.point)).ravel()])
-
-    def error(self, found: Array) -> float:
-        """See the top of this file; `found` in scaled units."""
-        off = np.abs(found - self.exact).max(axis=0)
-        return float(np.max(off / np.maximum(np.abs(self.exact).max(axis=0), 1e-3)))
 
 
 @dataclass
@@ -117,112 +72,6 @@ class Timing:
     def median(self) -> float:
         """Seconds per trajectory."""
         return statistics.median(self.spent)
-
-
-def chain() -> odefit.Problem:
-    """The chain with rates between 0.5 and 2, twenty data times, every state observed."""
-    written = WRITTEN["chain-50"]
-    k = 2.0 ** np.random.default_rng(50).uniform(-1, 1, LINKS)
-    times = np.linspace(3.0, 60.0, 20)
-    names = [f"A{i}" for i in range(1, LINKS + 1)]
-    flows = [f"{r}*{a}" for r, a in zip(written.unknowns, names, strict=True)]
-    ode = {names[0]: f"-{flows[0]}"}
-    ode |= {a: f"{i} - {o}" for a, i, o in zip(names[1:], flows[:-1], flows[1:], strict=True)}
-    x = solve_ivp(
-        lambda t, x: np.array(written.rhs(x, k)),
-        (0.0, times[-1]),
-        written.initial(k),
-        "DOP853",
-        times,
-        rtol=1e-10,
-        atol=1e-14,
-    ).y
-    return odefit.Problem(
-        odefit.Model(ode=ode),
-        data=pd.DataFrame({"t": times, **dict(zip(names, x, strict=True))}),
-        parameters={
-            r: odefit.Parameter(lower=0.01, upper=100.0, guess=float(v))
-            for r, v in zip(written.unknowns, k, strict=True)
-        },
-        initial=dict(zip(names, written.initial(k), strict=True)),
-        t0=0.0,
-    )
-
-
-def single(problem: odefit.Problem, experiment: str) -> odefit.Problem:
-    """The problem with one of its experiments alone."""
-    return odefit.Problem(
-        problem.model,
-        parameters=problem.parameters,
-        initial=problem.initial,
-        experiments=[e for e in problem.experiments if e.name == experiment],
-        name=problem.name,
-    )
-
-
-def case(name: str) -> Case:
-    """A problem with its reference solution."""
-    written = WRITTEN[name]
-    if name == "chain-50":
-        problem = chain()
-        values = {u.key: u.parameter.guess or 1.0 for u in problem.unknowns}
-    else:
-        problem = odefit.library.load(name)
-        known = odefit.library.reference(name)
-        values = {**known.parameters, **known.initial}
-    # hiv-proteinase has five experiments: the fourth.
-    experiment = problem.experiments[3 if len(problem.experiments) > 1 else 0].name
-    problem = single(problem, experiment)
-    point = np.array([values[key] for key in written.unknowns])
-    found = Case(name, problem, experiment, written, point, problem.condition(experiment).times)
-    return solve_reference(found)
-
-
-def solve_reference(c: Case) -> Case:
-    """Fill in sizes and exact values, by SciPy with tight tolerances."""
-    rates = c.point[: c.written.rates].tolist()
-    n = len(c.written.initial(c.point))
-    plain = solve_ivp(
-        lambda t, x: np.array(c.written.rhs(x.tolist(), rates)),
-        (c.t0, c.times[-1]),
-        np.array(c.written.initial(c.point), dtype=float),
-        "LSODA",
-        rtol=1e-8,
-        atol=1e-12,
-    )
-    c.sizes = np.abs(plain.y).max(axis=1)
-    scales = c.scales()
-    solution = solve_ivp(
-        c.written.variational,
-        (c.t0, c.times[-1]),
-        c.start(c.point),
-        "Radau" if c.written.stiff else "DOP853",
-        c.times,
-        args=(rates,),
-        rtol=1e-11 if c.written.stiff else 3e-14,
-        atol=1e-13 * scales,
-        **({"jac": scipy_jacobian(c)} if c.written.stiff else {}),
-    )
-    if not solution.success:
-        raise RuntimeError(f"{c.name}: no reference: {solution.message}")
-    c.exact = solution.y.T / scales
-    if len(c.sizes) != n:
-        raise RuntimeError(f"{c.name}: states do not match")
-    return c
-
-
-def scipy_jacobian(c: Case) -> Callable[[float, Array, list[float]], Array]:
-    """Return the Jacobian of the variational equations without the costly second derivatives."""
-    n, m = len(c.sizes), len(c.point)
-
-    def jacobian(t: float, y: Array, p: list[float]) -> Array:
-        J = c.written.jacobian(y[:n], p)
-        whole = np.zeros((n * (1 + m), n * (1 + m)))
-        whole[:n, :n] = J
-        whole[n:, n:] = np.kron(J, np.eye(m))
-        return whole
-
-    return jacobian
 
 
 def scipy_engines(c: Case) -> list[Timing]:
@@ -306,99 +155,6 @@ def casadi_engines(c: Case) -> list[Timing]:
             spent = time.perf_counter() - began
             found.append(timing(f"CasADi {how}, {label}", call, call, c, spent))
     return found
-
-
-def casadi_model(c: Case, x: Any, u: Any) -> Any:
-    """Slopes of the scaled states `x` at scaled unknowns `u`."""
-    rates = [u[j] * float(c.point[j]) for j in range(c.written.rates)]
-    states = [x[i] * float(s) for i, s in enumerate(c.sizes)]
-    return ca.vertcat(*c.written.rhs(states, rates)) / ca.DM(c.sizes)
-
-
-def casadi_integrator(c: Case, options: dict[str, Any]) -> Any:
-    """The integrator of the scaled states, outputs at the data times."""
-    x, u = ca.SX.sym("x", len(c.sizes)), ca.SX.sym("u", len(c.point))
-    return ca.integrator(
-        "F",
-        "cvodes",
-        {"x": x, "p": u, "ode": casadi_model(c, x, u)},
-        c.t0,
-        c.times.tolist(),
-        {"reltol": RTOL, "abstol": 1e-3 * RTOL, "max_num_steps": 100_000, **options},
-    )
-
-
-def casadi_jacobian(c: Case, options: dict[str, Any]) -> Callable[[Array], Array]:
-    """``ca.jacobian`` of the integrator's output, as a Function."""
-    n, m, k = len(c.sizes), len(c.point), len(c.times)
-    F = casadi_integrator(c, options)
-    u = ca.MX.sym("u", m)
-    x0 = ca.vertcat(*c.written.initial([u[j] * float(c.point[j]) for j in range(m)]))
-    xf = F(x0=x0 / ca.DM(c.sizes), p=u)["xf"]
-    J = ca.Function("J", [u], [xf, ca.jacobian(ca.vec(xf), u)])
-
-    def call(point: Array) -> Array:
-        values, derivatives = J(point / c.point)
-        by_time = np.asarray(derivatives.full()).reshape(k, n * m)
-        return np.hstack([np.asarray(values.full()).T, by_time])
-
-    return call
-
-
-def casadi_forward(c: Case, options: dict[str, Any]) -> Callable[[Array], Array]:
-    """``forward(m)`` of the integrator: all directions at once."""
-    n, m, k = len(c.sizes), len(c.point), len(c.times)
-    F = casadi_integrator(c, options)
-    forward = F.forward(m)
-    seeds = c.seeds() * c.point / c.sizes[:, None]
-
-    def call(point: Array) -> Array:
-        u = point / c.point
-        x0 = c.start(point)[:n] / c.sizes
-        plain = F(x0=x0, p=u)
-        out = forward(
-            x0=x0,
-            p=u,
-            out_xf=plain["xf"],
-            out_qf=plain["qf"],
-            out_zf=plain["zf"],
-            fwd_x0=seeds,
-            fwd_p=np.eye(m),
-        )["fwd_xf"]
-        # Directions follow each other, each with all its times.
-        S = np.asarray(out.full()).reshape(n, m, k).transpose(2, 0, 1)
-        return np.hstack([np.asarray(plain["xf"].full()).T, S.reshape(k, n * m)])
-
-    return call
-
-
-def casadi_augmented(c: Case, options: dict[str, Any]) -> Callable[[Array], Array]:
-    """The variational equations written out in SX, and integrated with the states."""
-    n, m, k = len(c.sizes), len(c.point), len(c.times)
-    x, u, S = ca.SX.sym("x", n), ca.SX.sym("u", m), ca.SX.sym("S", n, m)
-    f = casadi_model(c, x, u)
-    dS = ca.jacobian(f, x) @ S + ca.jacobian(f, u)
-    F = ca.integrator(
-        "F",
-        "cvodes",
-        {
-            "x": ca.vertcat(x, ca.vec(S)),
-            "p": u,
-            "ode": ca.vertcat(f, ca.densify(ca.vec(dS))),
-        },
-        c.t0,
-        c.times.tolist(),
-        {"reltol": RTOL, "abstol": 1e-3 * RTOL, "max_num_steps": 100_000, **options},
-    )
-    seeds = (c.seeds() * c.point / c.sizes[:, None]).T.ravel()
-
-    def call(point: Array) -> Array:
-        x0 = np.concatenate([c.start(point)[:n] / c.sizes, seeds])
-        out = np.asarray(F(x0=x0, p=point / c.point)["xf"].full()).T
-        derivatives = out[:, n:].reshape(k, m, n).transpose(0, 2, 1)
-        return np.hstack([out[:, :n], derivatives.reshape(k, n * m)])
-
-    return call
 
 
 def odefit_engines(c: Case) -> list[Timing]:
@@ -498,7 +254,6 @@ def micro(t: Timing) -> str:
 
 
 def summary(c: Case, engines: list[Timing]) -> list[str]:
-    """A row of the first table."""
     own = engines[0]
     matched = next(t for t in engines if t.engine == f"odefit trajectory{MATCHED}")
     size = f"{c.name} ({len(c.sizes)} states, {len(c.point)} unknowns, {len(c.times)} times)"
@@ -514,7 +269,6 @@ def summary(c: Case, engines: list[Timing]) -> list[str]:
 
 
 def details(c: Case, engines: list[Timing]) -> list[list[str]]:
-    """Rows of the second table."""
     return [
         [
             c.name,
@@ -540,12 +294,10 @@ OPTIONS = (
 
 
 def tasks(problems: Sequence[str], repeats: int) -> list[Task]:
-    """Return a task for each problem."""
     return tasks_of("problem", problems, repeats=repeats)
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Measure all engines on one problem."""
     # Build times are those of a model never seen before.
     heyoka.llvm_state.set_diskcache_enabled(False)
     c = case(task["problem"])
@@ -554,6 +306,5 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return the best engines, and all."""
     every = [row for r in records if r.result is not None for row in r.result["engines"]]
     return {"trajectory": listed(SUMMARY, records), "engines": listed(DETAILS, every)}

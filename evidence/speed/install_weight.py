@@ -79,12 +79,10 @@ OPTIONS = (Option("extras", (), "extras that count, e.g. global,maingo"),)
 
 
 def tasks(extras: Sequence[str]) -> list[Task]:
-    """Return the one task."""
     return tasks_of("extras", [" ".join(extras)])
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Return the packages, heaviest first."""
     packages, missing = closure("odefit", task["extras"].split())
     heavy = sorted(packages.values(), key=lambda p: -p.weight)
     light = [p for p in heavy if p.weight < LEAST]

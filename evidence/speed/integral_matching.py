@@ -86,12 +86,10 @@ OPTIONS = (
 
 
 def tasks(**options: Any) -> list[Task]:
-    """Return a task for each problem."""
     return tasks_of("problem", PROBLEMS, **options)
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Return the row of a problem."""
     own = Copy(None)
     other = Copy(Path(task["against"])) if task["against"] else None
     times: dict[str, list[float]] = {"first": [], "again": [], "other": []}

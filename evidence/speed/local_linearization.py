@@ -25,9 +25,10 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from evidence.running.campaign import Option, Record, Task, tasks_of
@@ -51,9 +52,6 @@ from odefit.simulation.engines.linearized.local_linearization import (
     LocalLinearizationEngine,
 )
 from odefit.simulation.engines.segments import Segment
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Array = NDArray[np.float64]
 MOST = 50_000_000  # steps
@@ -162,7 +160,6 @@ class Setting:
         self.exact_batch = self.one_by_one(HeyokaEngine(self.field, self.pattern, 1e-14))
 
     def single(self, engine: Engine) -> tuple[Array, Array, int]:
-        """One trajectory."""
         path = engine.integrate(self.segment, self.initial, MOST)
         if isinstance(path, EngineFailure):
             raise UnfinishedError(path.reason)
@@ -209,50 +206,23 @@ def entries(s: Setting, batch: bool, target: float, failures: list[str]) -> list
     f, pattern = s.field, s.pattern
     coarse = (10.0 ** -np.arange(3, 9.5, 0.5)).tolist()
     fine = (10.0 ** -np.arange(3, 13.0, 1.0)).tolist()
-    methods: dict[str, tuple[list[float], Callable[[float], Any], Callable[[Any], Any]]]
+
+    def linearized(maker: Any, order: int) -> Callable[[float], Any]:
+        return lambda tol: maker(f, pattern, tol, 1e-3 * tol, order=order)
+
+    def by(maker: Any) -> Callable[[float], Any]:
+        return lambda tol: maker(f, pattern, tol)
+
+    local = LocalLinearizationBatchIntegrator if batch else LocalLinearizationEngine
+    end, how = (", at once", s.at_once) if batch else ("", s.single)
+    methods: dict[str, tuple[list[float], Callable[[float], Any], Callable[[Any], Any]]] = {
+        f"LL {order}{end}": (coarse, linearized(local, order), how) for order in (2, 3)
+    }
     if batch:
-        methods = {
-            "LL 2, at once": (
-                coarse,
-                lambda tol: LocalLinearizationBatchIntegrator(f, pattern, tol, 1e-3 * tol),
-                s.at_once,
-            ),
-            "LL 3, at once": (
-                coarse,
-                lambda tol: LocalLinearizationBatchIntegrator(f, pattern, tol, 1e-3 * tol, order=3),
-                s.at_once,
-            ),
-            "heyoka, at once": (
-                fine,
-                lambda tol: HeyokaBatchIntegrator(f, pattern, tol),
-                s.at_once,
-            ),
-            "heyoka, one by one": (
-                fine,
-                lambda tol: HeyokaEngine(f, pattern, tol),
-                s.one_by_one,
-            ),
-            "CVODES, one by one": (
-                fine,
-                lambda tol: CasadiEngine(f, pattern, tol),
-                s.one_by_one,
-            ),
-        }
-    else:
-        methods = {
-            "LL 2": (
-                coarse,
-                lambda tol: LocalLinearizationEngine(f, pattern, tol, 1e-3 * tol),
-                s.single,
-            ),
-            "LL 3": (
-                coarse,
-                lambda tol: LocalLinearizationEngine(f, pattern, tol, 1e-3 * tol, order=3),
-                s.single,
-            ),
-            "heyoka": (fine, lambda tol: HeyokaEngine(f, pattern, tol), s.single),
-            "CVODES": (fine, lambda tol: CasadiEngine(f, pattern, tol), s.single),
-        }
+        methods["heyoka, at once"] = (fine, by(HeyokaBatchIntegrator), s.at_once)
+    one, single = (", one by one", s.one_by_one) if batch else ("", s.single)
+    methods[f"heyoka{one}"] = (fine, by(HeyokaEngine), single)
+    methods[f"CVODES{one}"] = (fine, by(CasadiEngine), single)
     exact = s.exact_batch if batch else s.exact
     found = []
     for method, (tolerances, make, integrate) in methods.items():
@@ -293,7 +263,6 @@ OPTIONS = (
 
 
 def tasks(problems: Sequence[str], **options: Any) -> list[Task]:
-    """Return a task for each problem, one trajectory and then a batch."""
     return [
         *tasks_of("problem", problems, batch=False, **options),
         *tasks_of("problem", problems, batch=True, **options),
@@ -326,7 +295,6 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return a row for each method, on one trajectory and on a batch."""
     parts = {False: "one trajectory", True: f"{PROBLEMS} short problems"}
     return {
         name.replace(" ", "-"): listed(HEAD, [r for r in records if r.task["batch"] == batch])

@@ -20,9 +20,14 @@ from typing import Any
 
 import numpy as np
 
+from evidence.front_door.dense_data import dense_problem
 from evidence.running.campaign import Option, Task, tasks_of
 from odefit.common.arrays import Array
+from odefit.methods.starts import sample
 from odefit.problem.binding import Binding
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.heyoka.heyoka_equations import VariationalEquations
+from odefit.simulation.engines.registry import TAYLOR_TOLERANCE
 
 SYSTEMS = (
     "pendulum",
@@ -42,11 +47,6 @@ class Kernel:
     """An integrator of states alone, for one point or for as many as it has lanes."""
 
     def __init__(self, name: str, lanes: int) -> None:
-        from evidence.front_door.dense_data import dense_problem
-        from odefit.problem.vector_field import VectorField
-        from odefit.simulation.engines.heyoka.heyoka_equations import VariationalEquations
-        from odefit.simulation.engines.registry import TAYLOR_TOLERANCE
-
         self.problem, _ = dense_problem(name, 1e-2, 0)
         condition = self.problem.conditions[0]
         field = VectorField.of(self.problem.model, self.problem.conditions)
@@ -74,7 +74,6 @@ class Kernel:
         return max(int(result[3]) for result in integrator.propagate_res)
 
     def microseconds(self, points: Array) -> float:
-        """Time for a point."""
         began = time.process_time()
         for group in points.reshape(-1, self._lanes, points.shape[1]):
             self.steps(group)
@@ -83,8 +82,6 @@ class Kernel:
 
 def row(name: str, lanes: int, repeats: int) -> list[str]:
     """What is measured of one system."""
-    from odefit.methods.starts import sample
-
     single, batch = Kernel(name, 1), Kernel(name, lanes)
     points = sample(single.problem, 0, POINTS, 0)
     steps = np.array([single.steps(p[None]) for p in points])
@@ -123,7 +120,6 @@ OPTIONS = (
 
 
 def tasks(**options: Any) -> list[Task]:
-    """Return a task for each system."""
     return tasks_of("system", SYSTEMS, **options)
 
 

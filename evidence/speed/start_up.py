@@ -28,7 +28,6 @@ VALUES = ("k1=0.02", "k2=0.03", "k3=0.05", "r=100", "w=100")
 
 
 def commands() -> dict[str, list[str]]:
-    """What is timed."""
     file = str(odefit.library.path("lotka-volterra-f"))
     script = console_script("odefit")
     python = sys.executable
@@ -77,12 +76,10 @@ OPTIONS = (Option("repeats", 11, "rounds that count", least=1),)
 
 
 def tasks(repeats: int) -> list[Task]:
-    """Return the one task: all commands take turns."""
     return tasks_of("repeats", [repeats])
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Return a row for each command, and the heaviest imports."""
     spent = measure(task["repeats"])
     imports = (
         f"Heaviest imports of `import odefit`, ms: {heaviest('import odefit')}. "

@@ -101,7 +101,6 @@ def child(source: str, engine: str, options: Task) -> dict[str, float | str]:
 
 
 def shortened(failure: str) -> str:
-    """Return a failure as a table has room for it."""
     return failure if failure.startswith("more than") else "fails"
 
 
@@ -126,7 +125,6 @@ OPTIONS = (
 
 
 def tasks(folder: str, models: Sequence[str], **options: Any) -> list[Task]:
-    """Return a task for each model."""
     from odefit import library
 
     sources = [str(p) for p in sorted(Path(folder).glob("*.json"))] if folder else library.names()
@@ -140,7 +138,6 @@ def run(task: Task) -> dict[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return a row for each model, and what failed."""
     rows, faster, notes = [], [], []
     for record in records:
         if record.result is None:

@@ -20,13 +20,12 @@ from typing import Any
 import odefit
 from evidence.running.campaign import Option, Task, tasks_of
 from evidence.running.measuring import problem_named
-from odefit.methods.estimate import Start
+from odefit import Start
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.structure.observation_unknowns import observation_unknowns
 
 
 def rows_of(name: str, starts: int, seeds: list[int]) -> list[list[str]]:
-    """Return the rows of the table for one problem."""
     problem = problem_named(name, guessed=False)
     methods = {
         "all together": odefit.MultiStart(_local(eliminate=False)),
@@ -81,10 +80,8 @@ OPTIONS = (
 
 
 def tasks(problems: Sequence[str], **options: Any) -> list[Task]:
-    """Return a task for each problem."""
     return tasks_of("problem", problems, **options)
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Return the rows of a problem."""
     return {"rows": rows_of(task["problem"], task["starts"], task["seeds"])}

@@ -8,10 +8,10 @@ odefit
     heyoka then finds the compiled model in its cache on disk.
 by hand
     ``solve_ivp`` (LSODA, 1e-8) in ``scipy.optimize.least_squares``, bounds, finite-difference
-    Jacobian, the best of ten random starts uniform in the bounds: `peers/fit_by_hand.py`.
+    Jacobian, the best of ten random starts uniform in the bounds: `peers/fit_in_process.py`.
 COPASI SS, COPASI LM
     COPASI through copasi-basico, its Scatter Search once and its Levenberg-Marquardt from ten
-    random starts, default settings: `peers/fit_copasi.py`.
+    random starts, default settings: `peers/fit_in_process.py`.
 
 All get the same equations, data and bounds, and no guess. An answer is right if every unknown is
 within 1 % of its reference; for alpha-pinene, whose data are real, if the objective is within
@@ -33,9 +33,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import odefit
 from evidence.running.campaign import Option, Record, Task, tasks_of
@@ -49,9 +50,6 @@ from evidence.running.measuring import (
     worst_error,
 )
 from evidence.running.output import listed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TAG = "local-and-global-solvers"
 # Tools as processes; "odefit in process" runs beside them to show where odefit's time goes
@@ -81,7 +79,6 @@ class Run:
 
 
 def twelve() -> list[str]:
-    """Names of the twelve."""
     return [n for n in odefit.library.names() if TAG in odefit.library.reference(n).papers]
 
 
@@ -91,17 +88,17 @@ def command(tool: str, problem: str, seed: int, folder: Path) -> list[str]:
     if tool in OWN:
         result = str(folder / "result.json")
         return [console_script("odefit"), "fit", str(file), "--json", result, "--seed", str(seed)]
-    if tool == INSIDE:
-        return _python("fit_odefit.py", str(file), str(seed))
-    if tool == "by hand":
-        (data,) = file.parent.glob("*.csv")
-        return _python("fit_by_hand.py", problem, str(data), str(seed))
-    method = {"COPASI SS": "scatter-search", "COPASI LM": "levenberg-marquardt"}[tool]
-    return _python("fit_copasi.py", str(file), method, str(seed))
+    names = {
+        INSIDE: "odefit",
+        "by hand": "by-hand",
+        "COPASI SS": "scatter-search",
+        "COPASI LM": "levenberg-marquardt",
+    }
+    return _in_process(names[tool], problem, str(seed))
 
 
-def _python(script: str, *arguments: str) -> list[str]:
-    return [sys.executable, str(TOOLS / script), *arguments]
+def _in_process(*arguments: str) -> list[str]:
+    return [sys.executable, str(TOOLS / "fit_in_process.py"), *arguments]
 
 
 def fit(tool: str, problem: str, seed: int, limit: float, cache: Path | None) -> Run:
@@ -118,7 +115,7 @@ def fit(tool: str, problem: str, seed: int, limit: float, cache: Path | None) ->
         problem,
         tool,
         seed,
-        finished.seconds,
+        finished.seconds - answer.get("aside", 0.0),
         answer.get("import", math.nan),
         answer.get("work", math.nan),
         answer.get("again", math.nan),
@@ -226,12 +223,11 @@ def check(problem: str, limit: float) -> list[list[str]]:
     rows = []
     for place, vector in {"reference": reference, "near": near}.items():
         values = json.dumps(dict(zip(loaded.keys, vector.tolist(), strict=True)))
-        file = str(odefit.library.path(problem))
-        finished = run_process(_python("fit_copasi.py", file, "check", values), limit)
+        finished = run_process(_in_process("check", problem, values), limit)
         evaluation = forward.evaluate(vector)
         if finished.status != 0 or isinstance(evaluation, odefit.Failure):
             raise RuntimeError(f"{problem}: {finished.errors}{evaluation}")
-        both = (evaluation.objective, float(finished.output))
+        both = (evaluation.objective, last_json(finished)["objective"])
         rows.append([problem, place, *(f"{value:.8g}" for value in both)])
     return rows
 
@@ -249,7 +245,6 @@ OPTIONS = (
 
 
 def tasks(problems: Sequence[str], repeats: int, limit: float, check: bool) -> list[Task]:
-    """Return a task for each problem and seed."""
     names = problems or twelve()
     if check:
         return tasks_of("problem", names, limit=limit, check=True)

@@ -25,28 +25,27 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import odefit
 from evidence.running.campaign import Option, Record, Task
 from evidence.running.measuring import seconds
 from evidence.running.output import listed
+from odefit import Collocation
 from odefit.common.arrays import Array
 from odefit.discretisation.assembly import assemble
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.mesh import UniformMesh
-from odefit.discretisation.schemes import Collocation, Scheme, Trapezoid
+from odefit.discretisation.schemes import Scheme, Trapezoid
 from odefit.methods.solvers.nl import PyomoAlgebra, write_nl
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.nonlinear_program import nonlinear_program
 from odefit.methods.solvers.solver import Answer, Limits
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FINAL = 36900.0
 STEPS = (1230, 3690, 12300, 36900, 100_000)
@@ -234,7 +233,6 @@ OPTIONS = (
 
 
 def tasks(steps: Sequence[int], repeats: int) -> list[Task]:
-    """Return a task for each number of steps, and for each scheme of both programs."""
     common = {"repeats": repeats}
     return [
         *({"key": f"M = {m}, repeats {repeats}", "steps": m, **common} for m in steps),
@@ -243,7 +241,6 @@ def tasks(steps: Sequence[int], repeats: int) -> list[Task]:
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Return what was measured."""
     if "beside" in task:
         return {"rows": beside_pyomo(task["beside"], BESIDE, task["repeats"])}
     return {"solved": solved(task["steps"], task["repeats"])}

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from evidence.running.campaign import Record
 from evidence.transcription.plan import SCHEMES, STEPS
 from evidence.transcription.runs import ALTERNATIVE, FOUND, NEAR
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from evidence.transcription.tables import frame
+from odefit.reporting.figures.style import INK, MUTED, dress, new_figure, plain_style, say
 
 # Colours by scheme, from Okabe and Ito's palette, which colour-blind readers can tell apart
 COLOURS = dict(zip(SCHEMES, ("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9"), strict=True))
@@ -33,8 +35,6 @@ PANELS = (
 
 def figures(records: Sequence[Record]) -> Mapping[str, Figure]:
     """Return a figure for each problem, with those panels of appendix C that have runs."""
-    from evidence.transcription.tables import frame
-
     runs = frame(records)
     # A point that violates the equations is not a solution, near or far.
     points = runs[runs["success"] & runs["max_re"].notna() & runs["nrmse"].notna()]
@@ -46,8 +46,6 @@ def figures(records: Sequence[Record]) -> Mapping[str, Figure]:
 
 
 def _figure(problem: str, points: pd.DataFrame) -> Figure:
-    from odefit.reporting.figures.style import new_figure, plain_style
-
     scopes = [s for s in ("global", "local") if (points["scope"] == s).any()]
     panels = [p for p in PANELS if p[1] in scopes]
     rows = (len(panels) + 1) // 2
@@ -68,8 +66,6 @@ def _figure(problem: str, points: pd.DataFrame) -> Figure:
 def _panel(
     axes: Axes, panel: tuple[str, str, str, str], points: pd.DataFrame, solvers: list[str]
 ) -> None:
-    from odefit.reporting.figures.style import MUTED, dress, say
-
     letter, scope, vertical, title = panel
     mine = points[points["scope"] == scope]
     if letter == "e":
@@ -121,9 +117,6 @@ def _limits(values: pd.Series[float], *shown: float) -> tuple[float, float]:
 
 
 def _legend(figure: Figure, points: pd.DataFrame, solvers: list[str]) -> None:
-    from matplotlib.lines import Line2D
-
-    from odefit.reporting.figures.style import INK
 
     def sample(label: str, marker: str, colour: str, filled: bool = True) -> Any:
         return Line2D(

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from evidence.running.campaign import Option, Task
-
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.discretisation.discretisation import Discretisation
-    from odefit.discretisation.formulations import Formulation
-    from odefit.discretisation.instance import Instance
-    from odefit.methods.solvers.solver import Solver
+from odefit import library
+from odefit.common.arrays import Array
+from odefit.discretisation import schemes
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Baseline, ExtraTol, Formulation, SoftCons
+from odefit.discretisation.initial_guess import guess_from_data
+from odefit.discretisation.instance import Instance
+from odefit.discretisation.mesh import UniformMesh
+from odefit.methods.solvers.registry import SOLVERS
+from odefit.methods.solvers.solver import Solver
 
 # Mesh sizes M by problem: Table 2 and footnote 9. The smallest is the coarse mesh
 STEPS: dict[str, tuple[int, ...]] = {
@@ -88,14 +93,12 @@ class Configuration:
 
     @property
     def key(self) -> str:
-        """The configuration in words."""
         value = f" {self.value:g}" if self.value else ""
         form = f"{self.formulation}{value}"
         return f"{self.problem}, {self.scheme}, {form}, M = {self.steps}, {self.solver}"
 
     @staticmethod
     def of(key: str) -> Configuration:
-        """Return the configuration of that key."""
         problem, scheme, form, steps, solver = key.split(", ")
         formulation, _, value = form.partition(" ")
         m = int(steps.removeprefix("M = "))
@@ -161,20 +164,11 @@ def solvers() -> Mapping[str, Solver]:
 
 def registry() -> dict[str, Solver]:
     """Return all solvers by name; one that comes with odefit is not run again over AMPL."""
-    from odefit.methods.solvers.registry import SOLVERS
-
     every = [make() for name, make in SOLVERS.items() if ":" not in name and name not in LEFT_OUT]
     return {s.name: s for s in every}
 
 
 def instance_of(configuration: Configuration, start: StartKind = START) -> Instance:
-    """Return the discretised problem of a run, with its start."""
-    from odefit import library
-    from odefit.discretisation import schemes
-    from odefit.discretisation.discretisation import Discretisation
-    from odefit.discretisation.instance import Instance
-    from odefit.discretisation.mesh import UniformMesh
-
     c = configuration
     mesh = UniformMesh(c.steps, FINAL.get(c.problem))
     d = Discretisation(library.load(c.problem), schemes.SCHEMES[c.scheme.lower()], mesh)
@@ -193,9 +187,6 @@ def start_of(
     """
     if kind == "zero":
         return None, None
-    import numpy as np
-
-    from odefit.discretisation.initial_guess import guess_from_data
 
     problem = discretisation.problem
     parameters = set(problem.model.parameters)
@@ -213,8 +204,6 @@ def start_of(
 
 
 def _formulation(c: Configuration) -> Formulation:
-    from odefit.discretisation.formulations import Baseline, ExtraTol, SoftCons
-
     if c.formulation == "Baseline":
         return Baseline()
     return ExtraTol(c.value) if c.formulation == "ExtraTol" else SoftCons(c.value)

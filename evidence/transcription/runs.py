@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from evidence.running.campaign import Task
 from evidence.transcription.plan import Configuration, instance_of, registry
-
-if TYPE_CHECKING:
-    from odefit.common.arrays import Array
-    from odefit.library import Reference
-    from odefit.problem.problem import Problem
+from odefit import Problem, library
+from odefit.common.arrays import Array
+from odefit.discretisation.scales import data_variation
+from odefit.library import Reference
+from odefit.methods.solvers.guarded_solve import solve_isolated
+from odefit.methods.solvers.solver import Limits, penalised_objective
 
 FOUND = 0.1  # largest MaxRE of a solution that counts as the reference
 NEAR = 0.5  # largest MaxRE of a solution that counts as near
@@ -37,11 +38,6 @@ Place = Literal["found", "near", "alternative", "elsewhere"]
 
 def run(task: Task) -> dict[str, Any]:
     """Make a run; return the solver's answer, and what the study measures of it."""
-    from odefit import library
-    from odefit.discretisation.scales import data_variation
-    from odefit.methods.solvers.guarded_solve import solve_isolated
-    from odefit.methods.solvers.solver import Limits, penalised_objective
-
     configuration, seconds = Configuration.of(task["key"]), task["seconds"]
     began = time.perf_counter()
     solver = registry()[configuration.solver]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from evidence.running.campaign import Record
 from evidence.transcription import paper as paper
 from evidence.transcription.plan import Configuration
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # The paper's solvers that stand beside ours, by their names in small letters
 BESIDE: dict[str, tuple[str, ...]] = {
@@ -50,12 +49,12 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
         ("formulation",): paper.FORMULATIONS,
         ("scope",): paper.scopes(),
         ("scope", "mesh"): {},
-        ("problem", "solver"): paper.PROBLEM_SOLVER,
-        ("problem", "scheme"): paper.PROBLEM_SCHEME,
-        ("problem", "formulation"): paper.PROBLEM_FORMULATION,
-        ("solver", "scheme"): paper.SOLVER_SCHEME,
-        ("solver", "formulation"): paper.SOLVER_FORMULATION,
-        ("scheme", "formulation"): paper.SCHEME_FORMULATION,
+        ("problem", "solver"): paper.pairs("PROBLEM_SOLVER"),
+        ("problem", "scheme"): paper.pairs("PROBLEM_SCHEME"),
+        ("problem", "formulation"): paper.pairs("PROBLEM_FORMULATION"),
+        ("solver", "scheme"): paper.pairs("SOLVER_SCHEME"),
+        ("solver", "formulation"): paper.pairs("SOLVER_FORMULATION"),
+        ("scheme", "formulation"): paper.pairs("SCHEME_FORMULATION"),
     }
     found = {"times": _times(runs)}
     found |= {"-".join(by): compared(runs, by, published) for by, published in pairs.items()}
@@ -72,9 +71,6 @@ def scope_of(solver: str) -> str:
 
 
 def frame(records: Sequence[Record]) -> pd.DataFrame:
-    """Return a row for each run."""
-    import pandas as pd
-
     rows = []
     for record in records:
         c = Configuration.of(record.key)
@@ -120,8 +116,6 @@ def compared(
     Where `by` has solvers, a row has one of ours and one of the paper's (see `BESIDE`), named in
     the column ``paper solver``. The paper's other rows follow without ours.
     """
-    import pandas as pd
-
     known: dict[Group, paper.Figures] = {
         (k,) if isinstance(k, str) else k: v for k, v in published.items()
     }

@@ -33,18 +33,7 @@ def plain_tasks() -> list[Task]:
 
 
 def trouble_tasks() -> list[Task]:
-    kinds = (
-        "fine",
-        "exit",
-        "hang",
-        "raise",
-        "segfault",
-        "killed",
-        "memory",
-        "shout",
-        "odd",
-        "last",
-    )
+    kinds = "fine exit hang raise segfault killed memory shout odd last".split()
     return [{"key": kind, "kind": kind} for kind in kinds]
 
 

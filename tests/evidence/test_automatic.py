@@ -12,15 +12,21 @@ import pytest
 
 import odefit
 from evidence import Record, campaign
+from evidence.front_door import dense_data
 from evidence.front_door.broken_off import broken_off
 from evidence.front_door.cascade import cascade_problem
-from evidence.front_door.dense_systems import SYSTEMS
-from evidence.front_door.judge import runs
-from evidence.front_door.page import main, section, stored
+from evidence.front_door.dense_data import (
+    BOUNDS,
+    LEVELS,
+    SYSTEMS,
+    TRUE_VALUES,
+    dense_problem,
+    parameters,
+)
 from evidence.front_door.plan import DEFAULT, METHODS, OWN, PEERS
 from evidence.front_door.problems import published
 from evidence.front_door.runs import fitted
-from evidence.front_door.tables import methods, published_methods, speed, tables
+from evidence.front_door.tables import methods, parts, published_methods, runs, speed, tables
 from evidence.running.campaign import Task
 from evidence.running.runner import run_campaign
 from odefit import ForwardMap, library
@@ -261,30 +267,79 @@ def test_methods_are_those_of_the_package_and_two_programs() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_makes_tables_and_the_page(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_makes_tables(tmp_path: Path) -> None:
     chosen = {"parts": "dense", "systems": "two-compartments", "noise": "1e-2", "draws": "1"}
     one = campaign("automatic").with_options(chosen | {"methods": "automatic"})
     (made,) = run_campaign(one, tmp_path, jobs=1)
     assert made.result is not None
-    assert stored(tmp_path)[0].result == made.result
     assert tables([made])["dense"].iloc[0]["noise 0.01"] == "1 of 1"
-    capsys.readouterr()
-    assert main([str(tmp_path)]) == 0
-    text = capsys.readouterr().out
-    assert text.startswith("## One front door")
-    assert "two-compartments" in text
 
 
-def test_the_page_says_whether_a_target_is_reached() -> None:
-    text = section([record(fit(), 1000.0, seconds=0.5), record(fit(noise=1e-4), 9e9)], "Here.")
-    (row,) = [line for line in text.splitlines() if line.startswith("| dense | 2")]
-    assert row.endswith("no |")
+def test_the_parts_say_whether_a_target_is_reached() -> None:
+    judged = runs([record(fit(), 1000.0, seconds=0.5), record(fit(noise=1e-4), 9e9)])
+    (row,) = parts(judged).to_dict("records")
+    assert (row["part"], row["fits"], row["reached"]) == ("dense", 2, False)
 
 
-def test_a_page_without_results_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([str(tmp_path)]) == 2
-    assert "holds no results" in capsys.readouterr().err
+def objective(system: str, noise: float, draw: int) -> tuple[float, int]:
+    problem, truth = dense_problem(system, noise, draw)
+    found = ForwardMap(problem).evaluate(problem.vector(truth))
+    assert isinstance(found, Evaluation)
+    return found.objective, problem.size
+
+
+def test_there_are_enough_systems_from_every_field() -> None:
+    fields = {s.field_of_use for s in SYSTEMS.values()}
+    assert len(SYSTEMS) >= 22
+    assert {"circuits", "mechanics", "reactors", "epidemics", "gene circuits"} < fields
+    assert sum(bool(s.inputs) for s in SYSTEMS.values()) >= 2
+    assert sum(bool(s.events) for s in SYSTEMS.values()) >= 4
+    assert sum(len(s.observed) < len(s.ode) for s in SYSTEMS.values()) >= 10
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_system_has_dense_data_of_values_within_its_bounds(system: str) -> None:
+    problem, truth = dense_problem(system, 1e-2, 0)
+    (condition,) = problem.conditions
+    assert all(len(s.values) in (1001, 1501) for s in condition.series.values())
+    assert tuple(truth) == problem.keys
+    assert all(TRUE_VALUES[0] <= v <= TRUE_VALUES[1] for v in truth.values())
+    assert (problem.lower == BOUNDS[0]).all()
+    assert (problem.upper == BOUNDS[1]).all()
+    assert set(parameters(SYSTEMS[system])) <= set(truth)
+
+
+@pytest.mark.parametrize("system", ["rlc-driven", "switched-converter", "dc-motor", "robertson"])
+def test_the_truth_has_one_unit_of_the_objective_for_each_measurement(system: str) -> None:
+    value, size = objective(system, 1e-4, 3)
+    assert abs(value - size) < 5 * np.sqrt(2 * size)  # chi-square: variance of twice its mean
+
+
+def test_without_noise_the_truth_fits_exactly_and_no_standard_deviation_is_given() -> None:
+    problem, _ = dense_problem("coupled-oscillators", 0.0, 1)
+    assert problem.noise == {}
+    value, size = objective("coupled-oscillators", 0.0, 1)
+    assert value < 1e-18 * size
+
+
+def test_levels_differ_in_the_size_of_the_noise_alone() -> None:
+    truths, errors = [], []
+    exact = dense_problem("pendulum", 0.0, 2)[0].conditions[0].series["phi"].values
+    for noise in LEVELS[1:]:
+        problem, truth = dense_problem("pendulum", noise, 2)
+        truths.append(truth)
+        errors.append((problem.conditions[0].series["phi"].values - exact) / noise)
+    assert truths[0] == truths[1] == truths[2]
+    np.testing.assert_allclose(errors[0], errors[2], rtol=1e-6, atol=1e-8)
+
+
+def test_draws_differ() -> None:
+    first, second = (tuple(dense_problem("goodwin", 0.0, d)[1].values()) for d in (0, 1))
+    assert not set(first) & set(second)
+
+
+@pytest.mark.slow
+def test_a_system_at_rest_is_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dense_data, "LIVELY", 1e3)
+    with pytest.raises(InputError, match="pendulum: none of 100 draws"):
+        dense_problem("pendulum", 0.0, 0)

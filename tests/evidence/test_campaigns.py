@@ -1,4 +1,4 @@
-"""The campaigns that ship: their tasks are sound, their tables say what happened."""
+"""All evidence: tasks are sound, tables say what happened, the command line has a remedy."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from evidence import ROWS, Record, campaign
+from evidence.command_line import main
 from evidence.intervals.recovery import noisy_problem
 from evidence.running.output import markdown, shown
 from odefit import library
@@ -69,9 +70,11 @@ def test_alpha_pinene_is_found_without_a_guess() -> None:
     assert result["objective"] == pytest.approx(19.872167, abs=1e-5)
     assert result["worst_error"] < 5e-3
     records = [Record(task["key"], task, "done", result, "", 1.0)]
-    records.append(Record("seed 1", one.tasks()[1], "time limit", None, "stopped", 120.0))
+    records.append(
+        Record(one.tasks()[1]["key"], one.tasks()[1], "time limit", None, "stopped", 120.0)
+    )
     summary = one.tables(records)["summary"]
-    assert summary["right"][0] == "1 of 2"
+    assert summary["right runs"][0] == "1 of 2"
 
 
 def test_recovery_counts_truths_inside_intervals() -> None:
@@ -108,3 +111,30 @@ def test_cells_are_short() -> None:
     assert shown(12.0) == "12"
     assert shown(0.1234567) == "0.12346"
     assert shown("a|b\nc") == "a\\|b c"
+
+
+def test_campaigns_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("alpha-pinene ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("run nothing", "there is no evidence 'nothing'"),
+        ("run library --limit 0", "--limit: expected a positive number"),
+        ("run recovery --set noise", "--set: expected NAME=VALUE"),
+    ],
+)
+def test_a_mistake_is_status_two_with_a_remedy(
+    capsys: pytest.CaptureFixture[str], arguments: str, message: str
+) -> None:
+    assert main(arguments.split()) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_an_action_is_required(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([])
+    assert "ACTION" in capsys.readouterr().err

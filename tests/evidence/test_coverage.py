@@ -30,17 +30,11 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, str]) -> None
         campaign("coverage").with_options(options)
 
 
+LONG = ("enzyme", "lotka-volterra", "exponentials", "logistic")
+
+
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            n,
-            marks=pytest.mark.slow
-            if n in {"enzyme", "lotka-volterra", "exponentials", "logistic"}
-            else (),
-        )
-        for n in KNOWN
-    ],
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in KNOWN]
 )
 def test_data_are_the_truth_with_the_noise_that_is_told(name: str) -> None:
     known = KNOWN[name]

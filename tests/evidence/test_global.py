@@ -13,10 +13,10 @@ import pytest
 from evidence import Record, campaign
 from evidence.bounds import paper as paper
 from evidence.bounds import plan as plan
-from evidence.bounds.figures import figures as global_figures
 from evidence.bounds.plan import BRANCH, CASES, OUTER, SCIP, Case, task
 from evidence.bounds.runs import branch_and_bound, outer_approximation, scip, until
 from evidence.bounds.runs import run as bounds
+from evidence.bounds.tables import figures as global_figures
 from evidence.bounds.tables import runs
 from evidence.bounds.tables import tables as global_tables
 from evidence.running.runner import run_campaign

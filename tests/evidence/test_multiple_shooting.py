@@ -12,7 +12,6 @@ import pytest
 
 from evidence import Record, campaign
 from evidence.command_line import main
-from evidence.multiple_shooting.figures import figures as multiple_shooting_figures
 from evidence.multiple_shooting.plan import (
     BATCHES,
     EXAMPLES,
@@ -25,6 +24,7 @@ from evidence.multiple_shooting.plan import (
     fits_task,
 )
 from evidence.multiple_shooting.runs import run as fits
+from evidence.multiple_shooting.tables import figures as multiple_shooting_figures
 from evidence.multiple_shooting.tables import tables as multiple_shooting_tables
 from evidence.running.campaign import Task
 from evidence.running.store import to_json

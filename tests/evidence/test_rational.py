@@ -14,7 +14,6 @@ import pytest
 from evidence import Record, campaign
 from evidence.command_line import main
 from evidence.rational import paper as paper
-from evidence.rational.figures import figures as rational_figures
 from evidence.rational.plan import (
     DISCARDED,
     GIVEN,
@@ -26,6 +25,7 @@ from evidence.rational.plan import (
     truth,
 )
 from evidence.rational.runs import measured, prepared
+from evidence.rational.tables import figures as rational_figures
 from evidence.rational.tables import frame
 from evidence.rational.tables import tables as rational_tables
 from evidence.running.campaign import Task
@@ -170,8 +170,8 @@ def test_wrong_options_are_refused(given: Mapping[str, str], message: str) -> No
 
 
 def test_a_campaign_without_options_refuses_them() -> None:
-    with pytest.raises(InputError, match="'alpha-pinene' has no options, got noise"):
-        campaign("alpha-pinene").with_options({"noise": "0"})
+    with pytest.raises(InputError, match="'recovery' has no options, got noise"):
+        campaign("recovery").with_options({"noise": "0"})
 
 
 @pytest.mark.slow

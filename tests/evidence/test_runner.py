@@ -11,12 +11,15 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evidence.running.runner import interrupts_noted, run_campaign
+from evidence import campaign
+from evidence.running.campaign import Task
+from evidence.running.runner import balanced, interrupts_noted, run_campaign
 from odefit.common.errors import InputError
 from tests.evidence.campaigns import LOG, PLAIN, SLOW, TROUBLE, TWICE, plain_tasks
 
@@ -283,3 +286,46 @@ def test_an_executor_gives_the_records_of_processes_here(log: Path, tmp_path: Pa
         found = run_campaign(TROUBLE, tmp_path / "b", executor=executor)
     assert {r.key: r.outcome for r in found} == here
     assert Counter(key for key, _ in runs(log)) == alone + alone
+
+
+TASKS: list[Task] = [
+    {"key": f"{p} {s} {m}", "problem": p, "scheme": s, "mesh": m}
+    for p, s, m in product(range(12), "abcde", (10, 20))
+]
+
+
+@pytest.mark.parametrize("limit", [1, 7, 12, 30, 60, 77, 119])
+@pytest.mark.parametrize("factor", ["problem", "scheme", "mesh"])
+def test_levels_occur_equally_often(limit: int, factor: str) -> None:
+    part = balanced(TASKS, limit)
+    assert len(part) == limit
+    levels = {t[factor] for t in TASKS}
+    counts = Counter(dict.fromkeys(levels, 0))
+    counts.update(t[factor] for t in part)
+    assert max(counts.values()) - min(counts.values()) <= 2
+
+
+def test_pairs_of_levels_occur_equally_often() -> None:
+    pairs = Counter((t["problem"], t["scheme"]) for t in balanced(TASKS, 60))
+    assert len(pairs) >= 55
+    assert max(pairs.values()) <= 2
+
+
+def test_more_contains_less_and_the_order_stays() -> None:
+    keys = [t["key"] for t in TASKS]
+    previous: set[str] = set()
+    for limit in range(1, len(TASKS) + 5):
+        part = [t["key"] for t in balanced(TASKS, limit)]
+        assert part == sorted(part, key=keys.index)
+        assert previous <= set(part)
+        previous = set(part)
+    assert previous == set(keys)
+
+
+def test_no_limit_is_everything() -> None:
+    assert balanced(TASKS, None) == TASKS
+
+
+def test_a_part_of_the_library_campaign_has_every_problem() -> None:
+    part = balanced(list(campaign("library").tasks()), 31)
+    assert len({t["problem"] for t in part}) == 31

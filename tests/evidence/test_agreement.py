@@ -1,7 +1,4 @@
-"""Answers are the same in other units.
-
-``python -m evidence run units`` does the same for more models and units.
-"""
+"""Random and changed problems: independent routes agree on a few; the campaigns have more."""
 
 from __future__ import annotations
 
@@ -12,11 +9,81 @@ from functools import cache
 import numpy as np
 import pytest
 
+from evidence.agreement.differential import METHODS, SAME_VALUE, SCIPY, outcome
 from evidence.agreement.guises import OWN, Guise, other_guise, own_guise
+from evidence.agreement.random_problems import random_problem
+from evidence.agreement.special_models import FAMILIES, special_model
+from evidence.agreement.special_starts import Judge, verdict
 from evidence.agreement.units import Answer, answer, differences
 from odefit import library
 from odefit.problem import problem_from_mapping, problem_to_mapping
 from odefit.simulation import Failure, ForwardMap
+
+SEEDS = (1, 3, 4, 5, 8, 12, 22, 23, 24, 25, 26, 27, 30, 33, 39)
+"""Quick ones, with events, inputs, several experiments and most kinds of noise among them."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+def test_three_methods_and_scipy_agree_on_the_optimum_of_a_random_problem(seed: int) -> None:
+    routes = outcome(random_problem(seed))["routes"]
+    assert {name: r["verdict"] for name, r in routes.items()} == dict.fromkeys(
+        (*METHODS, SCIPY), "agrees"
+    )
+    assert max(routes[name]["value"] for name in METHODS) <= SAME_VALUE
+
+
+def test_a_random_problem_is_that_of_its_seed() -> None:
+    first, again, other = random_problem(7), random_problem(7), random_problem(8)
+    assert first.mapping == again.mapping
+    assert first.mapping != other.mapping
+
+
+@pytest.mark.parametrize("seed", range(20, 40))
+def test_the_truth_of_a_random_problem_lies_within_its_bounds(seed: int) -> None:
+    drawn = random_problem(seed)
+    assert all(low < drawn.truth[k] < high for k, (low, high) in drawn.bounds.items())
+
+
+SPECIAL = (*range(2, 11), 12, 15)
+"""Quick ones of all families."""
+
+
+@pytest.mark.parametrize("seed", SPECIAL)
+def test_nothing_false_is_said_of_models_from_special_values(seed: int) -> None:
+    found = verdict(seed, seconds=20.0, search=False)
+    assert found["false"] == []
+    assert found["undecided"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2, 6, 7, 9, 12, 15])
+def test_as_many_solutions_are_counted_as_are_found(seed: int) -> None:
+    found = verdict(seed)
+    assert found["false"] == []
+    assert found["found"] == found["solutions"]
+
+
+def test_a_special_model_is_that_of_its_seed() -> None:
+    assert special_model(7) == special_model(7)
+    assert special_model(7) != special_model(16)
+    assert {special_model(s).family for s in range(9)} == set(FAMILIES)
+
+
+@pytest.mark.slow
+def test_the_judge_sees_what_double_precision_hides() -> None:
+    # Of the Hill chains some begin with powers of the time that doubles lose.
+    model = special_model(0)
+    judge = Judge(model, 0)
+    values, derivatives = judge.outputs_at(judge.truth) or (None, None)
+    assert values is not None
+    assert derivatives is not None
+    doubles = judge._in_doubles(values, derivatives)
+    digits = judge._in_digits()
+    assert digits.digits == 50
+    if doubles is not None:
+        assert (doubles.determined, doubles.effective) == (digits.determined, digits.effective)
+
 
 CASES: tuple[tuple[str, Mapping[str, float]], ...] = (
     ("michaelis-menten", {"a": 1e-15, "t": 1e-3}),
