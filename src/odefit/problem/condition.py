@@ -48,12 +48,9 @@ class Series:
 class LocatedEvent:
     """An event whose time depends on the unknowns."""
 
-    # its time, as a function of the unknowns; None if `when` tells it
-    time: int | float | Expression | None
-    # a comparison: the event happens each time that it becomes true; None if there is a time
+    time: int | float | Expression | None  # None if it happens whenever `when` becomes true
     when: Expression | None
-    # the new value of each state, constant or parameter that it changes
-    assign: Mapping[str, Expression]
+    assign: Mapping[str, Expression]  # new values of states, constants and parameters
     measured_after: bool  # whether measurements at its very time see the values after it
     # Whether `when` counts as true before t0 if it is true there: then it has to become false
     # before the event happens. Otherwise the event happens at t0.

@@ -113,21 +113,12 @@ class Model:
         issues: Issues | None = None,
     ) -> None:
         found = Issues() if issues is None else issues
-        written = written_out(
-            {
-                "ode": ode,
-                "algebraic": algebraic,
-                "observables": observables,
-                "constants": constants,
-                "inputs": inputs,
-                "functions": functions,
-                "definitions": definitions,
-                "reactions": reactions,
-                "compartments": compartments,
-            },
-            arrays,
-            found,
-        )
+        tables = {
+            "ode": ode, "algebraic": algebraic, "observables": observables, "constants": constants,
+            "inputs": inputs, "functions": functions, "definitions": definitions,
+            "reactions": reactions, "compartments": compartments,
+        }  # fmt: skip
+        written = written_out(tables, arrays, found)
         plain, observables = written.tables, written.tables["observables"]
         object.__setattr__(self, "notation", written.notation)
         parsed_ode = _parse_all("[ode]", plain["ode"], found)
@@ -261,45 +252,33 @@ class Model:
             object.__setattr__(self, name, whole)
 
     def _check_names(self, issues: Issues) -> None:
-        sections = {
-            "[ode]": self.ode,
-            "[algebraic]": self.algebraic,
-            "[constants]": self.constants,
-            "[inputs]": self.inputs,
-        }
         owner: dict[str, str] = {}
-        for section, table in sections.items():
-            for name in table:
-                check_name(name, section, issues)
+        used = "the name is already used in {}; choose another"
+        for section in ("ode", "algebraic", "constants", "inputs"):
+            for name in getattr(self, section):
+                check_name(name, f"[{section}]", issues)
                 if name in owner:
-                    issues.error(
-                        f"{section} {name}",
-                        f"the name is already used in {owner[name]}; choose another",
-                    )
-                owner.setdefault(name, section)
+                    issues.error(f"[{section}] {name}", used.format(owner[name]))
+                owner.setdefault(name, f"[{section}]")
         columns = {*self.observables, *self.inputs}
         pure = {name for name in self.observables if name not in owner}
         for name, expression in self.observables.items():
+            place = f"[observables] {name}"
+            itself = expression.name == name and owner.get(name) in {"[ode]", "[algebraic]"}
             if name not in owner:
                 check_name(name, "[observables]", issues)
-            itself = expression.name == name and owner.get(name) in {"[ode]", "[algebraic]"}
-            if name in owner and not itself:
-                issues.error(
-                    f"[observables] {name}",
-                    f"the name is already used in {owner[name]}; choose another",
-                )
+            elif not itself:
+                issues.error(place, used.format(owner[name]))
             for what, meaning in (("sd", "its standard deviation"), ("cens", "its censoring")):
                 if f"{name}_{what}" in columns:
                     issues.error(
-                        f"[observables] {name}",
+                        place,
                         f"the data column {name}_{what} would be both {meaning} and "
                         f"'{name}_{what}'; rename one of them",
                     )
             for other in sorted(expression.names & pure):
-                issues.error(
-                    f"[observables] {name}",
-                    f"refers to the observable '{other}'; write its expression out",
-                )
+                message = f"refers to the observable '{other}'; write its expression out"
+                issues.error(place, message)
 
     def _check_index(self, issues: Issues) -> None:
         """Report algebraic equations that cannot determine the algebraic variables."""
@@ -323,26 +302,15 @@ class Model:
             )
 
     def __repr__(self) -> str:
-        parts = [
-            counted(len(self.ode), "state"),
-            counted(len(self.observables), "observable"),
-            counted(len(self.parameters), "parameter"),
-        ]
-        return f"Model({', '.join(parts)})"
+        kinds = {"state": self.ode, "observable": self.observables, "parameter": self.parameters}
+        return f"Model({', '.join(counted(len(names), kind) for kind, names in kinds.items())})"
 
     def __str__(self) -> str:
         """Return the equations, a line each, with all that stands for others written out."""
-        return "\n".join(
-            [
-                *(f"d{state}/dt = {expression}" for state, expression in self.ode.items()),
-                *(f"0 = {expression}" for expression in self.algebraic.values()),
-                *(
-                    f"{name} = {expression}"
-                    for name, expression in self.observables.items()
-                    if name != str(expression)
-                ),
-            ]
-        )
+        lines = [f"d{state}/dt = {expression}" for state, expression in self.ode.items()]
+        lines += [f"0 = {expression}" for expression in self.algebraic.values()]
+        seen = {n: str(e) for n, e in self.observables.items()}
+        return "\n".join([*lines, *(f"{n} = {e}" for n, e in seen.items() if n != e)])
 
     @property
     def states(self) -> tuple[str, ...]:

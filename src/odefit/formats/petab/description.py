@@ -18,14 +18,12 @@ class ParameterRow:
     """A row of the parameter table."""
 
     name: str
-    # the scale on which it is searched; None where the file does not say
-    scale: Literal["linear", "log10"] | None
-    # bounds; infinite where there are none
+    scale: Literal["linear", "log10"] | None  # of the search; None where the file does not say
     lower: float
     upper: float
-    nominal: float | None  # its nominal value; None if there is none
-    estimate: bool  # whether it is estimated
-    prior: Mapping[str, Any] | None  # its prior as format 1 writes it; None if there is none
+    nominal: float | None
+    estimate: bool
+    prior: Mapping[str, Any] | None  # as format 1 writes it
     place: str
 
 
@@ -34,14 +32,11 @@ class ObservableRow:
     """A row of the observable table."""
 
     name: str
-    # what is measured, and the scale of its noise, as texts in PEtab's mathematics
-    formula: str
-    noise: str
+    formula: str  # in PEtab's mathematics
+    noise: str  # the scale of the noise
     transform: Transform | None  # residuals are those of the logarithm
-    # the distribution of the noise, on the scale of the transform
-    distribution: Distribution
-    # names in the formulas that each measurement replaces
-    placeholders: tuple[str, ...]
+    distribution: Distribution  # of the noise, on the scale of the transform
+    placeholders: tuple[str, ...]  # names in the formula that each measurement replaces
     noise_placeholders: tuple[str, ...]
     place: str
 
@@ -55,10 +50,8 @@ class ObservableRow:
 class Period:
     """What holds from a time on."""
 
-    # the time at which it begins; :data:`STEADY` for one that lasts until the steady state
-    time: float
-    # new values, as texts in PEtab's mathematics, by the id of what they are assigned to
-    assign: Mapping[str, str]
+    time: float  # of its beginning; STEADY for one that lasts until the steady state
+    assign: Mapping[str, str]  # new values in PEtab's mathematics, by id
     place: str
 
 
@@ -78,8 +71,7 @@ class Measurement:
     experiment: str  # the name of the experiment
     time: float  # the time; infinite for the steady state
     value: float  # the measured value
-    # what replaces the placeholders of the observable and of its noise: numbers and ids
-    parameters: tuple[str, ...]
+    parameters: tuple[str, ...]  # numbers and ids that replace the placeholders
     noise_parameters: tuple[str, ...]
     place: str
 
@@ -96,6 +88,5 @@ class Description:
     observables: tuple[ObservableRow, ...]
     experiments: tuple[ExperimentRows, ...]
     measurements: tuple[Measurement, ...]
-    # names in the tables for ids of the model (PEtab's mapping table)
-    aliases: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)  # ids of the model by name
     notes: tuple[str, ...] = ()  # sentences: what was read how

@@ -82,25 +82,21 @@ class WrittenEvent:
 
     trigger: str  # the condition whose becoming true makes it happen
     assign: Mapping[str, str]  # the new values by name, of what was before the event
-    # whether the condition counts as true before the start, so that nothing happens there
-    initially: bool = True
+    initially: bool = True  # the condition counts as true before the start
 
 
 @dataclass(frozen=True)
 class SbmlEquations:
     """What an SBML file says; formulas are texts with ``ln`` for the natural logarithm."""
 
-    # parameters that do not change, with their values; None where another file gives it
+    # parameters with their values, None where another file gives them
     constants: Mapping[str, float | None] = field(default_factory=dict)
-    # parameters that conditions assign, in the same form
-    variables: Mapping[str, float | None] = field(default_factory=dict)
+    variables: Mapping[str, float | None] = field(default_factory=dict)  # conditions assign these
     rates: Mapping[str, str] = field(default_factory=dict)  # the right-hand side of each state
     initial: Mapping[str, str] = field(default_factory=dict)  # the initial value of each state
-    # variables that follow from assignment rules
-    assigned: Mapping[str, str] = field(default_factory=dict)
+    assigned: Mapping[str, str] = field(default_factory=dict)  # by assignment rules
     algebraic: Sequence[str] = ()  # expressions that are zero
-    # variables that the algebraic rules determine, with the values from which they are searched
-    unknown_variables: Mapping[str, float] = field(default_factory=dict)
+    unknown_variables: Mapping[str, float] = field(default_factory=dict)  # with first guesses
     events: Sequence[WrittenEvent] = ()
 
 
@@ -144,14 +140,14 @@ def sbml_text(name: str, equations: SbmlEquations) -> str:
         assignment = model.createInitialAssignment()
         assignment.setSymbol(identifier)
         assignment.setMath(tree(formula))
-    for identifier, formula in equations.rates.items():
-        rule = model.createRateRule()
-        rule.setVariable(identifier)
-        rule.setMath(tree(formula))
-    for identifier, formula in equations.assigned.items():
-        rule = model.createAssignmentRule()
-        rule.setVariable(identifier)
-        rule.setMath(tree(formula))
+    for table, create in (
+        (equations.rates, model.createRateRule),
+        (equations.assigned, model.createAssignmentRule),
+    ):
+        for identifier, formula in table.items():
+            rule = create()
+            rule.setVariable(identifier)
+            rule.setMath(tree(formula))
     for formula in equations.algebraic:
         model.createAlgebraicRule().setMath(tree(formula))
     for event in equations.events:

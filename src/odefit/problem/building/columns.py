@@ -23,8 +23,7 @@ class Columns:
     """The data of one experiment."""
 
     times: Array  # shape (n,), increasing, none twice; infinite for the steady state
-    # measurements by observable, their rows being indices into `times`
-    series: Mapping[str, Series]
+    series: Mapping[str, Series]  # by observable; their rows are indices into `times`
     inputs: Mapping[str, Input]  # known inputs by name
 
     def from_time(self, t0: float) -> Columns:

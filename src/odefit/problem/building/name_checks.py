@@ -70,12 +70,11 @@ class Names:
         self._check_parameters()
         self._check_initial()
         self._check_experiments()
-        for name in self._parameters:
-            if name not in self._used:
-                self._issues.warn(f"[parameters] {name}", "occurs in no equation")
-        for name in self._model.inputs:
-            if name not in self._used:
-                self._issues.warn(f"[inputs] {name}", "occurs in no equation")
+        tables = {"[parameters]": self._parameters, "[inputs]": self._model.inputs}
+        for section, table in tables.items():
+            for name in table:
+                if name not in self._used:
+                    self._issues.warn(f"{section} {name}", "occurs in no equation")
 
     def refers(
         self, expression: Expression, allowed: set[str], place: str, kinds: str = ""
@@ -85,24 +84,20 @@ class Names:
         A name that is declared nowhere is reported once, however often it occurs.
         """
         for name in sorted(expression.names - allowed):
+            inside = f"in {shown(expression.text)}"
             if name in self.everything:
-                hint = f"; only {kinds} can be used here"
-                self._issues.error(place, f"'{name}' in {shown(expression.text)} is known{hint}")
+                message = f"'{name}' {inside} is known; only {kinds} can be used here"
             elif name in self._model.observables:
-                self._issues.error(
-                    place,
-                    f"'{name}' in {shown(expression.text)} is an observable; "
-                    "write its expression out",
-                )
-            elif name not in self._reported:
+                message = f"'{name}' {inside} is an observable; write its expression out"
+            elif name in self._reported:
+                continue
+            else:
                 self._reported.add(name)
                 few = len(self._reported) <= MAX_SUGGESTIONS
-                hint = did_you_mean(name, allowed) if few else ""
-                hint = KNOWN_NUMBERS.get(name) or hint
+                hint = KNOWN_NUMBERS.get(name) or (did_you_mean(name, allowed) if few else "")
                 hint = hint or "; declare it in [parameters] or [constants]"
-                self._issues.error(
-                    place, f"unknown name {shown(name)} in {shown(expression.text)}{hint}"
-                )
+                message = f"unknown name {shown(name)} {inside}{hint}"
+            self._issues.error(place, message)
 
     def _check_parameters(self) -> None:
         model = self._model

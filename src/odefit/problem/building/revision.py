@@ -24,8 +24,7 @@ class Target:
     """What a key of a revision means."""
 
     key: str  # the key as it was given
-    # the name of a parameter, of a state (for its initial value), or of a noise parameter
-    name: str
+    name: str  # of a parameter, of a state (for its initial value), or of a noise parameter
     experiment: str | None  # the experiment alone of which it is meant; None for all
     observable: str | None = None  # the observable of a noise parameter; None for others
 

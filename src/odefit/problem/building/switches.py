@@ -50,10 +50,8 @@ class _Switch:
     """A constant that is 0 or 1."""
 
     name: str
-    # a condition of parameters and constants that decides it; None if the time does
-    test: Part | None
-    # the time at which it becomes 1, a part without the time; None if `test` decides
-    time: Part | None
+    test: Part | None  # a condition of parameters and constants; None if the time decides
+    time: Part | None  # when it becomes 1, a part without the time; None if `test` decides
 
     @property
     def names(self) -> frozenset[str]:

@@ -34,8 +34,7 @@ class Arrival:
     time: Quantity  # when it arrives
     target: str  # the state that it goes into
     amount: Quantity | None  # how much arrives at once; None for an infusion
-    # the rate of an infusion, and when it ends
-    rate: Quantity = 0.0
+    rate: Quantity = 0.0  # of an infusion
     end: Quantity = 0.0
     implied: bool = False  # whether it is an additional dose
 
@@ -47,7 +46,7 @@ class Course:
     events: list[Event] = field(default_factory=list)  # its events in the order of time
     steady_state: bool | Cycle = False  # whether and how it begins in a steady state
     constants: dict[str, Any] = field(default_factory=dict)  # constants with values of their own
-    # the infusions that have begun before its first time, as end and rate, by their constant
+    # end and rate of infusions that have begun before its first time, by their constant
     running: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
 

@@ -190,12 +190,9 @@ class _Subjects:
         measured = {key: any(r.values for r in records) for key, records in subjects.items()}
         if not any(measured.values()):
             if not self._issues.has_errors(self._table.place):
+                message = "nothing is measured; expected values in a column DV, or in at least one"
                 have = ", ".join(self._model.observables)
-                self._issues.error(
-                    self._table.place,
-                    f"nothing is measured; expected values in a column DV, or in at least "
-                    f"one of: {have}",
-                )
+                self._issues.error(self._table.place, f"{message} of: {have}")
             return []
         for key in subjects:
             if not measured[key]:

@@ -27,17 +27,14 @@ NO_INDICES: Mapping[str, int] = {}
 class Notation:
     """The functions, named expressions and arrays of a model."""
 
-    # the arrays, with the elements that are known
     arrays: Arrays = field(default_factory=lambda: Arrays({}))
-    # functions and named expressions of the user
-    own: Mapping[str, DerivedFunction] = field(default_factory=dict)
+    own: Mapping[str, DerivedFunction] = field(default_factory=dict)  # those of the user
     broken: frozenset[str] = frozenset()  # names of those that have a mistake
     taken: frozenset[str] = frozenset()  # names of the model, which ``i`` and ``j`` may be among
-    # what was given that is written out, as it was given: texts by section and key
+    # texts as they were given, by section and key
     written: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     species: frozenset[str] = frozenset()  # states that reactions change
-    # sums of states that stay what they are, as far as reactions alone tell
-    conserved: tuple[Expression, ...] = ()
+    conserved: tuple[Expression, ...] = ()  # sums of states that reactions conserve
 
     def text(
         self, value: Any, place: str, issues: Issues, indices: Mapping[str, int] = NO_INDICES

@@ -53,14 +53,10 @@ class FunctionDefinition:
 class Translator:
     """What a tree is translated with."""
 
-    # the term that stands for an identifier; it raises :class:`ExpressionError` for unknown ones
-    name: Callable[[str], Term]
-    # the functions that the model defines, by identifier
+    name: Callable[[str], Term]  # the term for an identifier; raises for unknown ones
     functions: Mapping[str, FunctionDefinition] = field(default_factory=dict)
-    # the functions that are being written out, to find those that call themselves
-    active: tuple[str, ...] = ()
-    # the names whose rate of change was asked for; more are added
-    rates: set[str] = field(default_factory=set)
+    active: tuple[str, ...] = ()  # functions that are being written out
+    rates: set[str] = field(default_factory=set)  # names in rateOf; more are added
 
     def term(self, tree: Any) -> Term:
         """Return a tree as a term; raise ExpressionError if no expression can stand for it."""

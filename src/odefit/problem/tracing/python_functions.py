@@ -31,11 +31,22 @@ class Parameters:
     """Parameters as a function takes them: by position, by name, or as attributes."""
 
     def __init__(self, values: Mapping[str, Any], array: Any) -> None:
-        self._values = dict(values)
+        self._values = known = dict(values)
         self._array = array
+        # as a dict has them, so that ``**p`` works
+        self.keys, self.values, self.items, self.get = (
+            known.keys, known.values, known.items, known.get
+        )  # fmt: skip
 
     def __getitem__(self, key: Any) -> Any:
-        return self._of(key) if isinstance(key, str) else self._array[key]
+        if not isinstance(key, str):
+            return self._array[key]
+        if key not in self._values:
+            raise InputError(
+                f"the function asks for the parameter {key!r}{did_you_mean(key, self._values)}; "
+                f"parameters are: {', '.join(self._values)}"
+            )
+        return self._values[key]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -52,30 +63,6 @@ class Parameters:
 
     def __len__(self) -> int:
         return len(self._values)
-
-    def keys(self) -> Any:
-        """Return the names, so that ``**p`` works."""
-        return self._values.keys()
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """Return a value by name, as a dict does."""
-        return self._values.get(key, default)
-
-    def values(self) -> Any:
-        """Return the values in order."""
-        return self._values.values()
-
-    def items(self) -> Any:
-        """Return names and values."""
-        return self._values.items()
-
-    def _of(self, key: str) -> Any:
-        if key not in self._values:
-            raise InputError(
-                f"the function asks for the parameter {key!r}{did_you_mean(key, self._values)}; "
-                f"parameters are: {', '.join(self._values)}"
-            )
-        return self._values[key]
 
 
 class _Call:
