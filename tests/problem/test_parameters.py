@@ -112,7 +112,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
         (
             {"upper": 1e308},
             (
-                "k.upper: 1e+308 is too large, as its square is no number any more; "
+                "k.upper: 1e+308 is too large, since its square overflows; "
                 "expected at most "
                 "1e+150 in size: correct it, or choose another unit; write inf for no bound"
             ),

@@ -52,7 +52,7 @@ def load(
         return read_petab(path, nominal=nominal, within=checked_within(within)).problem
     if suffix in SBML_SUFFIXES:
         raise InputError(
-            f"{os.fspath(path)}: this is a model without data; make a problem of it with "
+            f"{os.fspath(path)}: this is a model without data; make a problem from it with "
             "odefit.read_sbml(...), or load the YAML file of a PEtab problem"
         )
     if nominal:

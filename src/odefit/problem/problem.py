@@ -264,7 +264,7 @@ class Problem:
         Raises
         ------
         InputError
-            A key is missing or unknown, or a value is no finite number.
+            A key is missing or unknown, or a value is not a finite number.
         """
         issues = Issues()
         unknown = [key for key in values if key not in self.keys]

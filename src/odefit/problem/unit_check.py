@@ -34,7 +34,7 @@ class UnitReport:
     missing
         Names in the equations that have no unit.
     labels
-        Sentences on labels that are no units for Pint, such as ``cells``.
+        Sentences on labels that are not units for Pint, such as ``cells``.
     """
 
     problems: tuple[str, ...]

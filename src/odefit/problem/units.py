@@ -33,7 +33,7 @@ _NO_UNIT = (
     ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, SyntaxError,
     TokenError, TypeError, ValueError,
 )  # fmt: skip
-"""What Pint raises for texts that are no units; its own errors are among these."""
+"""What Pint raises for texts that are not units; its own errors are among these."""
 
 DIMENSIONLESS = "no unit (a number)"
 

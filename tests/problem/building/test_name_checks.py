@@ -75,7 +75,7 @@ def test_the_base_of_these_tests_is_right(check: Errors) -> None:
         (
             'name = "B"',
             'name = "B"\nconstants = { x1 = 1 }',
-            "'x1' is a state or an input, no constant",
+            "'x1' is a state or an input, not a constant",
         ),
         ('name = "B"', 'name = "B"\nconstants = { c = "2*c" }', "constants.c: refers to itself"),
         (

@@ -78,7 +78,7 @@ def test_noise_that_fits_the_data_is_accepted(data: Any, noise: Any) -> None:
             {"x": {"sd": 1e-90}},
             "1e-90 is too small beside",
         ),
-        (X, {"x": {"sd": 1e200}}, "[noise] x.sd: 1e+200 is too large, as its square"),
+        (X, {"x": {"sd": 1e200}}, "[noise] x.sd: 1e+200 is too large, since its square"),
     ],
     ids=range(15),
 )

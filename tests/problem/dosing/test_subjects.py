@@ -285,7 +285,10 @@ ROW = "ID,TIME,AMT,DV,EVID,RATE,DUR,II,ADDL,SS,CMT\n1,1,,3.1,0,,,,,,\n"
             ROW + "1,1,9,,1,,,,,,2\n1,1,,2,0,,,,,,\n",
             "measurements at t = 1 both above and below the",
         ),
-        (ROW + "1,0,1e200,,1,,,,,,1\n", "row 3, column AMT: 1e+200 is too large, as its square is"),
+        (
+            ROW + "1,0,1e200,,1,,,,,,1\n",
+            "row 3, column AMT: 1e+200 is too large, since its square overflows",
+        ),
         (
             "ID,TIME,AMT,DV\n1,0,9,2\n1,1,,2\n",
             "a measurement and an amount in one row; add a column",

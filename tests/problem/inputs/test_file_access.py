@@ -62,7 +62,7 @@ def test_an_absolute_name_within_the_folder_is_one_of_its_files(folder: Path) ->
 def test_the_user_can_allow_another_folder(folder: Path) -> None:
     assert read(folder, "../data.csv", within=folder.parent).size == 2
     assert "leads out of the folder" in refusal(folder, "../../data.csv", within=folder.parent)
-    assert "is no folder" in refusal(folder, "data.csv", within=folder / "nowhere")
+    assert "is not a folder" in refusal(folder, "data.csv", within=folder / "nowhere")
 
 
 def test_a_link_counts_as_what_it_leads_to(folder: Path) -> None:

@@ -56,6 +56,6 @@ def test_numbers_in_expressions_whose_squares_overflow_are_refused(text: str) ->
     (message,) = issues.errors
     assert message.startswith(f"p.toml: [ode] x: in '{text}', 1e+")
     assert message.endswith(
-        "is too large, as its square is no number any more; expected at most 1e+150 in size: "
+        "is too large, since its square overflows; expected at most 1e+150 in size: "
         "correct it, or choose another unit"
     )

@@ -93,7 +93,7 @@ def test_words_for_a_missing_value_are_a_warning(tmp_path: Path, cell: str) -> N
         (
             "t,y\n0,1\n1,1e308\n2,-1e200\n",
             (
-                "d.csv, column y, row 3: 1e+308 is too large, as its square is no number any more; "
+                "d.csv, column y, row 3: 1e+308 is too large, since its square overflows; "
                 "expected at most 1e+150 in size: correct it, or choose another unit "
                 "(and 1 more row)"
             ),

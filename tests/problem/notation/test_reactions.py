@@ -351,7 +351,7 @@ def test_an_enzyme_as_reactions_is_what_sbml_and_equations_say() -> None:
         ("-> , k", "'-> , k' has no species"),
         (
             "A B -> C, k",
-            "'A B' in 'A B -> C, k' is no species with a number before it, as in 2 A",
+            "'A B' in 'A B -> C, k' is not a species with a number before it, as in 2 A",
         ),
         (
             "0 A -> C, k",

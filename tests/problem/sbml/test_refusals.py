@@ -81,7 +81,7 @@ CASES = {
             event("e", "time > 1", {"y": "2"}, more=priority("y")),
             event("f", "time > 1", {"y": "3"}),
         ),
-        "event 'e' .*its priority 'y' is no number",
+        "event 'e' .*its priority 'y' is not a number",
     ),
     "a function without a counterpart": (
         rules(rule("assignment", "y", "floor(time)")),
@@ -194,12 +194,12 @@ ENTITIES = (
     [
         (ENTITIES, "it declares a document type"),
         ('<!DOCTYPE s SYSTEM "file:///etc/passwd"><sbml/>', "it declares a document type"),
-        ("<html></html>", "no SBML: the outermost element is <html>, not <sbml>"),
-        ("<sbml", "no XML that can be read, line 1"),
+        ("<html></html>", "not SBML: the outermost element is <html>, not <sbml>"),
+        ("<sbml", "not XML that can be read, line 1"),
         (sbml("<a>" * 5000 + "</a>" * 5000), "nested deeper than 1500 levels"),
         (
             sbml(CELL).replace("<listOfSpecies>", ""),
-            "no XML that can be read, line 4: mismatched tag",
+            "not XML that can be read, line 4: mismatched tag",
         ),
         (sbml("<nonsense/>"), "line 3: .*Element 'nonsense' is not part"),
     ],

@@ -75,8 +75,8 @@ def test_what_is_not_read_is_told() -> None:
     root = f"{declared('comp')} {declared('layout', 'false')}"
     notes = [note for note in read_sbml(text(root)).translated if "package" in note]
     assert notes == [
-        "nothing of the package 'comp' is read",
-        "nothing of the package 'layout' is read",
+        "the package 'comp' is not read",
+        "the package 'layout' is not read",
     ]
 
 

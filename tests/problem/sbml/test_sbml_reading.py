@@ -161,5 +161,5 @@ def test_starts_follow_what_a_condition_changes() -> None:
     changed = model.at_start({"p": 3, "B": "b0"})
     assert changed.computed == {"q": "p + 1"}
     assert changed.initial == {"A": "b0*q", "B": "b0"}
-    with pytest.raises(odefit.InputError, match="'P' is no state or constant"):
+    with pytest.raises(odefit.InputError, match="'P' is not a state or constant"):
         model.at_start({"P": 1})

@@ -209,7 +209,7 @@ def test_whole_numbers_are_taken_for_counts_whose_means_are_not_negative(tmp_pat
     assert table["initial"]["cases"]["lower"] == 0
     assert table["parameters"]["level_x"]["lower"] < 0
     text = (tmp_path / "d.toml").read_text(encoding="utf-8")
-    assert "# cases: whole numbers, taken for counts; if they are none, write\n" in text
+    assert "# cases: whole numbers, taken for counts; if they are not, write\n" in text
     assert problem.warnings == ()
 
 

@@ -268,7 +268,7 @@ def infinite(t: float, x: Any, k: float) -> Any:
             "return [x[0] * (t % 24)]",
             "expressions have no rounding and no remainder of a division",
         ),
-        (floor, "return [np.floor(t) * x[0]]", "np.floor is no function of expressions"),
+        (floor, "return [np.floor(t) * x[0]]", "np.floor is not a function of expressions"),
         (broken, "return [x[0] * x[3]]", "IndexError: index 3 is out of bounds"),
         (doubling, "y = y * y", "the expression becomes too long; does a loop use its own result"),
         (solved, "return np.linalg.solve(np.array([[k]]), x)", "UFuncTypeError: "),

@@ -78,8 +78,11 @@ def test_values_are_those_of_sympy(expression: Any, numbers: list[float]) -> Non
         ({x: sympy.gamma(x)}, "gamma in the equation of 'x' ('gamma(x)') has no counterpart"),
         ({x: sympy.I * x}, "ImaginaryUnit in the equation of 'x'"),
         ({x: sympy.Symbol("k'") * x}, "\"k'\" in the equation of 'x' is no name here"),
-        ({sympy.Function("x")(t).diff(t, 2): x}, "is no first derivative; write a state for each"),
-        ({x + 1: x}, "'x + 1' is no name of a state"),
+        (
+            {sympy.Function("x")(t).diff(t, 2): x},
+            "is not a first derivative; write a state for each",
+        ),
+        ({x + 1: x}, "'x + 1' is not the name of a state"),
         ([x], "expected equations Eq(x(t).diff(t), ...), got 'x'"),
         ("x", "expected a dict {x: right-hand side}"),
         ({x: sympy.Function("x")(t - 3)}, "has no counterpart in expressions"),

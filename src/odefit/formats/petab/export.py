@@ -113,7 +113,7 @@ class Export:
         return found.text
 
     def _changing_scalars(self) -> dict[str, list[str]]:
-        """Return the scalars that are no rows of the parameter table, by experiment."""
+        """Return the scalars that are not rows of the parameter table, by experiment."""
         found = {}
         for name in self._resolved[0].scalars:
             texts = [self._bound(c.scalars[name], c) for c in self._resolved]

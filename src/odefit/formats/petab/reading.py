@@ -69,7 +69,7 @@ def read_petab(
     mapping = _mapping(description, model, names, observed, experiments, nominal, issues)
     unread = [
         f"The column '{c}' of the condition table is not read: the model has no '{c}', and the "
-        "column holds texts that are no values."
+        "column holds texts that are not values."
         for c in comments
     ]
     notes = [*description.notes, *unread, *model.translated, *observed.notes, *issues.warnings]
@@ -151,12 +151,12 @@ def _used(
 
 
 def _check_parameters(description: Description, names: PetabNames, issues: Issues) -> None:
-    """Report rows of the parameter table that are no parameters in the model."""
+    """Report rows of the parameter table that are not parameters in the model."""
     for row in description.parameters:
         name = names.of(row.name)
         if name in names.model.states or name in names.model.assigned:
             kind = "state" if name in names.model.states else "variable of an assignment rule"
-            issues.error(row.place, f"{row.name} is a {kind} of the model, which is no parameter")
+            issues.error(row.place, f"{row.name} is a {kind} of the model and not a parameter")
     issues.raise_errors()
 
 

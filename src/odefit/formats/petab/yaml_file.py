@@ -84,10 +84,10 @@ def _parsed(path: Path) -> Mapping[str, Any]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
-        reason = getattr(error, "problem", None) or "the text is no YAML"
+        reason = getattr(error, "problem", None) or "the text is not YAML"
         raise InputError(f"{path}{where}: {reason}; is this a PEtab problem?") from None
     except (RecursionError, ValueError):
-        raise InputError(f"{path}: the text is no YAML that can be read") from None
+        raise InputError(f"{path}: the text is not readable YAML") from None
     if not isinstance(raw, Mapping):
         raise InputError(
             f"{path}: expected the YAML file of a PEtab problem, which begins with "

@@ -191,7 +191,7 @@ class Names:
             at = f"{place} constants.{name}"
             check_name(name, f"{place} constants", issues)
             if name in {*model.ode, *model.algebraic, *model.inputs, TIME}:
-                issues.error(at, f"'{name}' is a state or an input, no constant")
+                issues.error(at, f"'{name}' is a state or an input, not a constant")
                 continue
             if name in self._unused_extra and self._equations_are_known:
                 hint = did_you_mean(name, self._used & self.scalars)

@@ -116,7 +116,7 @@ def _check_complete(
 def _check_counts(
     series: Series, times: Array, name: str, noise: Noise, place: str, issues: Issues
 ) -> None:
-    """Report measurements that are no counts."""
+    """Report measurements that are not counts."""
     wrong = np.flatnonzero((series.values < 0) | (series.values != np.round(series.values)))
     if len(wrong):
         issues.error(

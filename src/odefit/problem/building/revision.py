@@ -39,7 +39,30 @@ def revised(
 ) -> dict[str, Any]:
     """Return the arguments of ``Problem`` that change, see :meth:`Problem.with_unknowns`."""
     revision = _Revision(definition, issues)
-    revision.run(fix, free, bounds, guess)
+    # first what is freed, then bounds and guesses, then what is fixed
+    fixed = dict(issues.items("fix", fix or {}))
+    pairs = dict(issues.items("bounds", bounds or {}))
+    freed = [free] if isinstance(free, str) else [str(key) for key in free or ()]
+    for key in freed:
+        if key in fixed:
+            issues.error("free", f"{key!r} is also fixed; keep one of the two")
+        elif target := revision._target(key, "free"):
+            revision._free(target, rebounded=key in pairs)
+    for key, given in pairs.items():
+        pair = revision._pair(key, given)
+        target = revision._target(key, "bounds")
+        if pair is not None and target is not None and revision._estimable(target, "bounds"):
+            revision._change(target, partial(_bounded, low=pair[0], high=pair[1]))
+    for key, given in issues.items("guess", guess or {}):
+        value = finite_number(given, f"guess {key}", issues)
+        target = revision._target(key, "guess")
+        if value is not None and target is not None and revision._estimable(target, "guess"):
+            revision._change(target, partial(replace, guess=value))
+    for key, given in fixed.items():
+        value = finite_number(given, f"fix {key}", issues)
+        target = revision._target(key, "fix")
+        if value is not None and target is not None:
+            revision._fix(target, value)
     return {
         "parameters": revision.parameters,
         "initial": revision.initial,
@@ -59,38 +82,6 @@ class _Revision:
         self.noise: dict[str, Noise] = dict(definition.noise)
         self.experiments: dict[str, Experiment] = {e.name: e for e in definition.experiments}
         self.constants = definition.model.constants
-
-    def run(
-        self,
-        fix: Mapping[str, float] | None,
-        free: Iterable[str] | None,
-        bounds: Mapping[str, Sequence[float | None]] | None,
-        guess: Mapping[str, float] | None,
-    ) -> None:
-        """Make all changes: first what is freed, then bounds and guesses, then what is fixed."""
-        fixed = dict(self.issues.items("fix", fix or {}))
-        pairs = dict(self.issues.items("bounds", bounds or {}))
-        freed = [free] if isinstance(free, str) else [str(key) for key in free or ()]
-        for key in freed:
-            if key in fixed:
-                self.issues.error("free", f"{key!r} is also fixed; keep one of the two")
-            elif target := self._target(key, "free"):
-                self._free(target, rebounded=key in pairs)
-        for key, given in pairs.items():
-            pair = self._pair(key, given)
-            target = self._target(key, "bounds")
-            if pair is not None and target is not None and self._estimable(target, "bounds"):
-                self._change(target, partial(_bounded, low=pair[0], high=pair[1]))
-        for key, given in self.issues.items("guess", guess or {}):
-            value = finite_number(given, f"guess {key}", self.issues)
-            target = self._target(key, "guess")
-            if value is not None and target is not None and self._estimable(target, "guess"):
-                self._change(target, partial(replace, guess=value))
-        for key, given in fixed.items():
-            value = finite_number(given, f"fix {key}", self.issues)
-            target = self._target(key, "fix")
-            if value is not None and target is not None:
-                self._fix(target, value)
 
     def _target(self, key: str, place: str) -> Target | None:
         """Return what `key` means, or None with the reason noted."""

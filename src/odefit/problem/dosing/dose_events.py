@@ -147,7 +147,8 @@ class DoseEvents:
             )
             return []
         amount = None if self._infused(record, state) else self._amount(record, state)
-        times = [_sum(record.time + k * interval, lag) for k in range(record.additional + 1)]
+        given = [record.time + k * interval for k in range(record.additional + 1)]
+        times = [_combined(time, "+", lag) for time in given]
         return [
             Arrival(
                 record=record,
@@ -155,15 +156,14 @@ class DoseEvents:
                 target=state,
                 amount=amount,
                 rate=rate,
-                end=_sum(time, length),
+                end=_combined(time, "+", length),
                 implied=k > 0,
             )
             for k, time in enumerate(times)
         ]
 
     def _amount(self, record: Record, state: str) -> Quantity:
-        amount, fraction = record.amount or 0.0, self._of("bioavailability", state)
-        return amount if fraction is None else _combined(amount, "*", fraction)
+        return _combined(record.amount or 0.0, "*", self._of("bioavailability", state))
 
     def _rate_and_length(self, record: Record, state: str) -> tuple[Quantity, Quantity]:
         """Return rate and duration of an infusion; zeros for a bolus."""
@@ -210,9 +210,7 @@ class DoseEvents:
         ordered: list[tuple[float, int, Event]],
     ) -> None:
         amount, time, state = arrival.amount, arrival.time, arrival.target
-        if amount is None:
-            return
-        if isinstance(time, float) and time >= cancelled:
+        if amount is None or (isinstance(time, float) and time >= cancelled):
             return
         if not isinstance(time, float) and math.isfinite(cancelled):
             amount = _before(amount, time, cancelled)
@@ -251,15 +249,12 @@ class DoseEvents:
     ) -> None:
         """Add the events of all infusions into one state."""
         ends = {id(a): _first_reset(a, resets) for a in arrivals}
-        known = all(isinstance(q, float) for a in arrivals for q in (a.time, a.rate, a.end))
-        if not known:
+        if not all(isinstance(q, float) for a in arrivals for q in (a.time, a.rate, a.end)):
             for a in arrivals:
                 rate = a.rate
+                on = off = rate
                 if math.isfinite(ends[id(a)]):
-                    on = _before(rate, a.time, ends[id(a)])
-                    off = _before(rate, a.end, ends[id(a)])
-                else:
-                    on = off = rate
+                    on, off = (_before(rate, time, ends[id(a)]) for time in (a.time, a.end))
                 for time, sign, change in ((a.time, "+", on), (a.end, "-", off)):
                     event = Event((time,), {name: f"{name} {sign} {_text(change)}"})
                     ordered.append((_key(time, a), a.record.order, event))
@@ -379,17 +374,16 @@ class DoseEvents:
 
 
 def _first_reset(arrival: Arrival, resets: Sequence[Record]) -> float:
-    times = [r.time for r in resets if r.order > arrival.record.order]
-    return min(times, default=math.inf)
+    return min((r.time for r in resets if r.order > arrival.record.order), default=math.inf)
 
 
 def _together(events: Sequence[Event]) -> list[Event]:
     """Return events with equal assignments that add to states as one with several times."""
     found: dict[Any, Event] = {}
     for event in events:
-        known = all(isinstance(t, float) for t in event.times)
-        adds = all(isinstance(v, str) for v in event.assign.values())
-        key: Any = (tuple(event.assign.items()), event.measured) if known and adds else id(event)
+        fixed = all(isinstance(t, float) for t in event.times)
+        adds = fixed and all(isinstance(v, str) for v in event.assign.values())
+        key: Any = (tuple(event.assign.items()), event.measured) if adds else id(event)
         if key in found:
             event = Event((*found[key].times, *event.times), event.assign, measured=event.measured)
         found[key] = event
@@ -406,14 +400,12 @@ def _text(quantity: Quantity) -> str:
     return quantity.text if quantity.text.isidentifier() else f"({quantity.text})"
 
 
-def _combined(first: Quantity, sign: str, second: Quantity) -> Quantity:
+def _combined(first: Quantity, sign: str, second: Quantity | None) -> Quantity:
+    if second is None:
+        return first
     if isinstance(first, float) and isinstance(second, float):
         return {"+": first + second, "*": first * second}[sign] if sign != "/" else first / second
     return parse(f"{_text(first)} {sign} {_text(second)}")
-
-
-def _sum(first: Quantity, second: Quantity | None) -> Quantity:
-    return first if second is None else _combined(first, "+", second)
 
 
 def _quotient(first: Quantity, second: Quantity) -> Quantity:

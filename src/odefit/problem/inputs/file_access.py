@@ -74,7 +74,7 @@ def checked_within(within: str | os.PathLike[str] | None) -> Path | None:
         return None
     folder = Path(os.fspath(within))
     if not folder.is_dir():
-        raise InputError(f"within: {shown(str(folder))} is no folder; name one that is there")
+        raise InputError(f"within: {shown(str(folder))} is not a folder; name one that exists")
     return folder
 
 

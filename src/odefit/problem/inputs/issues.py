@@ -79,7 +79,7 @@ class Issues:
         return None
 
     def items(self, place: str, table: Any) -> list[tuple[str, Any]]:
-        """Return names and values of a table; none, with the reason noted, if it is no table."""
+        """Return names and values of a table; none, with the reason noted, if it is not a table."""
         if isinstance(table, Mapping):
             return [(str(name), value) for name, value in table.items()]
         self.error(place, f"expected a table (in Python a dict), got {_shown(table)}")
@@ -145,6 +145,6 @@ def _numbers_in(expression: Expression) -> list[float]:
 def too_large(number: float) -> str:
     """Return why a number beyond :data:`LARGEST` is refused, and what to do."""
     return (
-        f"{number:g} is too large, as its square is no number any more; expected at most "
+        f"{number:g} is too large, since its square overflows; expected at most "
         f"{LARGEST:g} in size: correct it, or choose another unit"
     )

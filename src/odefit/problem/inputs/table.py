@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from odefit.common.arrays import Array
 from odefit.common.errors import counted, shown
 from odefit.expressions.expressions import TIME
 from odefit.problem.inputs.file_access import has_controls, read_text
-from odefit.problem.inputs.issues import LARGEST, Issues, too_large
+from odefit.problem.inputs.issues import LARGEST, Issues, finite_number, too_large
 
 DELIMITERS = ",;\t"
 """What may separate the columns; the one that occurs most often in the header does."""
@@ -256,7 +257,7 @@ def _numbers(
 def _carefully(
     cells: Sequence[str], lines: Sequence[int], place: str, issues: Issues, infinite: bool
 ) -> Array:
-    """Return the numbers of a column with cells that are none; report each kind of trouble once."""
+    """Return the numbers of a column with other cells as well; report each kind of trouble once."""
     values = np.full(len(cells), math.nan)
     wrong, named, large = [], [], []
     for i, cell in enumerate(cells):
@@ -337,3 +338,32 @@ def _float(cell: str) -> float | None:
 
 def _and_more(count: int, what: str) -> str:
     return "" if count == 1 else f" (and {count - 1} more {what}{'s' * (count > 2)})"
+
+
+def as_list(values: Any) -> Any:
+    """Return a column that is a tuple, an array or a series of pandas as a list; others as is.
+
+    Arrays of dates stay what they are, since their lists would be numbers.
+    """
+    if isinstance(values, tuple):
+        return list(values)
+    if hasattr(values, "dtype"):
+        array = np.asarray(values)
+        if array.ndim == 1 and array.dtype.kind in "iufO":
+            return array.tolist()
+    return values
+
+
+def listed_column(values: Any, place: str, issues: Issues, *, infinite: bool) -> Array | None:
+    """Return a column given in place; a mistaken value is NaN, and a time may be infinite."""
+    if not isinstance(values, list):
+        issues.expected(place, "a list of numbers", values)
+        return None
+    column = np.full(len(values), math.nan)
+    for i, value in enumerate(values):
+        if infinite and value in (math.inf, "inf"):
+            column[i] = math.inf
+        elif not (value is None or (isinstance(value, float) and math.isnan(value))):
+            number = finite_number(value, f"{place}, value {i + 1}", issues)
+            column[i] = math.nan if number is None else number
+    return column

@@ -79,7 +79,7 @@ class Notation:
         """Return a table with the keys of arrays and the values of all written out.
 
         The value of an array is one for all elements, an expression in ``i`` and ``j``, or a list
-        of as many values. A value that is no mapping is returned as it is.
+        of as many values. A value that is not a mapping is returned as it is.
         """
         if not isinstance(table, Mapping):
             return table

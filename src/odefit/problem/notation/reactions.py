@@ -154,8 +154,8 @@ def _side(
         match = _TERM.match(term)
         if match is None:
             raise ExpressionError(
-                f"{shown(term.strip())} in {shown(text)} is no species with a number before it, as "
-                "in 2 A"
+                f"{shown(term.strip())} in {shown(text)} is not a species with a number before it, "
+                "as in 2 A"
             )
         name = match["name"]
         if match["index"] is not None:

@@ -87,7 +87,7 @@ def promote_local_parameters(document: Any, issues: Issues) -> list[str]:
 
 
 def _check_xml(text: str, source: str) -> None:
-    """Refuse what is no SBML, and what a parser cannot read without risk."""
+    """Refuse what is not SBML, and what a parser cannot read without risk."""
     if not text:
         raise InputError(f"{source}: the file is empty; an SBML file starts with <?xml or <sbml")
     if len(text) > MAX_SIZE:
@@ -103,7 +103,7 @@ def _check_xml(text: str, source: str) -> None:
         lines = text[: len(text) - len(_DECLARATION.sub("", text, count=1))].count("\n")
         what = expat.errors.messages[error.code]
         raise InputError(
-            f"{source}: no XML that can be read, line {error.lineno + lines}: {what}"
+            f"{source}: not XML that can be read, line {error.lineno + lines}: {what}"
         ) from None
     except _RefusedError as error:
         raise InputError(f"{source}: {error}") from None
@@ -125,7 +125,7 @@ class _Scan:
         if self.depth == 0:
             namespace, _, local = name.rpartition(" ")
             if local != "sbml" or "sbml.org/sbml/level" not in namespace:
-                raise _RefusedError(f"no SBML: the outermost element is <{local}>, not <sbml>")
+                raise _RefusedError(f"not SBML: the outermost element is <{local}>, not <sbml>")
             self.packages.root(attributes)
         if name == f"{MATHML} cn":
             self._number(attributes)

@@ -72,7 +72,7 @@ def read_reactions(reading: Reading) -> None:
         law = reaction.getKineticLaw()
         if law is None or law.getMath() is None:
             if any(changed):
-                reading.error(place, "it has no kinetic law, so that nothing tells how fast it is")
+                reading.error(place, "it has no kinetic law, so its speed is unknown")
             continue
         term = reading.term(law.getMath(), place)
         reading.definitions[symbol.name] = ZERO if term is None else numeric(term)

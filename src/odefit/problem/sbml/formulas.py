@@ -55,8 +55,8 @@ def formula_text(text: str, names: Mapping[str, str] | None = None) -> str:
     Raises
     ------
     ExpressionError
-        The text is no formula, or no expression can stand for it; the message says what is wrong,
-        and where.
+        The text is not a formula, or no expression can stand for it; the message says why, and
+        where.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def condition_text(text: str, names: Mapping[str, str] | None = None) -> str:
     Raises
     ------
     ExpressionError
-        The text is no formula, or no expression can stand for it.
+        The text is not a formula, or no expression can stand for it.
     """
     return all_of([_Formula(text, names or {}).parsed()]).text
 

@@ -111,7 +111,7 @@ class Translator:
     def _rate(self, node: Any) -> Term:
         child = node.getChild(0)
         if node.getNumChildren() != 1 or _kinds().get(child.getType()) != "name":
-            raise ExpressionError("rateOf is not of a single identifier")
+            raise ExpressionError("rateOf takes a single identifier")
         name = self.name(child.getName()).text
         self.rates.add(name)
         return Term(f"{RATE_PREFIX}{name}")
@@ -147,7 +147,7 @@ class Translator:
         def local(identifier: str) -> Term:
             if identifier not in values:
                 raise ExpressionError(
-                    f"'{identifier}' in the function '{name}' is none of its arguments"
+                    f"'{identifier}' in the function '{name}' is not one of its arguments"
                 )
             return values[identifier]
 

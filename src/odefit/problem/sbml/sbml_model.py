@@ -144,7 +144,7 @@ class SbmlModel:
         known |= set(self.without_value)
         if unknown := [name for name in given if name not in known]:
             raise InputError(
-                [f"'{n}' is no state or constant of the model{did_you_mean(n, known)}"
+                [f"'{n}' is not a state or constant of the model{did_you_mean(n, known)}"
                  for n in unknown]
             )  # fmt: skip
         definitions = {name: as_term(text) for name, text in self.start.items()}

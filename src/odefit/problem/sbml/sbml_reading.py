@@ -283,7 +283,7 @@ def remarks_on(reading: Reading, result: SbmlModel) -> list[str]:
         for name in result.states
         if name not in own
     ]
-    found += [f"nothing of the package '{p}' is read" for p in declared_packages(reading.model)]
+    found += [f"the package '{p}' is not read" for p in declared_packages(reading.model)]
     if reading.model.getNumConstraints():
         found.append(f"{reading.model.getNumConstraints()} constraints are not checked")
     if reading.model.getNumUnitDefinitions():

@@ -36,7 +36,7 @@ ZERO, ONE, TWO = Term("0"), Term("1"), Term("2")
 def number(value: float) -> Term:
     """Return a finite number as a term."""
     if not math.isfinite(value):
-        raise ExpressionError(f"the number {value} is not finite, and expressions have no such")
+        raise ExpressionError(f"the number {value} is not finite; expressions have finite ones")
     whole = float(value).is_integer() and abs(value) < 1e15
     text = str(int(value)) if whole else repr(float(value))
     return Term(text, SIGN if text.startswith("-") else ATOM)

@@ -130,7 +130,9 @@ def _priority(event: Any, place: str, events: int, reading: Reading) -> float:
     try:
         return float(term.text)
     except ValueError:
-        reading.error(place, f"its priority {term.text!r} is no number, and there are other events")
+        reading.error(
+            place, f"its priority {term.text!r} is not a number, and there are other events"
+        )
     return 0.0
 
 

@@ -298,7 +298,7 @@ class _Writer:
         counted = [n for n in rest if self._counted(n)]
         if counted:
             why += [
-                f"# {', '.join(counted)}: whole numbers, taken for counts; if they are none, write",
+                f"# {', '.join(counted)}: whole numbers, taken for counts; if they are not, write",
                 '# { sd = "estimate" }, and if they scatter no more than independent events do,',
                 '# { distribution = "poisson" }.',
             ]

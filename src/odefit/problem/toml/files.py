@@ -64,7 +64,7 @@ def parsed_toml(text: str, source: str) -> dict[str, Any]:
 
 
 def _hint(source: str) -> str:
-    """Return what a file may be that is no TOML, by its name, and what to do with it."""
+    """Return what a file may be that is not TOML, by its name, and what to do with it."""
     suffix = Path(source).suffix.lower()
     if suffix == ".toml":
         return ""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from odefit.common.arrays import Array
 from odefit.common.errors import closest, one_of, shown
 from odefit.expressions.expressions import TIME
 from odefit.problem.building.columns import used_columns
@@ -17,7 +13,7 @@ from odefit.problem.building.preparation import experiment_place
 from odefit.problem.experiment import UNREADABLE, Cycle, Event, Experiment, data_place
 from odefit.problem.inputs.file_access import NamedFiles, refuse_controls
 from odefit.problem.inputs.issues import Issues, finite_number
-from odefit.problem.inputs.table import read_cells, read_table
+from odefit.problem.inputs.table import as_list, listed_column, read_cells, read_table
 from odefit.problem.model import Model
 from odefit.problem.noise import noise_hint
 from odefit.problem.parameters import is_pair
@@ -165,7 +161,7 @@ def _known_keys(
 
 
 def _table(value: Any, place: str, issues: Issues) -> Mapping[str, Any] | None:
-    """Return a section: {} if it is absent, None with the reason noted if it is no table."""
+    """Return a section: {} if it is absent, None with the reason noted if it is not a table."""
     if value is None:
         return {}
     if isinstance(value, Mapping):
@@ -216,7 +212,7 @@ def _parameters(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
     for name, value in table.items():
         found[name] = value
         array = "[" in str(name) and isinstance(value, list)
-        if array:  # a number alone is no parameter, so that two of them are bounds of all elements
+        if array:  # two numbers are bounds of all elements, as a number is not a parameter
             found[name] = value = _bounds_of_elements(value)
             if isinstance(value, dict):
                 continue
@@ -319,7 +315,7 @@ def _data(
         columns = read_table(path, value, used | {time}, issues, time)
         return (UNREADABLE if columns is None else columns), value
     elif isinstance(value, Mapping):
-        value = {k: _as_list(v) for k, v in value.items()}
+        value = {k: as_list(v) for k, v in value.items()}
         inside = data_place(Experiment(experiment, value))
         if long:
             wrong = [k for k, v in value.items() if not isinstance(v, list)]
@@ -327,42 +323,13 @@ def _data(
                 issues.expected(f"{inside}, column {k}", "a list", value[k])
             return (UNREADABLE if wrong else dict(value)), None
         found = {
-            k: _column(v, f"{inside}, column {k}", issues, infinite=k == time)
+            k: listed_column(v, f"{inside}, column {k}", issues, infinite=k == time)
             for k, v in value.items()
         }
         return (UNREADABLE if any(v is None for v in found.values()) else found), None
     else:
         issues.expected(f"{place} data", "the name of a CSV file", value)
     return UNREADABLE, None
-
-
-def _as_list(values: Any) -> Any:
-    """Return a column that is a tuple, an array or a series of pandas as a list; others as is.
-
-    Arrays of dates stay what they are, since their lists would be numbers.
-    """
-    if isinstance(values, tuple):
-        return list(values)
-    if hasattr(values, "dtype"):
-        array = np.asarray(values)
-        if array.ndim == 1 and array.dtype.kind in "iufO":
-            return array.tolist()
-    return values
-
-
-def _column(values: Any, place: str, issues: Issues, *, infinite: bool) -> Array | None:
-    """Return a column given in place; a mistaken value is NaN, and a time may be infinite."""
-    if not isinstance(values, list):
-        issues.expected(place, "a list of numbers", values)
-        return None
-    column = np.full(len(values), math.nan)
-    for i, value in enumerate(values):
-        if infinite and value in (math.inf, "inf"):
-            column[i] = math.inf
-        elif not (value is None or (isinstance(value, float) and math.isnan(value))):
-            number = finite_number(value, f"{place}, value {i + 1}", issues)
-            column[i] = math.nan if number is None else number
-    return column
 
 
 def _steady_state(value: Any, place: str, issues: Issues) -> Any:

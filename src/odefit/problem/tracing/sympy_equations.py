@@ -67,14 +67,14 @@ def _state(left: Any) -> str:
         orders = [count for _, count in left.variable_count]
         if len(orders) != 1 or orders[0] != 1:
             raise InputError(
-                f"from_sympy: {left} is no first derivative; write a state for each derivative, as "
-                "in v = dx/dt"
+                f"from_sympy: {left} is not a first derivative; write a state for each derivative, "
+                "as in v = dx/dt"
             )
         left = left.expr
     key = str(left.func) if getattr(left, "is_Function", False) else str(left)
     if not NAME_PATTERN.match(key):
         raise InputError(
-            f"from_sympy: {shown(key)} is no name of a state; expected a symbol, x(t) or "
+            f"from_sympy: {shown(key)} is not the name of a state; expected a symbol, x(t) or "
             "x(t).diff(t)"
         )
     return key

@@ -54,7 +54,7 @@ def as_part(value: object) -> Part | None:
         return None
     found = float(value)
     if not math.isfinite(found):
-        raise refusal(f"{found} is no finite number")
+        raise refusal(f"{found} is not a finite number")
     if found.is_integer() and abs(found) < 1e15:
         whole = PARTS.number(str(abs(int(found))))
         return -whole if found < 0 else whole
@@ -362,7 +362,7 @@ def apply(ufunc: Any, method: str, inputs: Sequence[Any], options: dict[str, Any
         own = np.frompyfunc(function, count, 1)
         found = getattr(own, method)(*plain, **options)
     else:
-        raise refusal(f"np.{ufunc.__name__} is no function of expressions")
+        raise refusal(f"np.{ufunc.__name__} is not a function of expressions")
     if out is not None and isinstance(out[0], np.ndarray):
         if out[0].dtype != object:
             raise refusal(
@@ -375,7 +375,7 @@ def apply(ufunc: Any, method: str, inputs: Sequence[Any], options: dict[str, Any
 
 
 def apply_function(function: Any, args: Any, options: Any) -> Any:
-    """Return the value of a function of NumPy that is no universal one."""
+    """Return the value of a function of NumPy that is not a universal one."""
     if function is np.where:
         if len(args) != 3:
             raise refusal("np.where needs three arguments: a condition and both values")
