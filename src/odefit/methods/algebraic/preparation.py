@@ -1,4 +1,4 @@
-"""What depends on the equations and not on the data: made once for a model and kept on disk."""
+"""Preparations of the algebraic method: made of the equations alone, once, and kept on disk."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Preparation:
 
     @property
     def free_initial_values(self) -> bool:
-        """Whether every initial value is an unknown."""
+        """True if every initial value is an unknown."""
         return all(
             isinstance(bound, int)
             for condition in self.problem.conditions
@@ -69,7 +69,7 @@ class Preparation:
 
     @property
     def transcendental(self) -> bool:
-        """Whether unknowns act through functions that leave no polynomial relation behind."""
+        """True if unknowns act through functions that leave no polynomial relation behind."""
         return any(
             not expansion.lifting.known(d.state) and not d.polynomial
             for expansion in self.system.expansions
@@ -83,7 +83,7 @@ class Preparation:
 
     @property
     def free_states(self) -> bool:
-        """Whether the data may be differentiated at any time; otherwise at t0 alone."""
+        """True if the data may be differentiated at any time; otherwise they are at t0 alone."""
         return self.system.free_states
 
 

@@ -111,12 +111,12 @@ class IntegralMatching(Method, LocalMethod):
 
     @property
     def answer_is_final(self) -> bool:
-        """Whether :func:`odefit.fit` leaves the answer as it is."""
+        """True without polishing: :func:`odefit.fit` then leaves the answer as it is."""
         return not self.polish
 
     @property
     def evaluate_nodes(self) -> NodeEvaluator:
-        """What evaluates an end on nodes, to which :attr:`polish` may lead."""
+        """The function that evaluates an end on nodes, to which :attr:`polish` may lead."""
         return ShootingSearch().evaluate_nodes
 
     def solve(self, problem: Problem, control: Control) -> Estimate:

@@ -151,7 +151,7 @@ class Matching:
 
     @cached_property
     def _together(self) -> BoolArray:
-        """Which components of the criterion's vector interact, shape (size, size)."""
+        """The pairs of components of the criterion's vector that interact, shape (size, size)."""
         criterion = self.criterion
         base = np.linspace(0.6, 1.1, criterion.size)
         every, equations = range(criterion.size), range(len(criterion.equations))

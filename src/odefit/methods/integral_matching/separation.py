@@ -81,7 +81,7 @@ class PenaltyWeights:
 
     @cached_property
     def zero(self) -> bool:
-        """Whether there is no penalty."""
+        """True if there is no penalty."""
         return not (self.squares.any() or self.magnitudes.any())
 
     def cost(self, y: Array) -> float:
@@ -361,7 +361,7 @@ def _at_bounds(
 
 
 def _usable(array: Array) -> bool:
-    """Whether an array is finite, and so is the sum of its squares."""
+    """Return whether an array is finite, and so is the sum of its squares."""
     return math.isfinite(np.vdot(array, array))
 
 

@@ -44,7 +44,7 @@ accuracy with which their costs were computed."""
 
 @dataclass(frozen=True)
 class CostTolerance:
-    """Which differences of the cost of a problem count as none."""
+    """The differences of a problem's cost that count as zero."""
 
     # sum of squares of all measured values over their standard deviations (1 where none are given;
     # under a logarithm, a relative change counts), for costs that cannot be below zero; None where
@@ -96,7 +96,7 @@ class CostTolerance:
         return 2 * math.sqrt(max(cost, 0.0) * error) + error
 
     def same(self, a: Start, b: Start) -> bool:
-        """Whether two starts ended at costs that count as equal."""
+        """Return whether two starts ended at costs that count as equal."""
         if a.exact and b.exact:
             return True
         difference = abs(a.cost - b.cost)
@@ -194,7 +194,7 @@ def _sizes(problem: Problem, name: str, noise: Noise, series: Series, *, typical
 
 
 def same_values(a: Start, b: Start) -> bool:
-    """Whether two starts ended at the same values of all unknowns, on single trajectories."""
+    """Return whether two starts ended at the same unknowns, both on single trajectories."""
     if a.nodes is not None or b.nodes is not None:
         return False
     scale = np.maximum(np.abs(a.vector), np.abs(b.vector))

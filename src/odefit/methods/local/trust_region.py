@@ -12,7 +12,7 @@ Levenberg-Marquardt algorithm, 2012). Measured on the twelve transcription probl
 the evaluations on the hard ones; used from the start it would double them on the easy ones.
 Where residuals stay large, it is the second-order part of the Hessian that steps lack; from the
 same iteration on they have it where it predicts the cost better
-(:mod:`odefit.methods.local.trust_region`). Where the noise is estimated, the logarithms of its
+(:class:`SecondOrderPart`). Where the noise is estimated, the logarithms of its
 standard deviations are part of the cost, and residuals are in its units and never small, so that
 this second model serves from the beginning, instead of the geodesic acceleration. On the published
 model of Fujita et al. searches that had stopped at saddles go on with it. Where the noise is given,

@@ -209,7 +209,7 @@ class _Groups:
 
     @property
     def coupled(self) -> bool:
-        """Whether factors weigh rows that share a column, or act together with a unit."""
+        """True if factors weigh rows that share a column, or act together with a unit."""
         owned = self.owners >= 0
         if not owned.any():
             return False

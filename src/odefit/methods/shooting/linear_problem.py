@@ -126,7 +126,7 @@ class LinearisedConstraints:
 
     @property
     def finite(self) -> bool:
-        """Whether all values and derivatives are finite."""
+        """True if all values and derivatives are finite."""
         parts = (self.values, self.by_unknown, *self.by_node.values())
         return all(np.isfinite(part).all() for part in parts)
 
@@ -144,7 +144,7 @@ class UserConstraints(NamedTuple):
 
     @property
     def finite(self) -> bool:
-        """Whether all values and derivatives are finite."""
+        """True if all values and derivatives are finite."""
         return self.equations.finite and self.inequalities.finite
 
 

@@ -7,8 +7,8 @@ statistical nonlinear state and parameter estimation, 2015). The parameters are 
 that the states, those that are not measured too, find their place between data and equations.
 
 With nodes that begin at the data, damped Gauss-Newton steps reach the optimum from half of the
-starts within a factor of five of Rikitake's parameters; from here, from all, and with next to no
-steps left to take.
+starts within a factor of five of Rikitake's parameters. From here they reach it from all, and
+hardly any step is left to take.
 """
 
 from __future__ import annotations

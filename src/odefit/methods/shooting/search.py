@@ -86,7 +86,7 @@ class ShootingSearch(LocalMethod):
 
     @property
     def evaluate_nodes(self) -> NodeEvaluator:
-        """What evaluates an end on nodes, see :class:`Estimate`."""
+        """The function that evaluates an end on nodes, see :class:`Estimate`."""
         return evaluate_nodes
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:

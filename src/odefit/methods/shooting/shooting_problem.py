@@ -253,6 +253,6 @@ class ShootingProblem:
 
     @property
     def chains(self) -> Chains:
-        """How the nodes hang together; known once something was evaluated."""
+        """The chains that the nodes form; they are known once something was evaluated."""
         assert self._chains is not None
         return self._chains
