@@ -220,13 +220,13 @@ class AdjointTree:
                 by_watched[:, len(self._watched.states) + k] = 1.0
                 switched[name] = np.empty(count), by_watched
         return Trajectory(
-            times,
-            np.empty((count, n)),
-            np.zeros((count, 0)),
-            self._directions,
-            np.broadcast_to(self._by_states, (count, n, q)),
-            np.zeros((count, 0, q)),
-            switched,
+            times=times,
+            states=np.empty((count, n)),
+            algebraic=np.zeros((count, 0)),
+            unknowns=self._directions,
+            sensitivities=np.broadcast_to(self._by_states, (count, n, q)),
+            algebraic_sensitivities=np.zeros((count, 0, q)),
+            switched=switched,
         )
 
     def _store(self, own: Trajectory, shared: SharedRows, states: Array, now: Values) -> None:
@@ -293,11 +293,11 @@ class AdjointGradient:
         if not np.isfinite(gradient).all():
             return None
         return CostGradient(
-            evaluation.cost,
-            gradient,
-            evaluation.objective,
-            evaluation.log_likelihood,
-            choice,
+            cost=evaluation.cost,
+            gradient=gradient,
+            objective=evaluation.objective,
+            log_likelihood=evaluation.log_likelihood,
+            choice=choice,
             adjoint=True,
         )
 

@@ -64,9 +64,9 @@ class CostGradient:
     def of(cls, evaluation: Evaluation) -> CostGradient:
         """Return cost and gradient of an evaluation."""
         return cls(
-            evaluation.cost,
-            evaluation.residuals @ evaluation.jacobian,
-            evaluation.objective,
-            evaluation.log_likelihood,
-            evaluation.choice,
+            cost=evaluation.cost,
+            gradient=evaluation.residuals @ evaluation.jacobian,
+            objective=evaluation.objective,
+            log_likelihood=evaluation.log_likelihood,
+            choice=evaluation.choice,
         )

@@ -220,11 +220,11 @@ def _compared(
             largest = np.abs(own[np.isfinite(own)]).max(initial=0.0)
             found.append(
                 _Values(
-                    name,
-                    experiment,
-                    trajectory.times,
-                    own,
-                    np.full(len(own), ASKED_ACCURACY * largest),
+                    name=name,
+                    experiment=experiment,
+                    times=trajectory.times,
+                    values=own,
+                    tolerance=np.full(len(own), ASKED_ACCURACY * largest),
                 )
             )
     return found
@@ -254,11 +254,11 @@ def _measured(
             tolerance = np.maximum(SHARE_OF_NOISE * sds, ASKED_ACCURACY * asked)
             found.append(
                 _Values(
-                    name,
-                    condition.name if several else "",
-                    condition.times[series.rows],
-                    predicted,
-                    tolerance,
+                    name=name,
+                    experiment=condition.name if several else "",
+                    times=condition.times[series.rows],
+                    values=predicted,
+                    tolerance=tolerance,
                 )
             )
     return found
@@ -283,7 +283,15 @@ def _predicted(
 
 def _largest(used: Sequence[_Values], other: Sequence[_Values]) -> Difference:
     """Return the largest difference, relative to what does not count."""
-    worst = Difference(0.0, 0.0, "", "", math.nan, math.nan, math.nan)
+    worst = Difference(
+        ratio=0.0,
+        relative=0.0,
+        name="",
+        experiment="",
+        time=math.nan,
+        first=math.nan,
+        second=math.nan,
+    )
     for one, two in zip(used, other, strict=True):
         if not len(one.values):
             continue
@@ -297,12 +305,12 @@ def _largest(used: Sequence[_Values], other: Sequence[_Values]) -> Difference:
         if ratios[k] > worst.ratio:
             size = max(float(np.nanmax(np.abs(two.values))), 1e-300)
             worst = Difference(
-                float(ratios[k]),
-                float(apart[k]) / size,
-                one.name,
-                one.experiment,
-                float(one.times[k]),
-                float(one.values[k]),
-                float(two.values[k]),
+                ratio=float(ratios[k]),
+                relative=float(apart[k]) / size,
+                name=one.name,
+                experiment=one.experiment,
+                time=float(one.times[k]),
+                first=float(one.values[k]),
+                second=float(two.values[k]),
             )
     return worst

@@ -174,13 +174,13 @@ def _residuals(
                 return block
             found.append(
                 Residuals(
-                    condition.name,
-                    name,
-                    condition.times[series.rows],
-                    series.values,
-                    block.predicted,
-                    block.residuals,
-                    block.sds,
+                    experiment=condition.name,
+                    observable=name,
+                    times=condition.times[series.rows],
+                    measured=series.values,
+                    predicted=block.predicted,
+                    standardized=block.residuals,
+                    sds=block.sds,
                 )
             )
     return found

@@ -242,11 +242,11 @@ class CasadiEngine:
         z = np.concatenate(algebraic_rows)
         count = len(values)
         return SegmentSolution(
-            values[:, :n] * scale,
-            (values[:, n:].reshape(count, m, n) * scale).transpose(0, 2, 1),
-            z[:, :a],
-            z[:, a:].reshape(count, m, a).transpose(0, 2, 1),
-            steps,
+            states=values[:, :n] * scale,
+            sensitivities=(values[:, n:].reshape(count, m, n) * scale).transpose(0, 2, 1),
+            algebraic=z[:, :a],
+            algebraic_sensitivities=z[:, a:].reshape(count, m, a).transpose(0, 2, 1),
+            steps=steps,
         )
 
 

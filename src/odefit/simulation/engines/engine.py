@@ -41,11 +41,11 @@ class ConsistentValues(NamedTuple):
         """Return these values in the form of a segment's solution at one time."""
         now = self.values
         return SegmentSolution(
-            now.states[None],
-            now.sensitivities[None],
-            now.algebraic[None],
-            self.algebraic_sensitivities[None],
-            0,
+            states=now.states[None],
+            sensitivities=now.sensitivities[None],
+            algebraic=now.algebraic[None],
+            algebraic_sensitivities=self.algebraic_sensitivities[None],
+            steps=0,
         )
 
 
@@ -63,7 +63,13 @@ class SegmentSolution:
     def without_algebraic(cls, states: Array, sensitivities: Array, steps: int) -> SegmentSolution:
         """Return the solution of equations without algebraic variables."""
         count, _, m = sensitivities.shape
-        return cls(states, sensitivities, np.zeros((count, 0)), np.zeros((count, 0, m)), steps)
+        return cls(
+            states=states,
+            sensitivities=sensitivities,
+            algebraic=np.zeros((count, 0)),
+            algebraic_sensitivities=np.zeros((count, 0, m)),
+            steps=steps,
+        )
 
     def at(self, place: int, before: Values) -> Values:
         """Return the values at one of the times, with the scalars that the segment began with."""

@@ -274,16 +274,16 @@ class NarrowFeatures:
         of_time = column_of([*functions, *signs] if functions else [])
         depends = [bool(functions) and bool(ca.depends_on(of_time, s.sx)) for s in scalars]
         return cls(
-            variables,
-            n,
-            p,
-            ca.cse(column_of(watched)),
-            of_time,
-            len(functions),
-            np.array(depends, dtype=bool),
-            finder.always,
-            column_of(finder.exponents),
-            OrderedDict(),
+            variables=variables,
+            states=n,
+            scalars=p,
+            watched=ca.cse(column_of(watched)),
+            of_time=of_time,
+            functions=len(functions),
+            by_scalars=np.array(depends, dtype=bool),
+            always=finder.always,
+            exponents=column_of(finder.exponents),
+            _kept=OrderedDict(),
         )
 
     def acts(self, scalars: Array) -> bool:

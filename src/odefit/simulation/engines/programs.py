@@ -152,12 +152,12 @@ def _with_registers(
         (operation, len(list(block))) for operation, block in groupby(o[0] for o in operations)
     ]
     return Program(
-        np.array(blocks, dtype=np.uint32).reshape(-1, 2),
-        np.array(instructions, dtype=np.uint32).reshape(-1, 3),
-        np.array(constants, dtype=float),
-        np.array([register[number] for number in outputs.tolist()], dtype=np.uint32),
-        count,
-        used,
+        blocks=np.array(blocks, dtype=np.uint32).reshape(-1, 2),
+        instructions=np.array(instructions, dtype=np.uint32).reshape(-1, 3),
+        constants=np.array(constants, dtype=float),
+        outputs=np.array([register[number] for number in outputs.tolist()], dtype=np.uint32),
+        variables=count,
+        registers=used,
     )
 
 

@@ -198,11 +198,13 @@ class Propagation:
             return last, choice
         kept = len(segment.times) - 1
         return SegmentSolution(
-            np.concatenate([reached.states[:kept], last.states]),
-            np.concatenate([reached.sensitivities[:kept], last.sensitivities]),
-            np.concatenate([reached.algebraic[:kept], last.algebraic]),
-            np.concatenate([reached.algebraic_sensitivities[:kept], last.algebraic_sensitivities]),
-            reached.steps,
+            states=np.concatenate([reached.states[:kept], last.states]),
+            sensitivities=np.concatenate([reached.sensitivities[:kept], last.sensitivities]),
+            algebraic=np.concatenate([reached.algebraic[:kept], last.algebraic]),
+            algebraic_sensitivities=np.concatenate(
+                [reached.algebraic_sensitivities[:kept], last.algebraic_sensitivities]
+            ),
+            steps=reached.steps,
         ), choice
 
     def nearby_rest(self, time: float, now: Values) -> ConsistentValues | None:

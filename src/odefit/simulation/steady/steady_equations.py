@@ -216,7 +216,11 @@ class NewtonSystem:
         except np.linalg.LinAlgError:
             return None
         condition = np.abs(even).sum(axis=0).max() * np.abs(inverse).sum(axis=0).max()
-        return cls(value, places, inverse, rows, columns) if condition * SINGULAR < 1.0 else None
+        return (
+            cls(value=value, places=places, inverse=inverse, rows=rows, columns=columns)
+            if condition * SINGULAR < 1.0
+            else None
+        )
 
     def instead(self, right: Array, totals: Array) -> Array:
         """Return a right-hand side with the rows of conservation put in."""

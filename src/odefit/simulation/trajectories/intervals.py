@@ -170,20 +170,27 @@ class IntervalMap:
                 out.end_sensitivities[i][:, columns] = derivatives[-1]
         states = len(field.states)
         trajectory = Trajectory(
-            times,
-            out.states[:, :states],
-            out.algebraic,
-            tuple(range(n + size)),
-            out.sensitivities[:, :states],
-            out.algebraic_sensitivities,
-            {
+            times=times,
+            states=out.states[:, :states],
+            algebraic=out.algebraic,
+            unknowns=tuple(range(n + size)),
+            sensitivities=out.sensitivities[:, :states],
+            algebraic_sensitivities=out.algebraic_sensitivities,
+            switched={
                 name: (out.states[:, k], out.sensitivities[:, k])
                 for k, name in enumerate(self.switched, states)
             },
-            choice,
+            choice=choice,
         )
         by_node, by_unknown = out.end_sensitivities[:, :, n:], out.end_sensitivities[:, :, :n]
-        return IntervalSolution(trajectory, first, first_by_unknown, out.ends, by_node, by_unknown)
+        return IntervalSolution(
+            trajectory=trajectory,
+            first_node=first,
+            first_node_by_unknown=first_by_unknown,
+            ends=out.ends,
+            by_node=by_node,
+            by_unknown=by_unknown,
+        )
 
     # As one batch -----------------------------------------------------------------------------
 
@@ -236,13 +243,13 @@ class IntervalMap:
         )
         segments = [self._segments[i] for i in batch]
         problems = InitialValueProblems(
-            self.node_times[batch],
-            [segment.times for segment in segments],
-            np.array([segment.polynomials[0] for segment in segments]),
-            nodes[batch],
-            self._scalars(vector),
-            sensitivities,
-            scalar_sensitivities,
+            starts=self.node_times[batch],
+            times=[segment.times for segment in segments],
+            polynomials=np.array([segment.polynomials[0] for segment in segments]),
+            states=nodes[batch],
+            scalars=self._scalars(vector),
+            sensitivities=sensitivities,
+            scalar_sensitivities=scalar_sensitivities,
         )
         solved = integrator.integrate(problems, MAX_BATCH_STEPS)
         if isinstance(solved, BatchFailure):
@@ -271,7 +278,13 @@ class IntervalMap:
         rows = np.flatnonzero(np.isin(self.interval, batch))
         measured = self.condition.times[rows] == self.node_times[self.interval[rows]]
         at_nodes = rows[measured]
-        return _BatchRows(batch[inner], is_end, at_nodes, self.interval[at_nodes], rows[~measured])
+        return _BatchRows(
+            intervals=batch[inner],
+            is_end=is_end,
+            at_nodes=at_nodes,
+            nodes=self.interval[at_nodes],
+            at=rows[~measured],
+        )
 
     # One at a time ----------------------------------------------------------------------------
 

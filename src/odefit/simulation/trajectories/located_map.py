@@ -144,7 +144,7 @@ class _LocatedCourse:
         if isinstance(begun, EngineFailure):
             raise StoppedError(begun.time, begun.reason, self.choice)
         flags = np.zeros(len(whole._comparisons), dtype=bool)
-        walk = Walk(t0, begun.values, self.choice, flags, self.end - t0)
+        walk = Walk(time=t0, now=begun.values, choice=self.choice, flags=flags, ahead=self.end - t0)
         schedule = self._schedule()
         walk.flags = self.events.flags(walk)
         before = self.events.truths(walk.flags)

@@ -99,7 +99,14 @@ class SharedMap:
                 for found in (shared.rows, shared.rows_after)
             )
             self._branches.append(
-                _Branch(propagation, len(unknowns), columns, rows, rows_after, [])
+                _Branch(
+                    propagation=propagation,
+                    directions=len(unknowns),
+                    columns=columns,
+                    rows=rows,
+                    rows_after=rows_after,
+                    following=[],
+                )
             )
         self._trunk, self.limbs = self._cut()
 
@@ -187,13 +194,15 @@ class SharedMap:
         count, m = len(condition.times), len(unknowns)
         n, a = len(self._field.states), len(self._field.algebraic)
         return Trajectory(
-            condition.times,
-            np.empty((count, n)),
-            np.empty((count, a)),
-            unknowns,
-            np.zeros((count, n, m)),
-            np.zeros((count, a, m)),
-            {name: (np.empty(count), np.zeros((count, m))) for name in self._switched[number]},
+            times=condition.times,
+            states=np.empty((count, n)),
+            algebraic=np.empty((count, a)),
+            unknowns=unknowns,
+            sensitivities=np.zeros((count, n, m)),
+            algebraic_sensitivities=np.zeros((count, a, m)),
+            switched={
+                name: (np.empty(count), np.zeros((count, m))) for name in self._switched[number]
+            },
         )
 
     def _start(

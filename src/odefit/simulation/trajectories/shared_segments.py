@@ -78,7 +78,16 @@ def shared_segments(
     """
     tree = _Tree(field, conditions)
     start = conditions[members[0]].t0
-    tree.add(_Beginning(tuple(members), -1, -1, start, (), dict.fromkeys(members, 0)))
+    tree.add(
+        _Beginning(
+            conditions=tuple(members),
+            parent=-1,
+            position=-1,
+            start=start,
+            events=(),
+            passed=dict.fromkeys(members, 0),
+        )
+    )
     return tree.found
 
 
@@ -138,14 +147,14 @@ class _Tree:
         ]
         self.found.append(
             SharedSegment(
-                members,
-                beginning.parent,
-                beginning.position,
-                start,
-                beginning.events,
-                segment,
-                tuple(shared),
-                tuple(self._rows_after(members, start)) if beginning.events else (),
+                conditions=members,
+                parent=beginning.parent,
+                position=beginning.position,
+                start=start,
+                events=beginning.events,
+                segment=segment,
+                rows=tuple(shared),
+                rows_after=tuple(self._rows_after(members, start)) if beginning.events else (),
             )
         )
         following: dict[Any, list[int]] = {}
@@ -160,7 +169,16 @@ class _Tree:
             if time == stops[group[0]]:
                 events = self._events_of(group[0])[passed[group[0]]].assignments
                 behind = {c: passed[c] + 1 for c in group}
-            self.add(_Beginning(tuple(group), number, position, time, events, behind))
+            self.add(
+                _Beginning(
+                    conditions=tuple(group),
+                    parent=number,
+                    position=position,
+                    start=time,
+                    events=events,
+                    passed=behind,
+                )
+            )
 
     def _key(self, condition: int, leaves: float, stops: float, passed: int) -> Any:
         """Return a key that is equal for conditions that leave a segment together."""

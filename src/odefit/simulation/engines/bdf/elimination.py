@@ -91,18 +91,18 @@ def elimination(rows: IntArray, columns: IntArray, n: int) -> Elimination:
     pairs = [sorted(below[k] & right[k]) for k in range(n)]
     jacobian = [position[e] for e in zip(rows.tolist(), columns.tolist(), strict=True)]
     return Elimination(
-        _indices([position[k, k] for k in range(n)]),
-        _indices(np.cumsum([0, *(len(b) for b in below)])),
-        _indices([i for i, _ in lower]),
-        _indices(np.cumsum([0, *(len(r) for r in right)])),
-        _indices([j for _, j in upper]),
-        _indices(target),
-        _indices(np.cumsum([0, *(len(p) for p in pairs)])),
-        _indices([position[i, k] for k in range(n) for i in pairs[k]]),
-        _indices([position[k, i] for k in range(n) for i in pairs[k]]),
-        _indices([i for k in range(n) for i in pairs[k]]),
-        _indices(jacobian),
-        len(position) + n,
+        diagonal=_indices([position[k, k] for k in range(n)]),
+        lower_start=_indices(np.cumsum([0, *(len(b) for b in below)])),
+        lower_row=_indices([i for i, _ in lower]),
+        upper_start=_indices(np.cumsum([0, *(len(r) for r in right)])),
+        upper_column=_indices([j for _, j in upper]),
+        target=_indices(target),
+        pair_start=_indices(np.cumsum([0, *(len(p) for p in pairs)])),
+        pair_lower=_indices([position[i, k] for k in range(n) for i in pairs[k]]),
+        pair_upper=_indices([position[k, i] for k in range(n) for i in pairs[k]]),
+        pair_row=_indices([i for k in range(n) for i in pairs[k]]),
+        jacobian=_indices(jacobian),
+        size=len(position) + n,
     )
 
 

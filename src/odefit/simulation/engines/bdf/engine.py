@@ -90,7 +90,13 @@ class BdfEngine:
         self._terms = np.array(sorted(terms), dtype=np.uint32).reshape(-1, 5).T
         tile, row, column, derivative, _ = (np.ascontiguousarray(part) for part in self._terms)
         start = np.searchsorted(tile, np.arange(self._tiles + 1)).astype(np.uint32)
-        self._all_terms = ScalarTerms(start, row, column, derivative, np.zeros(len(tile)))
+        self._all_terms = ScalarTerms(
+            start=start,
+            row=row,
+            column=column,
+            derivative=derivative,
+            multiplier=np.zeros(len(tile)),
+        )
         self._equations = compiled.equations
 
     def integrate(
@@ -178,12 +184,27 @@ class BdfEngine:
                 out_of_steps = status == integration.TOO_MANY_STEPS
                 ahead = float(segment.times[-1] - time) / step if step > 0 else math.inf
                 reason = REASONS[status].format(steps=max_steps)
-                return EngineFailure(time, reason, out_of_steps, steps, ahead)
+                return EngineFailure(
+                    time=time,
+                    reason=reason,
+                    out_of_steps=out_of_steps,
+                    steps=steps,
+                    steps_ahead=ahead,
+                )
             if not np.isfinite(out[-1]).all():
                 return EngineFailure(time, "the solution is not finite", steps=steps)
             stop = done + len(times) - (not end_is_wanted)
             rows = slice(done, stop)
-            parts.append(RecordedPart(float(start), since_start, states, constants, record, rows))
+            parts.append(
+                RecordedPart(
+                    start=float(start),
+                    times=since_start,
+                    states=states,
+                    constants=constants,
+                    record=record,
+                    rows=rows,
+                )
+            )
             states = out[-1].copy()
             sensitivities = out_sensitivities[:, -1].reshape(tiles, n, width)
             values[done:stop, order] = out[: stop - done]
@@ -203,7 +224,9 @@ class BdfEngine:
         kept = np.flatnonzero(multipliers)
         start = np.searchsorted(kept, self._all_terms.start).astype(np.uint32)
         row, column, derivative = (part[kept] for part in self._all_terms[1:4])
-        return ScalarTerms(start, row, column, derivative, multipliers[kept])
+        return ScalarTerms(
+            start=start, row=row, column=column, derivative=derivative, multiplier=multipliers[kept]
+        )
 
     def _in_tiles(self, sensitivities: Array) -> Array:
         """Return sensitivities, shape (n, m), in tiles, shape (tiles, n, w), padded with zeros."""

@@ -76,13 +76,13 @@ class CompiledField:
         self.scalar_columns = scalar_columns.astype(np.uint32)
         nonzeros = jacobian.nonzeros()
         self.equations = Equations(
-            program(variables, function),
-            program(variables, _column(nonzeros)),
-            program(variables, _column(nonzeros + by_scalars.nonzeros())),
-            elimination(rows, columns, n),
-            rows.astype(np.uint32),
-            columns.astype(np.uint32),
-            program(variables, self._watched(variables, features)),
+            rhs=program(variables, function),
+            jacobian=program(variables, _column(nonzeros)),
+            derivatives=program(variables, _column(nonzeros + by_scalars.nonzeros())),
+            elimination=elimination(rows, columns, n),
+            jacobian_row=rows.astype(np.uint32),
+            jacobian_column=columns.astype(np.uint32),
+            watched=program(variables, self._watched(variables, features)),
         )
 
     def _watched(self, variables: Any, features: NarrowFeatures | None) -> Any:

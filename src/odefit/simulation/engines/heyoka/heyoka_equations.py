@@ -264,7 +264,13 @@ def failure_of(outcome: Any, time: float, steps: int, end: float, step: float) -
     """Return in words why heyoka stopped at `time` before `end`, its last step being `step`."""
     if outcome == hy.taylor_outcome.step_limit:
         ahead = float(end - time) / step if step > 0 else math.inf
-        return EngineFailure(time, f"more than {steps} steps are needed", True, steps, ahead)
+        return EngineFailure(
+            time=time,
+            reason=f"more than {steps} steps are needed",
+            out_of_steps=True,
+            steps=steps,
+            steps_ahead=ahead,
+        )
     if outcome == hy.taylor_outcome.cb_stop:
         reason = REASON
     elif outcome == hy.taylor_outcome.err_nf_state:

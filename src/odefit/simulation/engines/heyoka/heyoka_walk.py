@@ -196,7 +196,13 @@ class HeyokaWalk:
                 return out, out_columns, steps
             if whole and (ended or steps >= max_steps):
                 return failure_of(outcome, time, steps, end, abs(float(ta.last_h)))
-        return EngineFailure(time, f"more than {steps} steps are needed", True, steps, math.inf)
+        return EngineFailure(
+            time=time,
+            reason=f"more than {steps} steps are needed",
+            out_of_steps=True,
+            steps=steps,
+            steps_ahead=math.inf,
+        )
 
     def _accepted(
         self,

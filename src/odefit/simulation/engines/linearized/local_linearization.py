@@ -176,19 +176,19 @@ class LocalLinearizationBatchIntegrator:
             problems.sensitivities, (count, *problems.sensitivities.shape)
         )
         return _Active(
-            np.arange(count),
-            np.concatenate([np.zeros(1, dtype=np.intp), ends[:-1]])[:count],
-            ends,
-            np.array(problems.starts, dtype=float),
-            np.array(problems.starts, dtype=float),
-            np.array(problems.states, dtype=float),
-            sensitivities.copy(),
-            np.zeros(count),
-            np.zeros(count, dtype=bool),
-            np.ones(problems.states.shape),
-            np.abs(problems.states).max(axis=1, initial=1e-300),
-            problems.polynomials,
-            np.full(count, math.inf),
+            index=np.arange(count),
+            target=np.concatenate([np.zeros(1, dtype=np.intp), ends[:-1]])[:count],
+            last=ends,
+            time=np.array(problems.starts, dtype=float),
+            start=np.array(problems.starts, dtype=float),
+            states=np.array(problems.states, dtype=float),
+            sensitivities=sensitivities.copy(),
+            step=np.zeros(count),
+            shrunk=np.zeros(count, dtype=bool),
+            size=np.ones(problems.states.shape),
+            largest=np.abs(problems.states).max(axis=1, initial=1e-300),
+            polynomials=problems.polynomials,
+            longest=np.full(count, math.inf),
         )
 
     def _step(
@@ -335,7 +335,12 @@ class LocalLinearizationBatchIntegrator:
             return BatchFailure(index, EngineFailure(time, reason, steps=taken))
         ahead = float((targets[active.last[i] - 1] - time) / active.step[i])
         reason = f"more than {taken} steps are needed"
-        return BatchFailure(index, EngineFailure(time, reason, True, taken, ahead))
+        return BatchFailure(
+            index,
+            EngineFailure(
+                time=time, reason=reason, out_of_steps=True, steps=taken, steps_ahead=ahead
+            ),
+        )
 
 
 class LocalLinearizationEngine:
@@ -370,13 +375,13 @@ class LocalLinearizationEngine:
         steps = 0
         for start, times, polynomials, end_is_wanted in segment.smooth_parts:
             problem = InitialValueProblems(
-                np.array([start]),
-                [times],
-                polynomials[None],
-                states[None],
-                initial.scalars,
-                sensitivities,
-                initial.scalar_sensitivities,
+                starts=np.array([start]),
+                times=[times],
+                polynomials=polynomials[None],
+                states=states[None],
+                scalars=initial.scalars,
+                sensitivities=sensitivities,
+                scalar_sensitivities=initial.scalar_sensitivities,
             )
             found = self._batch.integrate(problem, max(max_steps - steps, 1))
             if isinstance(found, BatchFailure):
