@@ -13,6 +13,10 @@ from typing import Any
 
 import casadi as ca
 
+from odefit.expressions.expressions import TIME
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.segments import input_value
+
 SMALLEST_BASE = 1e-300  # least base of a power whose exponent is not a constant
 
 _CONDITIONS: Mapping[str, Callable[..., Any]] = {
@@ -62,6 +66,20 @@ def column_of(values: Iterable[Symbol]) -> Any:
     """Return scalar expressions as a dense column of CasADi's symbols."""
     entries = [value.sx for value in values]
     return ca.densify(ca.vertcat(*entries)) if entries else ca.SX(0, 1)
+
+
+def flat_symbols(field: VectorField) -> tuple[Any, list[Symbol], dict[str, Symbol]]:
+    """Return a vector of symbols for a field, its entries, and the values of names in them.
+
+    They are the time, the states, the scalars, and five numbers of each input's polynomial.
+    """
+    n, p = len(field.states), len(field.scalars)
+    vector = ca.SX.sym("x", 1 + n + p + 5 * len(field.inputs))
+    symbols = symbols_of(vector)
+    values = dict(zip((TIME, *field.states, *field.scalars), symbols, strict=False))
+    for k, name in enumerate(field.inputs):
+        values[name] = input_value(symbols[1 + n + p + 5 * k :][:5], symbols[0])
+    return vector, symbols, values
 
 
 class CasadiAlgebra:

@@ -16,9 +16,8 @@ from scipy.integrate import ODEintWarning, odeint
 
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
-from odefit.expressions.expressions import TIME
 from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, column_of, symbols_of
+from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, column_of, flat_symbols
 from odefit.simulation.engines.cut_off import REASON, cut_off
 from odefit.simulation.engines.engine import (
     ABSOLUTE_OVER_RELATIVE,
@@ -28,7 +27,7 @@ from odefit.simulation.engines.engine import (
     initial_magnitudes,
 )
 from odefit.simulation.engines.narrow_features import NarrowFeatures
-from odefit.simulation.engines.segments import Segment, input_value
+from odefit.simulation.engines.segments import Segment
 
 LONGEST_STEP, LONGEST_FLAT_STEP = 0.05, 0.002
 """Longest step, relative to the time between two events or corners; and where functions may be
@@ -53,14 +52,8 @@ class LsodaEngine:
     ) -> None:
         if pattern.directions or field.algebraic:
             raise InputError("LSODA integrates states alone, without algebraic equations")
-        n, p = len(field.states), len(field.scalars)
-        variables = ca.SX.sym("x", 1 + n + p + 5 * len(field.inputs))
-        symbols = symbols_of(variables)
-        values = dict(zip(field.states, symbols[1 : 1 + n], strict=True))
-        values |= dict(zip(field.scalars, symbols[1 + n : 1 + n + p], strict=True))
-        values[TIME] = symbols[0]
-        for k, name in enumerate(field.inputs):
-            values[name] = input_value(symbols[1 + n + p + 5 * k :][:5], symbols[0])
+        n = len(field.states)
+        variables, symbols, values = flat_symbols(field)
         rhs = column_of(field.rhs(values, CasadiAlgebra()))
         function = ca.Function("f", [variables], [rhs])
         buffer: Any

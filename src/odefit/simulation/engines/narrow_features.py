@@ -29,10 +29,11 @@ from odefit.simulation.engines.casadi_algebra import (
     CasadiAlgebra,
     Symbol,
     column_of,
+    flat_symbols,
     symbols_of,
 )
 from odefit.simulation.engines.programs import ArrayFunction
-from odefit.simulation.engines.segments import Segment, SmoothPart, input_value
+from odefit.simulation.engines.segments import Segment, SmoothPart
 from odefit.simulation.engines.sign_changes import sign_changes
 
 FLAT = frozenset({"exp", "tanh", "sinh", "cosh"})
@@ -233,22 +234,17 @@ class NarrowFeatures:
         """
         if not _may_be_flat(field):
             return None
-        n, p, k = len(field.states), len(field.scalars), len(field.inputs)
-        variables = ca.SX.sym("x", 1 + n + p + 5 * k)
-        symbols = symbols_of(variables)
+        n, p = len(field.states), len(field.scalars)
+        variables, symbols, named = flat_symbols(field)
         time, states, scalars = symbols[0], symbols[1 : 1 + n], symbols[1 + n : 1 + n + p]
         finder = _Finder()
-        values: dict[str, Any] = {TIME: finder.name(time, by_time=True)}
-        values |= {
-            name: finder.name(symbol, by_states=True)
-            for name, symbol in zip(field.states, states, strict=True)
+        moving_in_time, moving_states = {TIME, *field.inputs}, set(field.states)
+        values: dict[str, Any] = {
+            name: finder.name(
+                value, by_states=name in moving_states, by_time=name in moving_in_time
+            )
+            for name, value in named.items()
         }
-        values |= {
-            name: finder.name(symbol) for name, symbol in zip(field.scalars, scalars, strict=True)
-        }
-        for i, name in enumerate(field.inputs):
-            value = input_value(symbols[1 + n + p + 5 * i :][:5], time)
-            values[name] = finder.name(value, by_time=True)
         for name in field.algebraic:
             values[name] = finder.name(Symbol(ca.SX.sym(name)), by_states=True)
         rhs = field.rhs(values, finder)

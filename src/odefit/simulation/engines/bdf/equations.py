@@ -9,13 +9,11 @@ import casadi as ca
 import numpy as np
 
 from odefit.common.arrays import Array, IntArray
-from odefit.expressions.expressions import TIME
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engines.bdf.elimination import Elimination, elimination, minimum_degree
-from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, column_of, symbols_of
+from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, column_of, flat_symbols
 from odefit.simulation.engines.narrow_features import NarrowFeatures
 from odefit.simulation.engines.programs import Indices, Program, program
-from odefit.simulation.engines.segments import input_value
 
 
 class Equations(NamedTuple):
@@ -55,13 +53,8 @@ class CompiledField:
 
     def __init__(self, field: VectorField, features: NarrowFeatures | None = None) -> None:
         n, p = len(field.states), len(field.scalars)
-        symbols = symbols_of(ca.SX.sym("x", 1 + n + p + 5 * len(field.inputs)))
+        _, symbols, values = flat_symbols(field)
         time, states, scalars = symbols[0], symbols[1 : 1 + n], symbols[1 + n : 1 + n + p]
-        values = dict(zip(field.states, states, strict=True))
-        values |= dict(zip(field.scalars, scalars, strict=True))
-        values[TIME] = time
-        for k, name in enumerate(field.inputs):
-            values[name] = input_value(symbols[1 + n + p + 5 * k :][:5], time)
         rhs = field.rhs(values, CasadiAlgebra())
         pattern = ca.jacobian_sparsity(ca.vertcat(*(rate.sx for rate in rhs)), column_of(states))
         self.order = minimum_degree(*_triplets(pattern), n)
