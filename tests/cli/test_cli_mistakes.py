@@ -139,7 +139,7 @@ def test_weights_are_told_as_standard_deviations(
     told = refused(capsys, "fit", "decay.toml", "--weights", "w.csv")
     assert refused(capsys, "fit", "decay.toml", "--weights") == told
     assert told == (
-        "error: --weights: is no option; weights follow from standard deviations (weight w: "
+        "error: --weights: is not an option; weights follow from standard deviations (weight w: "
         "standard deviation 1/sqrt(w)); write these in the data, for an observable y in a column "
         "y_sd, or in the problem file below [noise] as y = { sd = 0.5 }\n"
     )

@@ -140,7 +140,7 @@ def test_quantities_are_split_and_shared_between_experiments(result: Result) -> 
     [
         ({"kk": 1.0}, "start: there is no unknown 'kk'; did you mean 'k'?"),
         ({"k": math.nan}, "start k: expected a finite number, got nan"),
-        ({}, "start: there are no values in it"),
+        ({}, "start: expected at least one value"),
         ("result.txt", "start: expected a result, the file of one such as result.json"),
         (3.0, "start: expected a result, the file of one such as result.json"),
     ],
@@ -153,7 +153,7 @@ def test_mistakes_are_told_with_a_remedy(start: Any, words: str) -> None:
 
 def test_a_result_of_another_problem_is_refused(result: Result) -> None:
     other = Problem(Model(ode={"z": "-a*z"}), {"t": [0, 1], "z": [1, 0.5]}, {"a": {}}, {"z": 1.0})
-    with pytest.raises(InputError, match="none of its unknowns"):
+    with pytest.raises(InputError, match="are not among those of this problem"):
         odefit.fit(other, start=result)
 
 

@@ -117,10 +117,10 @@ def test_the_html_report_and_the_result_file_are_written_as_before(
 @pytest.mark.parametrize(
     ("verb", "name", "words"),
     [
-        ("save", "r.xlsx", "a result is written as .json, .csv, .md, .tex, and '.xlsx' is none of"),
+        ("save", "r.xlsx", "a result is written as .json, .csv, .md, .tex, and '.xlsx' is not"),
         ("save", "r.pdf", "result.report(path) writes .html and .md"),
         ("save", "result", "its name has none of these"),
-        ("report", "r.docx", "a report is written as .html, .md, and '.docx' is none of these"),
+        ("report", "r.docx", "a report is written as .html, .md, and '.docx' is not one of these"),
         ("report", "r.pdf", "write .html, and print it to PDF from a browser"),
         ("report", "report", "its name has none of these"),
     ],

@@ -308,7 +308,7 @@ def test_a_missing_key_is_named(key: str) -> None:
     [
         (b"", "is not valid JSON"),
         (b"{", "is not valid JSON"),
-        (b'{"format": NaN}', "NaN is no JSON number"),
+        (b'{"format": NaN}', "NaN is not a JSON number"),
         (b"\xff\xfe", "is not UTF-8 text"),
         (b"[1]", "expected an object"),
         (b"{}", "format: expected 1, got None"),

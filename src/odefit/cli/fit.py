@@ -64,8 +64,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--intervals",
         choices=INTERVAL_CHOICES,
         default=INTERVAL_CHOICES[0],
-        help="what becomes of intervals where the residuals are no noise: as they are, scaled by "
-        "the root of the reduced chi-square, or withheld (default: %(default)s)",
+        help="treatment of intervals where the residuals do not look like noise: as they are, "
+        "scaled by the root of the reduced chi-square, or withheld (default: %(default)s)",
     )
     parser.add_argument(
         "--weights", "--weight", "--sigma", "--sd", nargs="?", const="", help=argparse.SUPPRESS
@@ -77,7 +77,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--table",
         metavar="FILE.csv|.tex|.md",
         type=Path,
-        help="write the table of estimates, in the format that the name tells",
+        help="write the table of estimates, in the format of the file's ending",
     )
     parser.add_argument(
         "--start", metavar="RESULT.json", type=Path, help="go on from the answer of another fit"
@@ -110,9 +110,9 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
 
     if options.weights is not None:
         raise InputError(
-            "--weights: is no option; weights follow from standard deviations (weight w: standard "
-            "deviation 1/sqrt(w)); write these in the data, for an observable y in a column y_sd, "
-            "or in the problem file below [noise] as y = { sd = 0.5 }"
+            "--weights: is not an option; weights follow from standard deviations (weight w: "
+            "standard deviation 1/sqrt(w)); write these in the data, for an observable y in a column "
+            "y_sd, or in the problem file below [noise] as y = { sd = 0.5 }"
         )
     check_positive(options, "jobs", "time_limit", "starts")
     memory_limit(options.memory, "--memory")

@@ -126,7 +126,7 @@ def _drawn(result: Result, options: argparse.Namespace) -> Figure:
     if options.what == "profiles":
         if result.profiles is None:
             raise InputError(
-                f"{options.result}: holds no profiles; compute them first: "
+                f"{options.result}: contains no profiles; compute them first: "
                 f"odefit profile {options.result} --json {options.result}"
             )
         from odefit.reporting.figures.profiles import plot_profiles

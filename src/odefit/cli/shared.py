@@ -200,7 +200,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
         "--report",
         metavar="FILE.html|.md",
         type=Path,
-        help="write a report, in the format that the name tells",
+        help="write a report, in the format of the file's ending",
     )
 
 
@@ -291,7 +291,7 @@ def saved_result(path: str | Path) -> Result:
         )
     result = load_result(path)
     if not result.solutions:
-        raise InputError(f"{path}: holds no solution: {result.message}")
+        raise InputError(f"{path}: contains no solution: {result.message}")
     return result
 
 

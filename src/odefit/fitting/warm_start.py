@@ -154,13 +154,13 @@ def _refuse_two_starts(method: Method) -> None:
 
 def _from_result(problem: Problem, result: ResultData, place: str) -> WarmStart:
     if not result.solutions:
-        raise InputError(f"{place}: holds no solution: {result.message}")
+        raise InputError(f"{place}: contains no solution: {result.message}")
     best = result.best
     known = {**best.parameters, **best.initial}
     values = dict(zip(result.problem.keys, map(float, best.vector), strict=True))
     if not any(_value_of(u, values, {})[0] is not None for u in problem.unknowns):
         raise InputError(
-            f"{place}: none of its unknowns ({', '.join(values)}) is one of this problem "
+            f"{place}: its unknowns ({', '.join(values)}) are not among those of this problem "
             f"({', '.join(problem.keys)}); name the result of a similar problem, or leave it out"
         )
     return _made(problem, values, known, place, _fitting(best.nodes, problem, result.problem))
@@ -179,7 +179,7 @@ def _from_values(problem: Problem, given: Mapping[str, Any]) -> WarmStart:
         if number is not None:
             values[str(key)] = number
     if not given:
-        issues.error("start", "there are no values in it")
+        issues.error("start", "expected at least one value")
     issues.raise_errors()
     return _made(problem, values, {}, "start", None)
 

@@ -397,7 +397,7 @@ def _determined(problem: Problem, found: Identifiability) -> Iterator[str]:
         least = min(found.sometimes.values())
         yield (
             f"At some of the points ({len(found.usable) - least} at most) not seen: "
-            f"{some(list(found.sometimes))}. Values in such a region cannot be told from others."
+            f"{some(list(found.sometimes))}. The data cannot distinguish values in such a region."
         )
     if found.scatter:
         yield f"From how the residuals scatter: {', '.join(found.scatter)}."

@@ -219,7 +219,7 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
         note = "held fixed in the analysis"
     elif uncertainty.treatment == "withheld" and not math.isfinite(std_error):
         identifiable = None
-        flag, note = "withheld", "withheld, as the residuals are no noise"
+        flag, note = "withheld", "withheld: the residuals do not look like noise"
     elif not math.isfinite(std_error):
         identifiable = None
         flag = "no std error"

@@ -57,7 +57,7 @@ def check_repeated(given: Mapping[str, Any], again: Mapping[str, Any]) -> None:
     """
     for key in REPEATED:
         if key in given and given[key] != again.get(key):
-            raise ValueError(f"{key}: is not what the other parts of the file say")
+            raise ValueError(f"{key}: differs from what the other parts of the file say")
 
 
 def _check_table(place: str, given: Mapping[str, float], expected: Mapping[str, float]) -> None:

@@ -69,7 +69,9 @@ _EQUAL_SOLUTIONS = re.compile(
 MAX_SIZE = 200_000_000
 """Bytes of a file: ten thousand starts of a hundred unknowns have a fifth."""
 
-REMEDY = "the file is damaged or no result of odefit; write it again with --json or result.save()"
+REMEDY = (
+    "the file is damaged or not a result of odefit; write it again with --json or result.save()"
+)
 
 
 def save_result(result: ResultData, path: str | Path) -> None:
@@ -94,7 +96,7 @@ def read_result(path: str | Path) -> ResultData:
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _text(value: Any, indent: str = "") -> str:
@@ -146,7 +148,7 @@ def from_mapping(data: Any, source: str = "result") -> ResultData:
     if isinstance(data.get("format"), bool) or data.get("format") != FORMAT:
         raise InputError(
             f"{source}, format: expected {FORMAT}, got {data.get('format')!r}; "
-            "it was written by another version of odefit, or is no result"
+            "it was written by another version of odefit, or is not a result"
         )
     issues = Issues(source)
     refuse_controls(data, issues)

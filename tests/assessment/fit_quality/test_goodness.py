@@ -225,7 +225,7 @@ def test_intervals_are_scaled_or_withheld_as_the_user_chooses() -> None:
     assert np.isnan(withheld.intervals).all()
     assert "withheld" in withheld.sentence
     table = fitted(problem, intervals="withheld").parameters
-    assert table.loc["k", "note"] == "withheld, as the residuals are no noise"
+    assert table.loc["k", "note"] == "withheld: the residuals do not look like noise"
 
 
 def test_intervals_of_a_good_fit_are_never_touched() -> None:

@@ -34,7 +34,7 @@ def suffix_of(path: str | Path, known: Mapping[str, object], what: str, instead:
     suffix = Path(path).suffix.lower()
     if suffix in known:
         return suffix
-    has = f"'{suffix}' is none of" if suffix else "its name has none of"
+    has = f"'{suffix}' is not one of" if suffix else "its name has none of"
     more = f"; {instead}" if instead else ""
     raise InputError(f"{path}: {what} is written as {', '.join(known)}, and {has} these{more}")
 
