@@ -166,9 +166,9 @@ def test_a_checkpoint_that_was_named_is_kept_and_defended(
 @pytest.mark.parametrize(
     ("option", "name", "words"),
     [
-        ("--report", "r.docx", "a report is written as .html, .md, and '.docx' is none"),
+        ("--report", "r.docx", "a report is written as .html, .md, and '.docx' is not"),
         ("--report", "r.pdf", "write .html, and print it to PDF from a browser"),
-        ("--table", "t.xlsx", "a table is written as .csv, .md, .tex, and '.xlsx' is none"),
+        ("--table", "t.xlsx", "a table is written as .csv, .md, .tex, and '.xlsx' is not"),
         ("--json", "r.csv", "--table writes .csv, .tex and .md"),
     ],
 )

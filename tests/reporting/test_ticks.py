@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from odefit.reporting.figures import style
-from odefit.reporting.figures.ticks import MOST_TICKS, LogLabels, log_ticks
+from odefit.reporting.figures.style import MOST_TICKS, LogLabels, log_ticks
 
 
 @given(st.floats(-12, 12), st.floats(0.001, 14), st.integers(2, MOST_TICKS))

@@ -111,8 +111,8 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
     if options.weights is not None:
         raise InputError(
             "--weights: is not an option; weights follow from standard deviations (weight w: "
-            "standard deviation 1/sqrt(w)); write these in the data, for an observable y in a column "
-            "y_sd, or in the problem file below [noise] as y = { sd = 0.5 }"
+            "standard deviation 1/sqrt(w)); write these in the data, for an observable y in a "
+            "column y_sd, or in the problem file below [noise] as y = { sd = 0.5 }"
         )
     check_positive(options, "jobs", "time_limit", "starts")
     memory_limit(options.memory, "--memory")
