@@ -110,9 +110,10 @@ def _table(table: pd.DataFrame, console: Console) -> Table:
         pad_edge=False,
         show_edge=False,
     )
-    for column in table.columns:
-        numeric = table[column].dtype.kind in "if"
-        longest = max((len(shown(v)) for v in table[column].head(MOST_ROWS)), default=0)
+    for k, column in enumerate(table.columns):  # two columns may have the same title
+        values = table.iloc[:, k]
+        numeric = values.dtype.kind in "if"
+        longest = max((len(shown(v)) for v in values.head(MOST_ROWS)), default=0)
         found.add_column(
             Text(str(column)),
             justify="right" if numeric else "left",
