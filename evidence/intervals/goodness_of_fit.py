@@ -9,7 +9,7 @@ import numpy as np
 
 from evidence.running.campaign import Option, Task, tasks_of
 from odefit import Control, ForwardMap, Model, Problem, SingleShooting, Status
-from odefit.assessment.fit_quality.goodness import assess_goodness
+from odefit.methods.fit_quality.goodness import assess_goodness
 from odefit.simulation import Evaluation
 
 # Kinds of data: how the noise is told of, how many values there are

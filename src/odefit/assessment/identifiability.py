@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from odefit.assessment.effects import column_norms
 from odefit.assessment.intervals.directions import describe_directions
 from odefit.assessment.intervals.uncertainty import PARTICIPATION, is_weak, singular_directions
 from odefit.assessment.parts import Direction
 from odefit.common.arrays import Array
+from odefit.common.effects import column_norms
 from odefit.expressions.expressions import Expression
 from odefit.methods.estimate import Status
 from odefit.methods.multi_start import MultiStart

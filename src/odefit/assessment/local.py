@@ -8,9 +8,9 @@ from decimal import ROUND_CEILING, Context
 
 import numpy as np
 
-from odefit.assessment.effects import column_norms
 from odefit.assessment.parts import Local
 from odefit.common.arrays import Array
+from odefit.common.effects import column_norms
 from odefit.methods.estimate import Certificate
 from odefit.methods.local.cost_tolerance import CostTolerance, reproduces
 from odefit.methods.local.scaling import Scaling

@@ -6,13 +6,15 @@ solutions, ``bounds`` (``global`` in result files) holds a lower bound together 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, get_args
 
 from odefit.common.arrays import Array
 from odefit.methods.estimate import Agreement, Certificate, Completeness
+from odefit.methods.fit_quality.goodness_verdict import Check as Check
+from odefit.methods.fit_quality.goodness_verdict import FarResidual as FarResidual
+from odefit.methods.fit_quality.goodness_verdict import Goodness as Goodness
 
 
 class Trouble(StrEnum):
@@ -110,95 +112,6 @@ Treatment = Literal["as-is", "scaled", "withheld"]
 
 INTERVAL_CHOICES: tuple[Treatment, ...] = get_args(Treatment)
 """All of these, the default first."""
-
-CheckKind = Literal["chi-square", "pattern", "normality", "outliers"]
-"""What is asked of residuals: their size, their order in time, their distribution, single ones."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """One question that is asked of the residuals.
-
-    Attributes
-    ----------
-    kind
-        The question.
-    observable, experiment
-        Whose residuals they are; empty for those of all observables, None for all experiments.
-        Normality and outliers are asked of all observables at once; the worst is named.
-    count
-        The number of residuals.
-    statistic
-        Chi-square; the correlation of neighbours in time and half of that of next neighbours; the
-        statistic of Jarque and Bera; or minus the logarithm of the p-value of the largest residual.
-    p
-        The probability that noise alone gives any of the questions so clear an answer.
-    """
-
-    kind: CheckKind
-    observable: str
-    experiment: str | None
-    count: int
-    statistic: float = math.nan
-    p: float = 1.0
-
-
-@dataclass(frozen=True)
-class FarResidual:
-    """A measurement that lies far from the model.
-
-    Attributes
-    ----------
-    experiment, observable, time
-        Where it stands.
-    distance
-        Measured minus predicted value over the standard deviation of the other residuals.
-    p
-        The probability that any of the observable's residuals lies so far out by chance.
-    """
-
-    experiment: str
-    observable: str
-    time: float
-    distance: float
-    p: float
-
-
-@dataclass(frozen=True)
-class Goodness:
-    """Whether the residuals look like noise.
-
-    Attributes
-    ----------
-    bad
-        Whether they do not: a right model is called bad with a probability of 5 %.
-    p
-        The probability of so bad a verdict on a right model.
-    chi_square, degrees_of_freedom
-        Sum of the squares of residuals whose noise is given, over its variance, and its
-        expectation; NaN and 0 where no noise is given.
-    checks
-        What was asked of the residuals.
-    outliers
-        Measurements that lie far out, where the verdict is bad.
-    sentence
-        All this in words.
-    """
-
-    bad: bool
-    p: float
-    chi_square: float
-    degrees_of_freedom: float
-    checks: tuple[Check, ...] = ()
-    outliers: tuple[FarResidual, ...] = ()
-    sentence: str = ""
-
-    @property
-    def reduced_chi_square(self) -> float:
-        """Chi-square over its degrees of freedom; NaN where no noise is given."""
-        if not self.degrees_of_freedom > 0:
-            return math.nan
-        return self.chi_square / self.degrees_of_freedom
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.assessment.effects import RANK_TOLERANCE, acting
 from odefit.assessment.intervals.degrees_of_freedom import (
     corrected_covariance,
     effective_degrees,
@@ -26,6 +25,7 @@ from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.assessment.intervals.small_samples import quantile_of
 from odefit.assessment.sampling.bootstrap import MIN_SAMPLES
 from odefit.common.arrays import Array
+from odefit.common.effects import RANK_TOLERANCE, acting
 from odefit.common.errors import InputError
 from odefit.expressions.algebras import Dual
 from odefit.problem.condition import Condition, Series

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from odefit.assessment.fit_quality.misfit import Misfit
-from odefit.assessment.parts import Goodness
 from odefit.fitting.solutions import ambiguity
 from odefit.methods.estimate import Estimate, Status
+from odefit.methods.fit_quality.goodness_verdict import Goodness
+from odefit.methods.fit_quality.misfit import Misfit
 from odefit.methods.outliers import Outlier
 from odefit.methods.polish import Answer
 from odefit.methods.running.control import Control

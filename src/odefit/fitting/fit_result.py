@@ -13,10 +13,7 @@ from odefit.assessment.certification import certify_answer
 from odefit.assessment.completeness import assess_completeness
 from odefit.assessment.continuity import assess_continuity
 from odefit.assessment.discretised import assess_agreement, assess_certificate
-from odefit.assessment.fit_quality.bad_fits import intervals_of_bad_fit
-from odefit.assessment.fit_quality.goodness import assess_goodness
-from odefit.assessment.fit_quality.misfit import assess_misfit
-from odefit.assessment.intervals.uncertainty import assess_uncertainty
+from odefit.assessment.intervals.uncertainty import assess_uncertainty, intervals_of_bad_fit
 from odefit.assessment.local import assess_local
 from odefit.assessment.parts import Assessment
 from odefit.assessment.profiles.linear_checks import checked, with_curvature
@@ -38,9 +35,11 @@ from odefit.fitting.solutions import (
 )
 from odefit.methods.best_so_far import with_cause
 from odefit.methods.estimate import Estimate, Status
+from odefit.methods.fit_quality.goodness import assess_goodness
+from odefit.methods.fit_quality.misfit import assess_misfit
+from odefit.methods.fit_quality.robust_fits import robust_outliers, suspected_outliers
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.method import Method
-from odefit.methods.outliers import robust_outliers, suspected_outliers
 from odefit.methods.polish import Answer, answer, answer_by
 from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem

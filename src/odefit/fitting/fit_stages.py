@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from odefit.assessment.fit_quality.misfit import Misfit
-from odefit.assessment.parts import Assessment, Goodness, Local, Treatment, Uncertainty
+from odefit.assessment.parts import Assessment, Local, Treatment, Uncertainty
 from odefit.common.arrays import Array
 from odefit.methods.estimate import Cause, Completeness, Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
+from odefit.methods.fit_quality.goodness_verdict import Goodness
+from odefit.methods.fit_quality.misfit import Misfit
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.outliers import Outlier
 from odefit.methods.polish import Answer

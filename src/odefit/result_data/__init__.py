@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from odefit.assessment.criteria import Criteria
-from odefit.assessment.parts import OPTIONAL, Assessment, Goodness, Uncertainty
+from odefit.assessment.parts import OPTIONAL, Assessment, Uncertainty
 from odefit.assessment.profiles import ProfilesData
 from odefit.common.arrays import Array
 from odefit.methods.estimate import Route, Start, Status
 from odefit.methods.fit_measure import OBJECTIVE, FitMeasure, likelihood_name, prior_squares
+from odefit.methods.fit_quality.goodness_verdict import Goodness
 from odefit.methods.outliers import Outlier
 from odefit.problem.binding import Binding
 from odefit.problem.parameters import Parameter

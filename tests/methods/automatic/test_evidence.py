@@ -10,7 +10,7 @@ import pytest
 from odefit import Automatic, Control, Start, Status
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.families import Families
-from odefit.methods.automatic.noise_fit import NoiseFit
+from odefit.methods.fit_quality.noise_fit import NoiseFit
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches
 
 TOLERANCE = CostTolerance(None, 1e-4, 0.0)

@@ -7,8 +7,8 @@ import numpy as np
 from odefit import Start, Status
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.message import message_of
-from odefit.methods.automatic.noise_fit import NoiseFit
 from odefit.methods.estimate import Cause, Route
+from odefit.methods.fit_quality.noise_fit import NoiseFit
 
 BEST = Start(0, np.ones(1), np.ones(1), 2.0, Status.CONVERGED, "", 1, 0.0, 1.0)
 MATCHING = Route("integral matching", 1, 0, 1, 2.0, 0.1, "")

@@ -7,7 +7,6 @@ import pytest
 
 from odefit import ForwardMap, Start, Status, library
 from odefit.methods.automatic.evidence import Evidence
-from odefit.methods.automatic.noise_fit import NoiseFit
 from odefit.methods.automatic.routes import (
     AFTER_IF_SLOW,
     HALVING,
@@ -24,6 +23,7 @@ from odefit.methods.automatic.routes import (
     SearchRoute,
     search_routes,
 )
+from odefit.methods.fit_quality.noise_fit import NoiseFit
 from odefit.simulation.nodes import Nodes
 
 UNKNOWN, WRONG = NoiseFit(None), NoiseFit(False, freedom=100.0)

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray, IntArray
-from odefit.common.errors import counted
 from odefit.simulation import ForwardMap
 
 MIN_SHARE = 1e-9
@@ -175,8 +174,3 @@ def _span(logarithms: Array, share: Array | None = None) -> Array:
     root = 1.0 if share is None else np.sqrt(share)[:, None]
     u, s, _ = np.linalg.svd(root * logarithms, full_matrices=False)
     return np.asarray(u[:, s > SPAN_TOLERANCE * s.max(initial=0.0)] / root)
-
-
-def degrees_in_words(degrees: float) -> str:
-    """Return a number of degrees of freedom, to three digits, as sentences tell it."""
-    return counted(float(f"{degrees:.3g}"), "degree of freedom", "degrees of freedom")

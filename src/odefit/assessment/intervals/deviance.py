@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.assessment.effects import column_space
 from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.common.arrays import Array
+from odefit.common.effects import column_space
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.variants.sizes import sizes_at

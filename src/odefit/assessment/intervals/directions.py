@@ -12,9 +12,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from odefit.assessment.effects import column_norms
 from odefit.assessment.parts import Direction
 from odefit.common.arrays import Array
+from odefit.common.effects import column_norms
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 

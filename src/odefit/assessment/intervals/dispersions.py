@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.assessment.effects import column_space
 from odefit.common.arrays import Array, IntArray
+from odefit.common.effects import column_space
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.noise_distributions.distribution import NoiseDistribution
 from odefit.problem.variants.sizes import sizes_at

@@ -23,9 +23,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from odefit.assessment.effects import RANK_TOLERANCE, acting
 from odefit.assessment.intervals.regressions import Fitted, Part, fit_all
 from odefit.common.arrays import Array, IntArray
+from odefit.common.effects import RANK_TOLERANCE, acting
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.noise_distributions.distribution import NoiseDistribution
 from odefit.problem.noise_distributions.normal import Normal

@@ -13,11 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from odefit.assessment.effects import column_norms
 from odefit.assessment.intervals.dispersions import AdjustedDispersion, adjusted_dispersions
 from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.assessment.parts import Uncertainty
 from odefit.common.arrays import Array
+from odefit.common.effects import column_norms
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 

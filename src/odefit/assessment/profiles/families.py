@@ -13,9 +13,9 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.assessment.effects import RANK_TOLERANCE, column_norms
 from odefit.assessment.profiles.coordinates import Coordinates
 from odefit.common.arrays import Array, BoolArray
+from odefit.common.effects import RANK_TOLERANCE, column_norms
 from odefit.methods.local.trust_region import Tolerances, minimise, promised_decrease
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import EngineChoice

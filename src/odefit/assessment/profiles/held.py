@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from odefit.assessment.effects import RANK_TOLERANCE, column_norms
 from odefit.assessment.profiles.coordinates import Coordinates
 from odefit.assessment.profiles.families import (
     ASTRAY,
@@ -20,6 +19,7 @@ from odefit.assessment.profiles.families import (
 )
 from odefit.assessment.profiles.pulled import OwnCoordinate, PulledQuantity
 from odefit.common.arrays import Array, IntArray
+from odefit.common.effects import RANK_TOLERANCE, column_norms
 from odefit.methods.local.scaling import Scaling
 from odefit.methods.local.trust_region import Tolerances, bounded_step, minimise, promised_decrease
 from odefit.methods.local.variable_projection import VariableProjection

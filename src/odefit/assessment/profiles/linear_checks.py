@@ -15,11 +15,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from odefit.assessment.effects import column_norms
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.assessment.profiles.held import HeldUnknown
 from odefit.common.arrays import Array
+from odefit.common.effects import column_norms
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap

@@ -14,11 +14,11 @@ import math
 
 import numpy as np
 
-from odefit.assessment.effects import column_space
 from odefit.assessment.intervals.degrees_of_freedom import noise_freedom
 from odefit.assessment.intervals.dispersions import adjusted_dispersions
 from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.common.arrays import Array
+from odefit.common.effects import column_space
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap

@@ -16,7 +16,6 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.assessment.effects import RANK_TOLERANCE, column_norms
 from odefit.assessment.profiles.coordinates import Coordinates
 from odefit.assessment.profiles.families import (
     NO_EFFECT,
@@ -28,6 +27,7 @@ from odefit.assessment.profiles.families import (
     unbound,
 )
 from odefit.common.arrays import Array
+from odefit.common.effects import RANK_TOLERANCE, column_norms
 from odefit.methods.local.trust_region import bounded_step
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Failure, ForwardMap

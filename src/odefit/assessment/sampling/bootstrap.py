@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from odefit.assessment.effects import column_space
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.common.arrays import Array, IntArray
+from odefit.common.effects import column_space
 from odefit.common.errors import InputError, one_of
 from odefit.common.option_checks import check_level, check_time_limit
 from odefit.methods.estimate import Cause, Start, Status

@@ -16,15 +16,15 @@ from odefit.methods.automatic.algebraic_route import AlgebraicRoute
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.families import Families, Restarts
 from odefit.methods.automatic.message import message_of, told_cause
-from odefit.methods.automatic.noise_fit import NoiseFit, NoiseLevels
 from odefit.methods.automatic.routes import SHOOTING, TIME_SHARE, Planned, Seen, search_routes
 from odefit.methods.best_so_far import first_point
 from odefit.methods.estimate import Estimate, Route, Start, Status
 from odefit.methods.fit_measure import FitMeasure
+from odefit.methods.fit_quality.noise_fit import NoiseFit, NoiseLevels
+from odefit.methods.fit_quality.robust_fits import suspected_outliers
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches
 from odefit.methods.method import Method
 from odefit.methods.multi_start import MultiStart
-from odefit.methods.outliers import suspected_outliers
 from odefit.methods.running.control import Control, Progress, interruptible
 from odefit.methods.running.run_log import log_start
 from odefit.methods.running.start_checkpoint import StartCheckpoint

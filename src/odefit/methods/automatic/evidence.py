@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from odefit.methods.automatic.families import Families
-from odefit.methods.automatic.noise_fit import NoiseFit
 from odefit.methods.estimate import Start, Status
+from odefit.methods.fit_quality.noise_fit import NoiseFit
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches
 from odefit.methods.running.control import Control
 

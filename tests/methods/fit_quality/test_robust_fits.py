@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import odefit
-from odefit.methods.outliers import normal_unit, suspected_outliers
+from odefit.methods.fit_quality.robust_fits import normal_unit, suspected_outliers
 from odefit.methods.running.control import Control
 from odefit.problem.noise import Noise
 

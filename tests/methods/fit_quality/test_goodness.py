@@ -12,10 +12,10 @@ import pytest
 
 import odefit
 from odefit import ForwardMap, Model, MultiStart, Problem, Result, library
-from odefit.assessment.fit_quality import goodness as goodness_module
-from odefit.assessment.fit_quality.goodness import assess_goodness
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
+from odefit.methods.fit_quality import goodness as goodness_module
+from odefit.methods.fit_quality.goodness import assess_goodness
 from odefit.reporting.documents.html import report_html
 from odefit.reporting.sentences import verdict
 from odefit.reporting.terminal import result_text
@@ -160,7 +160,7 @@ def test_it_does_not_matter_how_many_simulations_are_looked_at_together(
     assert isinstance(evaluation, Evaluation)
     found = []
     for numbers in (1000, 10**9):
-        monkeypatch.setattr("odefit.assessment.fit_quality.goodness.NUMBERS_AT_A_TIME", numbers)
+        monkeypatch.setattr("odefit.methods.fit_quality.goodness.NUMBERS_AT_A_TIME", numbers)
         goodness = assess_goodness(forward, vector, evaluation)
         assert goodness is not None
         found.append([goodness.p, *(c.p for c in goodness.checks)])
@@ -294,7 +294,7 @@ def test_right_models_of_skewed_residuals_are_seldom_called_bad(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mean of their deviance residuals is no correlation of neighbours."""
-    monkeypatch.setattr("odefit.assessment.fit_quality.goodness.MAX_DRAWS", 999)
+    monkeypatch.setattr("odefit.methods.fit_quality.goodness.MAX_DRAWS", 999)
     generator = np.random.default_rng(7)
     times = np.linspace(0.0, 1.0, 200)
     means = 2.0 * np.exp(-0.7 * times)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odefit.assessment.effects import acting, column_space
+from odefit.common.effects import acting, column_space
 
 RNG = np.random.default_rng(3)
 DESIGN = RNG.standard_normal((8, 2))

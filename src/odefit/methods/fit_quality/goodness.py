@@ -24,18 +24,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.assessment.effects import column_space
-from odefit.assessment.fit_quality.expected_residuals import expected_residuals
-from odefit.assessment.fit_quality.goodness_words import goodness_sentence
-from odefit.assessment.parts import Check, CheckKind, FarResidual, Goodness
 from odefit.common.arrays import Array, IntArray
+from odefit.common.effects import column_space
+from odefit.methods.fit_quality.goodness_verdict import (
+    Check,
+    CheckKind,
+    FarResidual,
+    Goodness,
+    goodness_sentence,
+)
+from odefit.methods.fit_quality.limits import (
+    MIN_NORMAL,
+    MIN_OUTLIERS,
+    MIN_PATTERN,
+    NEGLIGIBLE_RESIDUALS,
+    SIGNIFICANCE,
+)
 from odefit.methods.local.cost_tolerance import CostTolerance, reproduces
 from odefit.methods.local.scaling import bounds_touched
+from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import transformed
 from odefit.problem.variants.sizes import sizes_at
-from odefit.simulation import Evaluation, ForwardMap
-
-SIGNIFICANCE = 0.05
-"""Probability of a bad verdict on a right model."""
+from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.residuals.noise import density_of
+from odefit.simulation.trajectories.trajectory import Trajectory
 
 MAX_DRAWS, MIN_DRAWS = 9999, 499
 """Numbers of simulated sets of residuals."""
@@ -53,13 +65,6 @@ MAX_NUMBERS = 2_000_000
 NUMBERS_AT_A_TIME = 2**17
 """Simulated residuals that are looked at together. A megabyte stays in the cache of the processor:
 that takes 0.6 times as long as all of them at once."""
-
-MIN_PATTERN, MIN_OUTLIERS, MIN_NORMAL = 5, 8, 20
-"""Measurements from which on a pattern is looked for, outliers are, and a deviation from normality:
-of fewer the answer says nothing, and each further question makes the others less sure."""
-
-NEGLIGIBLE_RESIDUALS = 1e-6
-"""Residuals relative to the data up to which these have no noise, but only so many digits."""
 
 INTEGRATION_ERRORS = 100.0
 """Tolerances of the integration up to which residuals may be its errors."""
@@ -85,11 +90,6 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
 
     That is so where the data are reproduced to rounding, or as many unknowns as measurements leave
     no residuals.
-
-    Parameters
-    ----------
-    forward, vector, evaluation
-        The problem, its solution, shape (n,), and the evaluation there.
     """
     tolerance = CostTolerance.of(forward)
     accuracy = forward.accuracy(evaluation.choice)
@@ -145,6 +145,30 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
     outliers = _outliers(series, raw[0] * weights, left) if bad else ()
     sentence = goodness_sentence(checks, outliers, overall, chi_square, degrees, SIGNIFICANCE)
     return Goodness(bad, overall, chi_square, degrees, tuple(checks), tuple(outliers), sentence)
+
+
+def expected_residuals(
+    forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory], count: int
+) -> Array:
+    """Return the expectations of all `count` residuals, with the sign of prediction less value.
+
+    Deviance residuals of counts and of values that may be censored have a mean other than zero even
+    where the model is right. That of rows that are no measurements is zero.
+    """
+    expected = np.zeros(count)
+    if forward.gaussian:
+        return expected
+    blocks = forward.series_residuals(vector, trajectories)
+    for condition in forward.problem.conditions:
+        for name, series in condition.series.items():
+            block = next(blocks)
+            noise = forward.problem.noise.get(name, Noise())
+            density = density_of(noise, [series])
+            if density is not None and not isinstance(block, Failure):
+                spreads = noise.law.spreads(block.predicted, block.sds)
+                predicted = transformed(block.predicted, noise.transform)
+                expected[block.rows] = density.expected_residuals(predicted, spreads)
+    return expected
 
 
 def _series(forward: ForwardMap) -> Iterator[_Series]:
@@ -268,14 +292,7 @@ def _beside_noise(
 ) -> tuple[Array, float]:
     """Return the p-values of `_adjusted`, by as many simulations as the verdict needs.
 
-    Parameters
-    ----------
-    of_data
-        The statistics of the data, one value each.
-    simulated
-        Returns the same statistics of further simulations, as many as it is asked for.
-    draws, together
-        The largest number of simulations, and how many of them are asked for at once.
+    `simulated` returns the statistics of further simulations, `together` at once, `draws` at most.
     """
     statistics = [[one] for one in of_data]
     done = 0
@@ -294,10 +311,7 @@ def _beside_noise(
 def _adjusted(statistics: Array) -> tuple[Array, float]:
     """Return p-values that allow for the number of questions, and that of the whole.
 
-    Parameters
-    ----------
-    statistics
-        Of data and simulations, shape (draws + 1, k).
+    The statistics are those of data and simulations, shape (draws + 1, k).
     """
     count = len(statistics)
     order = np.sort(statistics, axis=0)

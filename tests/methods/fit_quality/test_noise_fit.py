@@ -9,14 +9,8 @@ from scipy.stats import chi2, f
 
 from odefit import ForwardMap, Model, Noise, Problem, Start, Status
 from odefit.common.arrays import Array
-from odefit.methods.automatic.noise_fit import (
-    MIN_PATTERN_CHANCE,
-    NoiseFit,
-    NoiseLevels,
-    most_chi_square,
-    slow_parts,
-    slow_pattern,
-)
+from odefit.methods.fit_quality.limits import MIN_PATTERN_CHANCE, most_chi_square
+from odefit.methods.fit_quality.noise_fit import NoiseFit, NoiseLevels, slow_parts, slow_pattern
 
 TIMES = np.linspace(0.0, 6.0, 301)
 TRUE = np.array([0.5])

@@ -1,0 +1,158 @@
+"""The status' question: does the answer describe the data? A local optimum may be far from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.methods.fit_quality.limits import (
+    MAX_CORROBORATED_SHARE,
+    MAX_ESTIMATED_RATIO,
+    MAX_NOISE_RATIO,
+    MAX_SYSTEMATIC_RATIO,
+    MAX_UNFIT_SHARE,
+    STATUS_POINTS,
+    STATUS_SIGMAS,
+    most_chi_square,
+)
+from odefit.methods.fit_quality.measured_series import MeasuredSeries, measured_series
+from odefit.methods.local.cost_tolerance import NEGLIGIBLE_RESIDUAL, CostTolerance
+from odefit.methods.outliers import Outlier
+from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.residuals.noise import known_sds
+
+MAX_NAMED = 5
+"""Number of outliers that a sentence names."""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """An answer whose residuals are more than noise."""
+
+    ratio: float
+    """Root mean square of the residuals over the noise of the data."""
+    share: float
+    """Sum of squared residuals over that of the data about their means, weighted."""
+    sentence: str
+    short: str
+    """The sentence without the ratio."""
+    accepted: bool = False
+    """Whether nothing better can be had, as the answer is proved to be the best, obeys constraints,
+    or misses a few outliers alone."""
+    outliers: tuple[Outlier, ...] = ()
+
+    def with_outliers(self, outliers: tuple[Outlier, ...]) -> Misfit:
+        """Return the same as the work of a few values, without which noise explains the others."""
+        count, some = len(outliers), _listed(outliers)
+        alike = "one value looks like an outlier"
+        pulls, them = "it pulls", "it"
+        if count > 1:
+            alike, pulls, them = f"{count} values look like outliers", "they pull", "them"
+        said = (
+            f"{alike}: {some}; noise explains the others, but {pulls} the estimates, and intervals "
+            f"assume that there are none; correct or remove {them}, or give the noise of the "
+            'observable loss = "student" in [noise]'
+        )
+        return replace(self, sentence=said, short=said, accepted=True, outliers=outliers)
+
+    def unfit(self, corroborated: bool) -> bool:
+        """Say whether the answer is none; `corroborated` if several methods have ended there."""
+        if self.accepted or (corroborated and self.share <= MAX_CORROBORATED_SHARE):
+            return False
+        return self.share > MAX_UNFIT_SHARE or self.ratio > MAX_SYSTEMATIC_RATIO
+
+
+def assess_misfit(
+    forward: ForwardMap,
+    vector: Array,
+    evaluation: Evaluation,
+    proved: bool = False,
+    constrained: bool = False,
+) -> Misfit | None:
+    """Return what speaks against the answer at `vector`; None if noise may explain its residuals.
+
+    Where noise is given, they are compared with it, elsewhere with an estimate of the noise from
+    the data alone, which takes what is not smooth for noise. The answer may be `proved` to be the
+    best within the bounds, or `constrained` by more than the data.
+    """
+    tolerance = CostTolerance.of(forward)
+    if tolerance.squares is not None and evaluation.cost <= tolerance.absolute:
+        return None
+    found = forward.trajectories(vector, evaluation.choice)
+    measured = None if isinstance(found, Failure) else measured_series(forward, vector, found)
+    if measured is None:
+        return None
+    sds = [_known_sds(one) for one in measured]
+    left = about_means = 0.0
+    for one, sd in zip(measured, sds, strict=True):
+        left += float(np.sum((one.deviations / sd) ** 2))
+        about_means += float(np.sum((one.values - one.values.mean()) ** 2 / sd**2))
+    share = left / about_means if about_means > 0 else math.inf
+    if forward.given_noise and not forward.likelihood:
+        spare = max(sum(len(one.times) for one in measured) - len(vector), 1)
+        if left <= max(MAX_NOISE_RATIO**2 * spare, most_chi_square(spare, STATUS_SIGMAS)):
+            return None
+        ratio = math.sqrt(left / spare)
+        noise = "the noise that is given"
+    else:
+        means = [_means(one) for one in measured]
+        heavy_tails = forward.likelihood and not forward.gaussian
+        if heavy_tails or any(len(times) < STATUS_POINTS for times, _ in means):
+            return None
+        from odefit.methods.smoothing.noise import noise_level  # SciPy comes along
+
+        expected = sum(
+            len(sd) * noise_level(*mean) ** 2 / float(np.mean(sd**2))
+            for sd, mean in zip(sds, means, strict=True)
+        )
+        # The integration cannot do better than that either.
+        size = sum(float(one.values @ one.values) for one in measured)
+        expected = max(expected, NEGLIGIBLE_RESIDUAL**2 * size)
+        ratio = math.sqrt(left / expected) if expected > 0 else 0.0
+        least = MAX_ESTIMATED_RATIO if share > MAX_UNFIT_SHARE else MAX_SYSTEMATIC_RATIO
+        if ratio <= least or (forward.likelihood and share <= MAX_UNFIT_SHARE):
+            return None  # a noise that is estimated may stand for what the model leaves out
+        noise = "the noise of the data"
+    large = f"residuals are {ratio:.2g} times as large as {noise}"
+    if constrained:
+        cause = "the constraints or the model are not those of the data"
+    elif proved:
+        cause = "it is the best within the bounds, so the model is not that of the data"
+    else:
+        cause = "a better one exists elsewhere, or the model is not that of the data"
+    unfit = share > MAX_UNFIT_SHARE
+    fits = "does not describe the data" if unfit else "describes the data, but not up to its noise"
+    return Misfit(
+        ratio=ratio,
+        share=share,
+        sentence=f"the answer {fits}: {large}; {cause}",
+        short=f"the answer {fits}: {cause}",
+        accepted=proved or constrained,
+    )
+
+
+def _known_sds(one: MeasuredSeries) -> Array:
+    """Return the standard deviations; 1 where they are unknown, the model's where it has them."""
+    if not one.noise.law.located:
+        return one.sds
+    known = known_sds(one.noise, one.series)
+    return np.ones(len(one.times)) if known is None else np.where(known > 0, known, math.inf)
+
+
+def _means(one: MeasuredSeries) -> tuple[Array, Array]:
+    """Return distinct finite times, and the mean of what was measured then."""
+    at, which = np.unique(one.times, return_inverse=True)
+    means = np.bincount(which, one.values) / np.bincount(which)
+    finite = np.isfinite(at)
+    return at[finite], means[finite]
+
+
+def _listed(outliers: Sequence[Outlier]) -> str:
+    several = len({o.experiment for o in outliers}) > 1
+    names = [f"{o.words} (experiment {o.experiment})" if several else o.words for o in outliers]
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more
