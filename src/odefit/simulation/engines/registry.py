@@ -136,7 +136,10 @@ class EngineRow:
     @property
     def problem(self) -> str:
         """Why it cannot be used: the problem of a package; an empty text if there is none."""
-        return next(filter(None, map(import_problem, self.packages)), "")
+        for package in self.packages:
+            if problem := import_problem(package):
+                return problem
+        return ""
 
 
 def _heyoka(task: EngineTask) -> Engine:

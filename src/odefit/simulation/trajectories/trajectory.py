@@ -128,8 +128,8 @@ class ConditionMap:
             return begun, choice
         now = begun.values
         if self._one_segment and len(entries) == 1 and entries[0].segment is not None:
-            first = now if at_start else None
-            return self._single_segment(vector, times, entries[0].segment, now, first, choice)
+            segment, first = entries[0].segment, now if at_start else None
+            return self._single_segment(vector, sizes, times, segment, now, first, choice)
         recording = Recording(times, self.field, self.unknowns, self._switched)
         if at_start:
             recording.row(0, begun)
@@ -157,6 +157,7 @@ class ConditionMap:
     def _single_segment(
         self,
         vector: Array,
+        sizes: Array,
         times: Array,
         segment: Segment,
         now: Values,
@@ -180,7 +181,7 @@ class ConditionMap:
             states=states,
             algebraic=np.zeros((count, 0)),
             unknowns=self.unknowns,
-            sensitivities=sensitivities / self.propagation.sizes(vector),
+            sensitivities=sensitivities / sizes,
             algebraic_sensitivities=np.zeros((count, 0, m)),
             switched={},
             choice=choice,
