@@ -153,12 +153,12 @@ class Engines:
         An engine that was asked for and cannot integrate them gives way if it serves in fits; an
         engine for other purposes refuses them.
         """
-        row = ENGINES.get(self.setting)
-        if row is not None and (row.can_integrate(field) or not row.automatic):
+        if self.setting == "auto":
+            return None if TAYLOR.can_integrate(field) else self.implicit_name(field)
+        row = ENGINES[self.setting]
+        if row.can_integrate(field) or not row.automatic:
             return row.name
-        if row is not None or not TAYLOR.can_integrate(field):
-            return self.implicit_name(field)
-        return None
+        return self.implicit_name(field)
 
     def states_alone(
         self, field: VectorField, directions: int, outputs: int, choice: EngineChoice = UNDECIDED

@@ -10,7 +10,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
@@ -133,7 +133,7 @@ class EngineRow:
         reached = self.adjustable and self.finest <= tolerance
         return self.name, tolerance if reached else None
 
-    @property
+    @cached_property
     def problem(self) -> str:
         """Why it cannot be used: the problem of a package; an empty text if there is none."""
         for package in self.packages:
