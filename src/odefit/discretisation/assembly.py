@@ -28,16 +28,8 @@ T = TypeVar("T")
 class Assembly:
     """Constraints ``lower_g <= linear w + sum over blocks of weights outputs(w) <= upper_g``.
 
-    Attributes
-    ----------
-    discretisation, constraints
-        The discretised problem, and the constraints of its formulation with their bounds.
-    lower, upper
-        Bounds of w, shape (size,).
-    linear
-        Coefficients of w, shape (constraints, size).
-    weights
-        Coefficients of the outputs of each block, shape (constraints, instances * outputs).
+    The variables have the bounds `lower` and `upper`, shape (size,). `linear` has shape
+    (constraints, size), `weights` of each block (constraints, instances * outputs).
     """
 
     discretisation: Discretisation

@@ -33,23 +33,10 @@ known data by name, and the algebra."""
 class Block:
     """A list of expressions, evaluated at many points.
 
-    Attributes
-    ----------
-    points
-        Numbers of the points, shape (instances,); None for expressions in unknowns alone, which
-        have one instance.
-    variables
-        Names of the variables at a point, in order.
-    unknowns
-        Numbers of the unknowns that occur, increasing.
-    columns
-        Names of the columns of `data`.
-    data
-        Known numbers at each instance, shape (instances, columns).
-    outputs
-        Number of expressions.
-    evaluate
-        The expressions at one point, over any algebra.
+    `points` are their numbers, shape (instances,); None for expressions in unknowns alone, which
+    have one instance. `variables` names those at a point, in order; `unknowns` are the numbers,
+    increasing, of those that occur. `data` are known numbers at each instance, shape (instances,
+    columns). `evaluate` has as many `outputs` at one point, over any algebra.
     """
 
     points: IntArray | None
@@ -96,21 +83,7 @@ def _prior(index: int, prior: Prior) -> Block:
 class Equations:
     """The expressions of one condition as blocks.
 
-    Parameters
-    ----------
-    field
-        The right-hand sides and algebraic equations.
-    condition
-        The condition, with its scalars, inputs and measurements.
-    problem
-        The problem, with its noise model.
-    switched
-        Names of constants that events switch: they are variables at points.
-
-    Attributes
-    ----------
-    variables
-        Names of the variables at a point: states, algebraic variables, switched constants.
+    Constants that events switch are variables at points, as states and algebraic variables are.
     """
 
     def __init__(

@@ -36,17 +36,10 @@ that mesh point."""
 class Rows:
     """Equality constraints, each a linear combination that has to be zero.
 
-    Attributes
-    ----------
-    values
-        Coefficients of the variables at points, shape (rows, points * variables).
-    unknowns
-        Coefficients of the unknowns, shape (rows, n).
-    outputs
-        Coefficients of the outputs of each block, shape (rows, instances * outputs).
-    dynamic
-        Whether a row is one of the scheme, H of equation (2), shape (rows,); the others hold
-        exactly in every formulation.
+    Coefficients of the variables at points have shape (rows, points * variables), those of the
+    unknowns (rows, n), and those of each block's outputs (rows, instances * outputs). The `dynamic`
+    rows are those of the scheme, H of equation (2), shape (rows,); the others hold exactly in every
+    formulation.
     """
 
     values: csr_array
@@ -57,17 +50,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class PlacedSegment:
-    """A segment with the numbers of its points.
-
-    Attributes
-    ----------
-    segment
-        The segment: its mesh, equations and inputs.
-    first
-        Number of its first point.
-    count
-        Number of its points, which follow each other.
-    """
+    """A segment with the number of its first point, and the count of its points."""
 
     segment: Segment
     first: int
@@ -345,10 +328,7 @@ class Discretisation:
         return np.asarray(total)
 
     def objective(self, values: Array, unknowns: Array) -> float:
-        """Return the sum of squares and twice the logarithms of unknown standard deviations.
-
-        That is twice the cost.
-        """
+        """Return twice the cost: the sum of squares, and 2 log of unknown standard deviations."""
         logs = 0.0
         for block in self.residuals:
             _, *log_sd = self.outputs(block, values, unknowns)
@@ -398,12 +378,7 @@ class _RowBuilder:
     ) -> None:
         """Add one row that holds in every formulation, from numbers and coefficients.
 
-        Parameters
-        ----------
-        values, unknowns
-            Pairs of a variable at a point or an unknown, and its coefficient.
-        outputs
-            Triples of a block, one of its outputs, and its coefficient.
+        Outputs are triples of a block, one of its outputs, and its coefficient.
         """
         for own, pairs in ((self._values, values), (self._unknowns, unknowns)):
             own += [(np.array([self._count]), np.array([c]), np.array([w])) for c, w in pairs]
@@ -424,12 +399,8 @@ class _RowBuilder:
     ) -> None:
         """Add ``states @ x - rhs @ f`` for every differential variable, less x at `minus`.
 
-        Parameters
-        ----------
-        first
-            Number of the point that is the first column of `states` and `rhs`.
-        used, block
-            Points at which the block of right-hand sides is evaluated, counted from `first`.
+        The first column of `states` and `rhs` is the point `first`. The `block` of right-hand sides
+        is evaluated at the points `used`, counted from there.
         """
         count, d = states.shape[0], self._d
         entries = coo_array(states)

@@ -20,20 +20,8 @@ from odefit.common.option_checks import number
 class Constraints:
     """Constraints ``lower <= row + sign * slack <= upper``, c of them.
 
-    Attributes
-    ----------
-    rows
-        Number of the row of the discretisation, shape (c,).
-    slack
-        Number of the slack variable, -1 for none, shape (c,).
-    sign
-        Coefficient of the slack variable, shape (c,).
-    lower, upper
-        Bounds of the constraints, shape (c,).
-    slacks
-        Number of slack variables, which are not negative.
-    penalty
-        Coefficient of every slack variable in the objective.
+    `rows` and `slack` are numbers, shape (c,); a slack of -1 stands for none. All slack variables
+    are nonnegative and have the coefficient `penalty` in the objective.
     """
 
     rows: IntArray

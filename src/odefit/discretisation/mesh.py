@@ -155,13 +155,7 @@ def _between(grid: Array, start: float, stop: float) -> Array:
 
 
 def as_mesh(value: Mesh | int, owner: str) -> Mesh:
-    """Return a mesh that may have been given as a number of equal steps.
-
-    Raises
-    ------
-    InputError
-        It is no mesh; the message names `owner`, the method whose option it is.
-    """
+    """Return a mesh that may have been given as a number of equal steps; refuse anything else."""
     if isinstance(value, int | np.integer):
         whole(value, f"{owner}, mesh")
         return UniformMesh(int(value))
@@ -172,20 +166,11 @@ def as_mesh(value: Mesh | int, owner: str) -> Mesh:
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """A time span of one condition between two events or corners of inputs.
+    """A time span of one condition (a number) between two events or corners of inputs.
 
-    Attributes
-    ----------
-    condition
-        Number of the condition.
-    mesh
-        Mesh points, shape (N + 1,); a single one between two events at the same time.
-    relations
-        The scheme's equations on the mesh.
-    assign
-        New values that the event at its start assigns, by name.
-    given
-        Inputs; one that is held constant is its value in this segment.
+    The mesh points have shape (N + 1,); there is one alone between two events at the same time.
+    `relations` are the scheme's equations on the mesh, `assign` the new values that the event at
+    its start assigns, by name. An input in `given` that is held constant is its value here.
     """
 
     condition: int
@@ -206,12 +191,8 @@ def segments(
     """Yield the segments of a condition in the order of time.
 
     The first begins with the initial values. Events at the same time happen one after the other:
-    between them are segments of a single point.
-
-    Raises
-    ------
-    InputError
-        The scheme needs more steps than any segment has.
+    between them are segments of a single point. InputError is raised if the scheme needs more steps
+    than any segment has.
     """
     end = mesh.end(condition)
     events = [(t, assign) for t, assign in condition.events if t < end]

@@ -48,15 +48,10 @@ class AdaptiveMesh:
 
 
 def step_errors(d: Discretisation, values: Array, unknowns: Array) -> list[Array]:
-    """Return the error that each step adds, relative to the size of the states.
+    """Return the error that each step adds, relative to the size of the states, by segment.
 
-    It is the defect of the scheme's polynomial p, the integral of ``|p' - f(t, p)|`` over the
-    step, by a Gauss rule finer than the scheme.
-
-    Returns
-    -------
-    list of ndarray
-        The errors of each segment, shape (steps,).
+    It is the defect of the scheme's polynomial p, the integral of ``|p' - f(t, p)|`` over the step,
+    by a Gauss rule finer than the scheme.
     """
     nodes, weights = np.polynomial.legendre.leggauss(5)
     rhs = _right_hand_sides(d, values, unknowns)

@@ -28,17 +28,9 @@ ORDINARY = 1e3
 class Scales:
     """Factors from scaled values to natural ones.
 
-    Attributes
-    ----------
-    values
-        Scales of the variables at points, shape (P, variables).
-    unknowns
-        Scales of the unknowns, shape (n,): initial values have the size of their states, others
-        their typical size where that is far from 1.
-    rows
-        Scales of the equality constraints, shape (rows,).
-    objective
-        Scale of the objective.
+    Those of variables at points have shape (P, variables), of unknowns (n,), of equality
+    constraints (rows,). Initial values have the size of their states, other unknowns their typical
+    size where that is far from 1.
     """
 
     values: Array

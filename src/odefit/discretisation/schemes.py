@@ -35,14 +35,9 @@ StartUp = Literal["trapezoid", "block"]
 class Relations:
     """A scheme on the mesh of one segment: ``states @ x == rhs @ f``.
 
-    Attributes
-    ----------
-    times
-        Times of the points, shape (P,): mesh points, and stages or collocation points between.
-    boundary
-        Numbers of the points that are the mesh points t_0 < ... < t_N, shape (N + 1,).
-    states, rhs
-        The matrices A and B, shape (P - 1, P); the step sizes are in B.
+    The P `times` are those of mesh points, and of stages or collocation points between. The mesh
+    points t_0 < ... < t_N are those with numbers `boundary`, shape (N + 1,). The matrices have
+    shape (P - 1, P); step sizes are in `rhs`.
     """
 
     times: Array
@@ -101,19 +96,9 @@ def _matrices(shape: tuple[int, int], *groups: tuple[IntArray, Terms, Terms]) ->
 
 
 def quadrature(nodes: Array, start: Array, end: Array) -> Array:
-    """Return weights of interpolatory quadrature for the integral from `start` to `end`.
+    """Return weights of interpolatory quadrature from `start` to `end`, shape (count, k).
 
-    Parameters
-    ----------
-    nodes
-        Nodes of each rule, shape (count, k), distinct in each row.
-    start, end
-        Ends of the integrals, shape (count,).
-
-    Returns
-    -------
-    ndarray
-        Weights, shape (count, k); exact for polynomials of degree k - 1.
+    The k nodes of each rule are distinct; it is exact for polynomials of degree k - 1.
     """
     count, k = nodes.shape
     scale = np.ptp(nodes, axis=1) if k > 1 else np.ones(count)
@@ -473,13 +458,7 @@ SCHEMES: dict[str, Scheme] = {
 
 
 def as_scheme(value: Scheme | str, owner: str) -> Scheme:
-    """Return a scheme that may have been given by its name.
-
-    Raises
-    ------
-    InputError
-        It is no scheme; the message names `owner`, the method whose option it is.
-    """
+    """Return a scheme that may have been given by its name; refuse anything else."""
     if isinstance(value, str):
         if value not in SCHEMES:
             raise InputError(f"unknown scheme {value!r}{one_of(value, SCHEMES)}")

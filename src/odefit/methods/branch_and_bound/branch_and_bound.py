@@ -18,7 +18,7 @@ from odefit.enclosure import Enclosure
 from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
 from odefit.methods.bounded_problem import BoundedProblem, GivenBounds, check_bounds
 from odefit.methods.branch_and_bound.node_evaluator import ResidualEnclosure
-from odefit.methods.branch_and_bound.search import LocalAnswer, Search
+from odefit.methods.branch_and_bound.search import LocalAnswer, TreeSearch
 from odefit.methods.estimate import Certificate, Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.method import Method
@@ -154,7 +154,7 @@ class BranchAndBound(Method):
             gaps = self.gap, self.absolute_gap
             # A longer time goes on from a shorter one.
             options = repr({k: v for k, v in vars(self).items() if k != "seconds"})
-            search = Search(bounded, enclosure, make, local, *gaps, options)
+            search = TreeSearch(bounded, enclosure, make, local, *gaps, options)
             search.run()
         return Estimate(
             _starts(bounded, search, local),
@@ -194,7 +194,7 @@ class BranchAndBound(Method):
 
 
 def _certificate(
-    bounded: BoundedProblem, search: Search, enclosure: ResidualEnclosure
+    bounded: BoundedProblem, search: TreeSearch, enclosure: ResidualEnclosure
 ) -> Certificate | None:
     """Return the bounds of a search with all that has to be known of them."""
     certificate = search.certificate
@@ -206,7 +206,7 @@ def _certificate(
     return replace(certificate, assumed=bounded.assumed, remark=" ".join(remarks))
 
 
-def _starts(bounded: BoundedProblem, search: Search, local: LocalAnswer) -> tuple[Start, ...]:
+def _starts(bounded: BoundedProblem, search: TreeSearch, local: LocalAnswer) -> tuple[Start, ...]:
     """Return the incumbent on the true trajectories, and the best local start if it is another."""
     vector, forward = search.incumbent, bounded.forward
     if vector is None:

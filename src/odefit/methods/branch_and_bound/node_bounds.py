@@ -40,21 +40,13 @@ contraction."""
 
 @dataclass(frozen=True, eq=False)
 class NodeBounds:
-    """What the enclosed residuals say about the boxes of B nodes.
+    """Bounds of B nodes by their enclosed residuals.
 
-    Attributes
-    ----------
-    norm
-        Lower bound of the residual norm over each box, shape (B,).
-    lower, upper
-        Corners of the part of each box where the norm can be at most the radius, in units of the
-        box: within [-1, 1], shape (B, n); lower above upper where there is no such part.
-    nonlinearity
-        Contribution of each direction to the nonlinear terms of all residuals, shape (B, n).
-    enclosed
-        Whether each residual is enclosed (has a finite remainder), shape (B, R).
-    remainder
-        Remainders of the enclosed residuals, and zero for the others, shape (B, R).
+    `norm` bounds the residual norm over each box from below, shape (B,). `lower` and `upper` are
+    corners, shape (B, n), of the part of each box where the norm can be at most the radius, in
+    units of the box: within [-1, 1], lower above upper where there is no such part. `nonlinearity`
+    has the share of each direction in the nonlinear terms of all residuals, shape (B, n). A
+    residual is `enclosed` if its remainder is finite, shape (B, R); the other remainders are zero.
     """
 
     norm: Array
@@ -66,13 +58,7 @@ class NodeBounds:
 
 
 class NodeBounder:
-    """Computes the bounds of nodes from their enclosed residuals.
-
-    Parameters
-    ----------
-    monomials
-        Monomials of the enclosed residuals.
-    """
+    """The bounds of nodes from their residuals, enclosed by polynomials in `monomials`."""
 
     def __init__(self, monomials: Monomials) -> None:
         self._m = monomials
@@ -134,12 +120,8 @@ class NodeBounder:
     ) -> Array:
         """Return a lower bound of the norm by weighted sums of the residuals, shape (B,).
 
-        Parameters
-        ----------
-        tolerance
-            How far each residual may be from its linear part, shape (B, R).
-        discount
-            Weights that are small where that is large, shape (B, R).
+        Residuals may be as far from their linear parts as `tolerance`, shape (B, R), says;
+        `discount` has weights that are small where that is large.
         """
         n, boxes = self._n, len(c)
         constant, jacobian = c[:, :, 0], c[:, :, self._linear]

@@ -25,22 +25,10 @@ CHUNK_SIZE = 256
 class ResidualEnclosure(Protocol):
     """Enclosures of a problem's residuals over boxes, in continuous time or discretised.
 
-    Attributes
-    ----------
-    monomials
-        Monomials of the enclosed residuals.
-    scope
-        The problem that the enclosures are of, in words.
-    discretised
-        Whether that is a discretised problem.
-    size
-        Number of residuals, priors included.
-    lower_bound
-        Lower bound of the objective that holds whatever the unknowns are.
-    unique_solution
-        Whether the equations have one solution for each value of the unknowns.
-    influence
-        Which unknowns act on which residual, as zeros and ones, shape (R, n).
+    They are polynomials in `monomials`. `scope` names their problem, which is perhaps discretised.
+    `size` counts the residuals, priors included, and `lower_bound` bounds the objective for any
+    unknowns. With a `unique_solution`, the equations have one for each value of the unknowns.
+    `influence` has ones where an unknown acts on a residual, shape (R, n).
     """
 
     monomials: Monomials
@@ -60,14 +48,9 @@ class ResidualEnclosure(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class NodeEvaluation:
-    """What is known of B nodes after their evaluation.
+    """The bounds of B nodes, and the approximate objective in the middle of each box.
 
-    Attributes
-    ----------
-    bounds
-        The bounds of the nodes.
-    midpoint_objective
-        Approximate objective in the middle of each box, shape (B,); infinite where it is unknown.
+    It has shape (B,) and is infinite where it is unknown.
     """
 
     bounds: NodeBounds
@@ -79,10 +62,7 @@ def evaluate_nodes(
 ) -> NodeEvaluation:
     """Evaluate the nodes whose boxes have these corners, shapes (B, n).
 
-    Parameters
-    ----------
-    radius
-        Residual norm above which a point is of no interest.
+    Points with a residual norm above `radius` are of no interest.
     """
     residuals = enclosure(lower, upper, radius)
     with np.errstate(all="ignore"):
@@ -93,18 +73,9 @@ def evaluate_nodes(
 
 
 class NodeEvaluator:
-    """Evaluates the nodes of a batch, chunk by chunk.
+    """Evaluates the nodes of a batch, chunk by chunk, here or by workers.
 
-    Parameters
-    ----------
-    enclosure
-        The enclosure of this process.
-    make
-        Makes the enclosure in a worker process; without it, all is computed in this process.
-    workers
-        The worker processes.
-    control
-        When to stop.
+    Workers need `make`, which makes the enclosure in their process.
     """
 
     def __init__(
@@ -121,15 +92,7 @@ class NodeEvaluator:
     def __call__(
         self, lower: Array, upper: Array, radius: float, stop: Callable[[], bool]
     ) -> Iterator[NodeEvaluation]:
-        """Yield the evaluation of one chunk after the other; end early if `stop` says so.
-
-        Parameters
-        ----------
-        lower, upper
-            Corners of the boxes, shapes (B, n).
-        radius
-            Residual norm above which a point is of no interest.
-        """
+        """Yield evaluations of chunks of boxes with these corners, shape (B, n), until a `stop`."""
         count = -(-len(lower) // CHUNK_SIZE)
         chunks = list(zip(np.array_split(lower, count), np.array_split(upper, count), strict=True))
         if self._workers is None or self._work is None or len(chunks) == 1:

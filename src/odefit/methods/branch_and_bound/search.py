@@ -36,16 +36,9 @@ enclosed, replaces an incumbent that is."""
 class LocalAnswer:
     """The result of the local search that comes first.
 
-    Attributes
-    ----------
-    vector
-        Unknowns where the enclosure's own local search begins, shape (n,); None if there are none.
-    start
-        The best start on the true trajectories; None if all failed.
-    agreement
-        How far the discretised answer is from the true trajectories; None without one.
-    feasible
-        The discretised answer, if it satisfies its equations.
+    The enclosure's own local search begins at `vector`, shape (n,), if there is one. `start` is the
+    best on the true trajectories, `agreement` the distance of the discretised answer from these,
+    and `feasible` that answer if it satisfies its equations.
     """
 
     vector: Array | None
@@ -54,34 +47,13 @@ class LocalAnswer:
     feasible: Answer | None
 
 
-class Search:
+class TreeSearch:
     """Branch and bound with its incumbent, its bounds and their log.
 
-    Parameters
-    ----------
-    bounded
-        The problem with finite bounds.
-    enclosure, make
-        Enclosure of its residuals, and a function that makes it in another process.
-    local
-        The result of the local search.
-    gap
-        Relative gap of the bounds at which to stop.
-    absolute_gap
-        The same as a difference, relative to the variation of the data.
-    options
-        The method with its options, by which a checkpoint is recognised.
-
-    Attributes
-    ----------
-    incumbent
-        The best point so far, shape (n,); None if there is none.
-    local_answer
-        The local solver's answer, if the incumbent is its and could not be enclosed.
-    upper_bound, lower_bound
-        Bounds of the least objective.
-    evaluated
-        Number of nodes evaluated so far.
+    The function `make` makes the enclosure of the residuals in another process. `gap` is relative,
+    `absolute_gap` is in units of the variation of the data. A checkpoint is recognised by the
+    method with its `options`. If the incumbent is the local solver's answer and could not be
+    enclosed, that is `local_answer`.
     """
 
     def __init__(
@@ -116,7 +88,7 @@ class Search:
         self.lower_bound = min(enclosure.lower_bound, self.upper_bound)
 
     def _improve(self, point: Array) -> bool:
-        """Search locally from `point`; return whether that gave a better incumbent."""
+        """TreeSearch locally from `point`; return whether that gave a better incumbent."""
         lower, upper = self._problem.lower, self._problem.upper
         vector = np.clip(point, lower, upper)
         found = objective_at(self._enclosure, vector)

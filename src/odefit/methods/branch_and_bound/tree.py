@@ -59,16 +59,9 @@ MIN_WIDTH = 1e-13
 
 @dataclass(order=True)
 class Node:
-    """An open node: a box that may contain something better than the incumbent.
+    """An open node: a box, shape (n,), that may contain something better than the incumbent.
 
-    Attributes
-    ----------
-    norm
-        Lower bound of the residual norm over the box.
-    number
-        Place in the order of creation.
-    lower, upper
-        Corners of the box, shape (n,).
+    `norm` bounds the residual norm over the box from below; `number` counts by creation.
     """
 
     norm: float
@@ -78,28 +71,11 @@ class Node:
 
 
 class Tree:
-    """Best-first branch and bound over boxes of unknowns.
+    """Best-first branch and bound over boxes of unknowns within finite bounds, shape (n,).
 
-    Parameters
-    ----------
-    enclosure
-        Enclosure of the residuals.
-    lower, upper
-        Finite bounds of the unknowns, shape (n,).
-    upper_bound
-        Objective of the incumbent.
-    target
-        Objective below which the tree is searched; at most `upper_bound`.
-    evaluator
-        Evaluates the nodes; by default in this process alone.
-
-    Attributes
-    ----------
-    evaluated
-        Number of nodes evaluated so far.
-    candidate
-        Middle of a box, shape (n,), where the objective is about to be below `upper_bound`; None
-        if there is none.
+    The incumbent has the objective `upper_bound`; the tree is searched below `target`, which is at
+    most that. A `candidate` is the middle of a box where the objective is about to be below
+    `upper_bound`.
     """
 
     def __init__(
@@ -155,17 +131,10 @@ class Tree:
         }
 
     def resume(self, state: Mapping[str, Any], nodes: Mapping[int, Array]) -> None:
-        """Continue a search whose :meth:`state` was saved.
+        """Continue a search whose :meth:`state` was saved, with its open nodes by number.
 
-        Parameters
-        ----------
-        nodes
-            The open nodes by number: the norm, then the lower and the upper corner.
-
-        Raises
-        ------
-        ValueError
-            They are none of this search.
+        The values of a node are the norm, then the lower and the upper corner. ValueError is raised
+        for those of another search.
         """
         n, found = len(self._scale), []
         for number, values in nodes.items():
@@ -212,14 +181,9 @@ class Tree:
     def _fathom_or_branch(
         self, found: NodeEvaluation, norm: Array, lower: Array, upper: Array, radius: float
     ) -> None:
-        """Fathom, contract or divide evaluated nodes.
+        """Fathom, contract or divide evaluated nodes, with corners of shape (B, n).
 
-        Parameters
-        ----------
-        norm
-            Lower bounds of the residual norm from before the evaluation, shape (B,).
-        lower, upper
-            Corners of the boxes, shapes (B, n).
+        `norm`, shape (B,), bounds the residual norm from before the evaluation.
         """
         b = int(np.argmin(found.midpoint_objective))
         if found.midpoint_objective[b] < self.upper_bound:
@@ -245,12 +209,7 @@ class Tree:
     ) -> Array:
         """Return how much is to be expected of dividing a box in each direction, shape (n,).
 
-        Parameters
-        ----------
-        b
-            Number of the box.
-        before, after
-            Its widths before and after contraction, shape (n,).
+        Box `b` has the widths `before` and `after` contraction, shape (n,).
         """
         influence, enclosed = self._enclosure.influence, bounds.enclosed[b]
         nonlinearity = bounds.nonlinearity[b]

@@ -19,21 +19,7 @@ STATE = "state"
 
 @dataclass(frozen=True, eq=False)
 class SearchState:
-    """What a search has found so far, beside its tree.
-
-    Attributes
-    ----------
-    batch
-        The number of batches of nodes.
-    incumbent
-        The best point, shape (n,).
-    upper, lower
-        The bounds of the objective.
-    history
-        The log of the bounds.
-    seconds
-        The time that it has taken.
-    """
+    """The state of a search beside its tree: batches so far, bounds, their log, and the time."""
 
     batch: int
     incumbent: Array
@@ -49,13 +35,7 @@ class SearchState:
 
     @classmethod
     def from_json(cls, record: Any, unknowns: int) -> SearchState:
-        """Return the state in a record.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            The record is damaged.
-        """
+        """Return the state in a record; a damaged one raises KeyError, TypeError or ValueError."""
         return cls(
             natural(record["batch"]),
             numbers(record["incumbent"], unknowns),
@@ -67,13 +47,7 @@ class SearchState:
 
 
 class TreeCheckpoint:
-    """The open nodes of one search, each a record of its own, with the state of the search.
-
-    Parameters
-    ----------
-    checkpoint
-        Their records.
-    """
+    """The open nodes of one search, each a record of its own, with the state of the search."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
@@ -81,10 +55,7 @@ class TreeCheckpoint:
     def resume(self, tree: Tree) -> SearchState | None:
         """Let `tree` continue from the file; return the state of its search, None without one.
 
-        Raises
-        ------
-        InputError
-            A record is damaged. What is left of the nodes would prove too much.
+        InputError is raised for a damaged record: what is left of the nodes would prove too much.
         """
         records = self._checkpoint.records
         if not records:

@@ -25,15 +25,7 @@ TOLERANCES = Tolerances(cost=1e-10, step=1e-10, evaluations=100, patience=40)
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """The enclosed residuals around one point.
-
-    Attributes
-    ----------
-    cost
-        Half the objective.
-    residuals, jacobian
-        Residuals and their derivatives, shapes (R,) and (R, n).
-    """
+    """The enclosed residuals, shape (R,), and their Jacobian, (R, n), around one point."""
 
     cost: float
     residuals: Array

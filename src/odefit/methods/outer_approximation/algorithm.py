@@ -51,21 +51,7 @@ DECOMPOSITION_SHARE = 0.3
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Options of the algorithm, as those of :class:`OuterApproximation` of the same names.
-
-    Attributes
-    ----------
-    tolerance, cut
-        Relative gap at which to stop, and the upper bound of objectives that are looked at.
-    contractions, recontract
-        Largest number of rounds of contraction before the first master problem, and whether there
-        is one in each iteration.
-    pieces, hyperplanes, cuts
-        The first master problem: pieces of each partitioned variable, hyper-planes of each
-        residual, and groups of elements for strengthening cuts.
-    iterations, milp, most_binaries
-        Largest number of iterations, solver of the master problem, and its largest size.
-    """
+    """Options of the algorithm, as those of :class:`OuterApproximation` of the same names."""
 
     tolerance: float
     cut: float | None
@@ -80,68 +66,30 @@ class SearchOptions:
 
 
 @dataclass(eq=False)
-class Search:
-    """The algorithm and its state.
-
-    Attributes
-    ----------
-    options
-        Options of the algorithm.
-    form
-        The problem in standard form.
-    low, high
-        Bounds of all variables in which better answers must lie, shape (n,).
-    slave
-        The slave problem (step 3), solved locally from a point of the master problem.
-    first_cutoff
-        The cutoff while there is no incumbent. It need not be reached: bounds never exceed it.
-    negligible
-        Absolute difference of bounds that counts as none.
-    stop
-        Whether to end early; the bounds so far are then the answer.
-    remaining
-        Seconds that are left.
-    report
-        Called with every new step of the history.
-    incumbent
-        The best answer so far; its objective is the upper bound.
-    lower
-        The lower bound.
-    history
-        The bounds after every step.
-    began, before
-        When the search began, by :func:`time.monotonic`, and what it had taken before a kill.
-    keep
-        Called at the end of each step, to keep the state.
-    rounds, contracted
-        Number of rounds of contraction, and whether they have come to their end.
-    partition, masters
-        Pieces of the next master problem, None before the first, and the number of those solved.
-    memory
-        Bytes that the solver's process may use; 0 for no limit.
-    """
+class MasterSlaveSearch:
+    """The algorithm and its state."""
 
     options: SearchOptions
     form: StandardForm
-    low: Array
+    low: Array  # bounds of all variables in which better answers must lie, shape (n,)
     high: Array
-    slave: Callable[[Array], Answer]
-    first_cutoff: float
-    negligible: float
+    slave: Callable[[Array], Answer]  # step 3, from a point of the master problem
+    first_cutoff: float  # while there is no incumbent; it need not be reached
+    negligible: float  # absolute difference of the bounds at which to stop
     stop: Callable[[], bool]
-    remaining: Callable[[], float]
+    remaining: Callable[[], float]  # seconds
     report: Callable[[BoundStep], None] | None = None
     incumbent: Answer | None = None
     lower: float = -math.inf
     history: list[BoundStep] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
-    before: float = 0.0
-    keep: Callable[[Search], None] | None = None
-    rounds: int = 0
+    before: float = 0.0  # seconds that the search had taken before a kill
+    keep: Callable[[MasterSlaveSearch], None] | None = None  # called at the end of each step
+    rounds: int = 0  # of contraction
     contracted: bool = False
-    partition: Partition | None = None
-    masters: int = 0
-    memory: int = 0
+    partition: Partition | None = None  # of the next master problem
+    masters: int = 0  # master problems that were solved
+    memory: int = 0  # bytes that the solver's process may use; 0 for no limit
 
     def __post_init__(self) -> None:
         planes = HyperPlanes.uniform(len(self.form.residuals), self.options.hyperplanes)
@@ -317,13 +265,7 @@ class Search:
         return partition
 
     def _check_size(self, partition: Partition) -> None:
-        """Refuse a master problem that no solver would come to an end with.
-
-        Raises
-        ------
-        InputError
-            There are too many binary variables; the message says what to do.
-        """
+        """Refuse a master problem that no solver would come to an end with, with advice."""
         count = binary_count(partition)
         if count > self.options.most_binaries:
             raise InputError(

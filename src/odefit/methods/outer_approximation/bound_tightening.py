@@ -48,34 +48,17 @@ PLANE_TOLERANCE = 1e-3
 
 @dataclass(eq=False)
 class BoundTightening:
-    """Bound tightening of a standard form, by all that the search has found out so far.
-
-    Attributes
-    ----------
-    form, fbbt
-        The problem, and its feasibility-based bound tightening.
-    planes
-        Hyper-planes of the objective; more are added where the relaxation's optimum lies.
-    stop
-        Whether to return early with what is there.
-    cuts
-        Lower bounds of parts of the objective.
-    remaining
-        Seconds that are left, for a linear program too.
-    turn
-        Place of the variable with which the next round of OBBT begins.
-    probes
-        Part of the range that the next probe has, by parameter and whether it is at the upper end.
-    """
+    """Bound tightening of a standard form, by all that the search has found out so far."""
 
     form: StandardForm
     fbbt: FBBT
-    planes: HyperPlanes
+    planes: HyperPlanes  # more are added where the relaxation's optimum lies
     stop: Callable[[], bool]
     cuts: Sequence[StrengtheningCut] = ()
-    remaining: Callable[[], float] = lambda: math.inf
-    turn: int = 0
+    remaining: Callable[[], float] = lambda: math.inf  # seconds, for a linear program too
+    turn: int = 0  # place of the variable with which the next round of OBBT begins
     probes: dict[tuple[int, bool], float] = field(default_factory=dict)
+    """Parts of the range that next probes have, by parameter and whether at the upper end."""
     _done: int = 0
 
     def relaxation_bound(
@@ -83,10 +66,7 @@ class BoundTightening:
     ) -> tuple[float, Array | None]:
         """Return a lower bound of the objective over the relaxation, and where it is reached.
 
-        Raises
-        ------
-        Infeasible
-            No objective is below the cutoff.
+        Here, and in all that follows, Infeasible says that no objective is below the cutoff.
         """
         best, x = -math.inf, None
         constant, r = self.form.constant, self.form.residuals
@@ -109,30 +89,14 @@ class BoundTightening:
     def tighten(self, low: Array, high: Array, cutoff: float, seconds: float) -> Bounds:
         """Return the bounds after one round of OBBT and of probing.
 
-        Parameters
-        ----------
-        seconds
-            Time limit of OBBT for variables that are no parameters.
-
-        Raises
-        ------
-        Infeasible
-            No objective is below the cutoff.
+        Variables that are no parameters get so many seconds of OBBT.
         """
         return self.probe(*self.obbt(low, high, cutoff, seconds), cutoff)
 
     def obbt(self, low: Array, high: Array, cutoff: float, seconds: float = math.inf) -> Bounds:
         """Return the least and largest values of all factors in the relaxation, parameters first.
 
-        Parameters
-        ----------
-        seconds
-            Time limit for the others; the next round goes on with those that are left.
-
-        Raises
-        ------
-        Infeasible
-            No objective is below the cutoff.
+        The others get so many seconds; the next round goes on with those that are left.
         """
         own = self.form.parameters.tolist()
         low, high = self._obbt_of(low, high, cutoff, own)
@@ -178,13 +142,7 @@ class BoundTightening:
         return low, high
 
     def probe(self, low: Array, high: Array, cutoff: float) -> Bounds:
-        """Return the bounds without the ends of the parameters' ranges in which nothing is left.
-
-        Raises
-        ------
-        Infeasible
-            No objective is below the cutoff.
-        """
+        """Return the bounds without the ends of the parameters' ranges in which nothing is left."""
         low, high = low.copy(), high.copy()
         for k in self.form.parameters.tolist():
             for upper in (True, False):

@@ -30,13 +30,7 @@ class Infeasible(Exception):  # noqa: N818 - not an error: the finding that ther
 
 
 class FBBT:
-    """Feasibility-based bound tightening of the variables of a standard form.
-
-    Parameters
-    ----------
-    form
-        The rows and terms.
-    """
+    """Feasibility-based bound tightening of the variables of a standard form."""
 
     def __init__(self, form: StandardForm) -> None:
         self._form = form
@@ -48,19 +42,9 @@ class FBBT:
         self._terms = np.diff(m.indptr)[self._row]
 
     def tighten(self, lower: Array, upper: Array, cutoff: float = np.inf) -> Bounds:
-        """Return tightened bounds.
+        """Return tightened bounds, shape (n,), of points with an objective up to the cutoff (47).
 
-        Parameters
-        ----------
-        lower, upper
-            Bounds of all variables, shape (n,).
-        cutoff
-            Objectives above this are of no interest (47).
-
-        Raises
-        ------
-        Infeasible
-            No point within the bounds has an objective of at most the cutoff.
+        Infeasible is raised if there is no such point within the bounds.
         """
         low, high = lower.copy(), upper.copy()
         for _ in range(MAX_PASSES):

@@ -34,19 +34,10 @@ LEAST_SECONDS = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Polyhedron:
-    """``row_lower <= matrix @ x <= row_upper`` within ``lower <= x <= upper``, all bounds finite.
+    """``row_lower <= matrix @ x <= row_upper`` within ``lower <= x <= upper``.
 
-    Attributes
-    ----------
-    matrix
-        Coefficients of the rows, shape (rows, columns).
-    row_lower, row_upper
-        Sides of the rows, shape (rows,); infinite where there is none.
-    lower, upper
-        Bounds of the columns, shape (columns,).
-    anchored
-        Columns that solvers see from their lower end, in units of their width: binaries and what
-        they switch. Shape (columns,).
+    Sides of rows may be infinite, bounds of columns are finite. Solvers see `anchored` columns from
+    their lower end, in units of their width: binaries and what they switch.
     """
 
     matrix: csr_array
@@ -69,20 +60,11 @@ class Polyhedron:
 
 @dataclass(frozen=True, eq=False)
 class ScaledPolyhedron:
-    """A polyhedron in variables from -1 to 1, its largest coefficients near 1.
+    """A polyhedron in variables v from -1 to 1, ``x = centre + half * v``.
 
-    Tolerances of solvers are absolute: here they are parts of the widths of the variables.
-
-    Attributes
-    ----------
-    centre, half
-        The variables v are those of ``x = centre + half * v``.
-    row_scale
-        Factors of the rows, shape (rows,).
-    matrix, row_lower, row_upper, bounds
-        The scaled polyhedron; bounds of shape (columns, 2).
-    equal
-        Rows that are equations to the solver, shape (rows,).
+    Tolerances of solvers are absolute: here they are parts of the widths of the variables. Rows are
+    scaled too, so that their largest coefficients are near 1; `bounds` have shape (columns, 2). The
+    rows `equal`, shape (rows,), are equations to the solver.
     """
 
     centre: Array
@@ -121,15 +103,9 @@ class ScaledPolyhedron:
 class Optimum:
     """The outcome of a linear program.
 
-    Attributes
-    ----------
-    bound
-        The proved bound, below which no point of the polyhedron has a value; infinite if it is
-        proved empty, minus infinity if nothing is proved.
-    x
-        The solver's optimum, None if there is none.
-    multipliers
-        Multipliers of the rows, shape (rows,), None if there are none.
+    No point of the polyhedron has a value below the proved `bound`: infinite if that is proved
+    empty, minus infinity if nothing is proved. `x` and the `multipliers` of the rows are the
+    solver's.
     """
 
     bound: float
@@ -138,15 +114,7 @@ class Optimum:
 
 
 def minimise(p: Polyhedron, cost: Array, seconds: float = math.inf) -> Optimum:
-    """Minimise ``cost @ x`` over `p`.
-
-    Parameters
-    ----------
-    cost
-        Coefficients of the columns, shape (columns,).
-    seconds
-        Time limit, after which nothing may be proved.
-    """
+    """Minimise ``cost @ x`` over `p`; after so many seconds nothing may be proved."""
     s = p.scaled
     c = cost * s.half
     size = float(np.abs(c).max(initial=0.0)) or 1.0
@@ -165,16 +133,9 @@ def _solved(
 ) -> tuple[Any, Array]:
     """Return what HiGHS finds by its dual simplex method, and the multipliers of the rows.
 
-    These are those of a vertex, and zero where the linear program is not solved.
-
-    Parameters
-    ----------
-    cost
-        Coefficients of the scaled variables, shape (columns,).
-    equal
-        Rows that are equations, shape (rows,).
-    violation
-        Whether all other rows may be violated by a further variable, which is then minimised.
+    These are those of a vertex, and zero where the linear program is not solved. The cost is that
+    of the scaled variables. All rows but those that are `equal` may be violated by a further
+    variable, which is minimised, if `violation` is set.
     """
     from scipy.optimize import linprog
 

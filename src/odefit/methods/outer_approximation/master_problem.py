@@ -44,14 +44,9 @@ PRODUCT_ERROR = 4e-16
 
 @dataclass(frozen=True, eq=False)
 class MasterProblem:
-    """``min cost @ x`` over the polyhedron, some columns binary.
+    """``min cost @ x`` over the polyhedron, with the columns `integer` binary.
 
-    Attributes
-    ----------
-    polyhedron, cost
-        The linear relaxation, see :func:`linear_relaxation`, with further columns behind.
-    integer
-        Which columns are binary, shape (columns,).
+    It has the columns of :func:`linear_relaxation`, and others behind.
     """
 
     polyhedron: Polyhedron

@@ -39,18 +39,8 @@ SCIPY_INFEASIBLE = 2
 class MixedIntegerProgram:
     """A mixed-integer linear program in scaled variables, as it is sent to a solver.
 
-    Attributes
-    ----------
-    polyhedron
-        Rows and bounds of the columns.
-    cost
-        Coefficients of what is minimised, shape (columns,).
-    integer
-        Which columns are integers, shape (columns,).
-    gap
-        Relative difference of bound and solution at which to stop.
-    seconds
-        Time limit.
+    It minimises `cost`, shape (columns,), with the columns `integer` whole, up to the relative
+    `gap` of bound and solution.
     """
 
     polyhedron: ScaledPolyhedron
@@ -62,21 +52,11 @@ class MixedIntegerProgram:
 
 @dataclass(frozen=True, eq=False)
 class MixedIntegerOptimum:
-    """The outcome of a mixed-integer program.
+    """The outcome of a mixed-integer program: the lower bound, the best point, the solver's words.
 
-    Attributes
-    ----------
-    bound
-        The lower bound; infinite if the solver finds the program infeasible, minus infinity if it
-        has none.
-    x
-        The best point, None if there is none.
-    optimal
-        Whether bound and point have met.
-    message
-        The solver's own words.
-    margin
-        What the solver's tolerances may be worth; already taken off a finite bound.
+    The bound is infinite if the solver finds the program infeasible, minus infinity if it has none.
+    It is `optimal` if bound and point have met. The `margin`, what the solver's tolerances may be
+    worth, is already taken off a finite bound.
     """
 
     bound: float
@@ -195,13 +175,7 @@ MILP_SOLVERS: Mapping[str, Callable[[], MixedIntegerSolver]] = {"highs": Highs, 
 
 
 def milp_solver(name: str) -> MixedIntegerSolver:
-    """Return the solver `name`.
-
-    Raises
-    ------
-    InputError
-        There is none of this name.
-    """
+    """Return the solver `name`; refuse any other name."""
     if name not in MILP_SOLVERS:
         raise InputError(
             f"OuterApproximation, milp: unknown solver {name!r}{one_of(name, MILP_SOLVERS)}"
@@ -210,15 +184,7 @@ def milp_solver(name: str) -> MixedIntegerSolver:
 
 
 class SolverProcess:
-    """A process with a solver, kept from one program to the next.
-
-    Parameters
-    ----------
-    solver
-        The solver.
-    memory
-        Bytes that the process may use; 0 for no limit.
-    """
+    """A process with a solver, kept from one program to the next; 0 bytes of memory is no limit."""
 
     def __init__(self, solver: MixedIntegerSolver, memory: int = 0) -> None:
         self._solver = solver
@@ -242,14 +208,10 @@ class SolverProcess:
     ) -> MixedIntegerOptimum:
         """Solve a master problem; the bound is the solver's less a margin for its tolerances.
 
-        The margin is what the optimum of the linear relaxation moves, to first order, if every
-        row gives way by :data:`FEASIBILITY_TOLERANCE` in scaled variables. Without a point from
-        the solver, that of the linear relaxation stands in.
-
-        Raises
-        ------
-        Infeasible
-            The linear relaxation is proved to be empty.
+        The margin is what the optimum of the linear relaxation moves, to first order, if every row
+        gives way by :data:`FEASIBILITY_TOLERANCE` in scaled variables. Without a point from the
+        solver, that of the linear relaxation stands in. Infeasible is raised if that is proved to
+        be empty.
         """
         p, s = program.polyhedron, program.polyhedron.scaled
         root = minimise(p, program.cost)

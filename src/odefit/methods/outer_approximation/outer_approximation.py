@@ -25,7 +25,7 @@ from odefit.discretisation.schemes import Collocation
 from odefit.methods.bounded_problem import BoundedProblem, GivenBounds, check_bounds
 from odefit.methods.estimate import BoundStep, Certificate, Estimate, Start, Status
 from odefit.methods.method import Method
-from odefit.methods.outer_approximation.algorithm import Search, SearchOptions
+from odefit.methods.outer_approximation.algorithm import MasterSlaveSearch, SearchOptions
 from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
 from odefit.methods.outer_approximation.mixed_integer import MixedIntegerSolver, milp_solver
 from odefit.methods.outer_approximation.search_checkpoint import resume_search, save_search
@@ -283,7 +283,7 @@ class OuterApproximation(Method):
 
     def _search(
         self, bounded: BoundedProblem, d: Discretisation, local_answer: Answer | None
-    ) -> Search:
+    ) -> MasterSlaveSearch:
         """Return the algorithm, with its problem in standard form and all its variables bounded."""
         form = standard_form(d)
         slave = SlaveProblem(bounded.forward, d, bounded.control)
@@ -293,7 +293,7 @@ class OuterApproximation(Method):
             cutoff = max(cutoff, incumbent.objective)
         with suppress(Infeasible):  # the search finds that out again, and says so
             require_finite(d, form, FBBT(form).tighten(form.lower, form.upper, cutoff))
-        return Search(
+        return MasterSlaveSearch(
             SearchOptions(**{f.name: getattr(self, f.name) for f in fields(SearchOptions)}),
             form,
             form.lower,
@@ -324,7 +324,7 @@ def _progress(control: Control) -> Callable[[BoundStep], None] | None:
     return report
 
 
-def _outcome(search: Search) -> str:
+def _outcome(search: MasterSlaveSearch) -> str:
     """Return in words how the search ended."""
     if search.closed:
         return f"the bounds have met after {search.history[-1].seconds:.1f} s"
@@ -333,7 +333,7 @@ def _outcome(search: Search) -> str:
     return "the bounds have not met"
 
 
-def _status(search: Search, control: Control) -> Status:
+def _status(search: MasterSlaveSearch, control: Control) -> Status:
     """Return how the search ended."""
     if search.closed:
         return Status.CONVERGED

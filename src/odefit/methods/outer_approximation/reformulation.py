@@ -25,15 +25,7 @@ Number = float | int
 
 @dataclass(frozen=True)
 class UnivariateTerm:
-    """A term ``w_result = f(w_argument)``, (24) and (25).
-
-    Attributes
-    ----------
-    result, argument
-        Indices of the variables.
-    function
-        The function f.
-    """
+    """A term ``w_result = f(w_argument)``, (24) and (25), of two variables by their indices."""
 
     result: int
     argument: int
@@ -42,18 +34,10 @@ class UnivariateTerm:
 
 @dataclass(frozen=True)
 class Definition:
-    """An auxiliary variable in terms of earlier variables.
+    """An auxiliary variable in terms of earlier variables, the `arguments`.
 
-    Attributes
-    ----------
-    kind
-        The operation that makes it.
-    arguments
-        Indices of the variables in it.
-    coefficients, constant
-        Coefficients of the arguments of a sum, and the number that is added.
-    function
-        The function of one argument.
+    A sum has their coefficients and a constant, a function of one argument is a
+    :class:`Univariate`.
     """
 
     kind: Literal["sum", "product", "quotient", "function"]
@@ -125,16 +109,9 @@ class Affine:
 class Reformulation:
     """The variables and terms that are known so far, each once.
 
-    Attributes
-    ----------
-    names
-        Names of the variables.
-    rows
-        Left-hand sides that are zero: the definitions of sums.
-    bilinear, univariate
-        The terms, as in :class:`~odefit.methods.outer_approximation.standard_form.StandardForm`.
-    definitions
-        Definitions of the auxiliary variables, in the order in which they were made.
+    `rows` are left-hand sides that are zero: the definitions of sums. The terms are those of
+    :class:`~odefit.methods.outer_approximation.standard_form.StandardForm`. Definitions of
+    auxiliary variables are in the order in which they were made.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -225,10 +202,7 @@ class Reformulation:
     def apply(self, function: Univariate, argument: Affine) -> Affine:
         """Return a function of an expression, (24) and (25).
 
-        Raises
-        ------
-        ZeroDivisionError
-            The argument is a number at which the function has no finite value.
+        ZeroDivisionError is raised for a number at which the function has no finite value.
         """
         if not argument.coefficients:
             value = function.at(argument.constant)

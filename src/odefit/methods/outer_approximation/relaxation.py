@@ -73,15 +73,9 @@ def stacked(parts: Sequence[Rows], columns: int) -> Rows:
 class HyperPlanes:
     """Supporting hyper-planes of the squares of the residuals (40), by their contact points.
 
-    Some stand uniformly in the range that a residual has, whatever that is by now; others where
-    they were asked for. Those outside the range say less than those at its ends.
-
-    Attributes
-    ----------
-    count
-        Number of the uniform ones.
-    added
-        Contact points of the others, by residual.
+    So many as `count` stand uniformly in the range that a residual has, whatever that is by now;
+    others, by residual, where they were added. Those outside the range say less than those at its
+    ends.
     """
 
     count: int
@@ -130,20 +124,10 @@ def linear_relaxation(
     cuts: Sequence[StrengtheningCut] = (),
     keep: BoolArray | None = None,
 ) -> Polyhedron:
-    """Return the linear relaxation within bounds.
+    """Return the linear relaxation within finite bounds of w, shape (n,).
 
-    Parameters
-    ----------
-    low, high
-        Finite bounds of w, shape (n,).
-    planes
-        Hyper-planes of the objective.
-    cutoff
-        Upper bound of the objective (47).
-    cuts
-        Lower bounds of parts of the objective.
-    keep
-        Which of the rows (19) hold; None for all.
+    Objectives are at most the cutoff (47), parts of them at least the cuts. Of the rows (19), those
+    of `keep` hold, or all.
     """
     r = form.residuals
     a, b = low[r], high[r]

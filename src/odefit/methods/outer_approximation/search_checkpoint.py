@@ -9,7 +9,7 @@ import numpy as np
 
 from odefit.common.errors import InputError
 from odefit.discretisation.discretisation import Discretisation
-from odefit.methods.outer_approximation.algorithm import Search
+from odefit.methods.outer_approximation.algorithm import MasterSlaveSearch
 from odefit.methods.outer_approximation.master_problem import Partition
 from odefit.methods.outer_approximation.relaxation import StrengtheningCut
 from odefit.methods.running.checkpoint import Checkpoint
@@ -20,7 +20,7 @@ STATE = "state"
 """The key of the only record."""
 
 
-def save_search(checkpoint: Checkpoint, search: Search) -> None:
+def save_search(checkpoint: Checkpoint, search: MasterSlaveSearch) -> None:
     """Keep all that a search needs to go on from the end of its last step."""
     if not checkpoint.due:
         return
@@ -44,19 +44,8 @@ def save_search(checkpoint: Checkpoint, search: Search) -> None:
     checkpoint.save({STATE: state})
 
 
-def resume_search(checkpoint: Checkpoint, search: Search, d: Discretisation) -> None:
-    """Let a search go on from a checkpoint, if that holds a state.
-
-    Parameters
-    ----------
-    d
-        The discretised problem, for the shapes of answers.
-
-    Raises
-    ------
-    InputError
-        The state is damaged.
-    """
+def resume_search(checkpoint: Checkpoint, search: MasterSlaveSearch, d: Discretisation) -> None:
+    """Let a search go on from a checkpoint, if that holds a state; refuse a damaged one."""
     state = checkpoint.records.get(STATE)
     if state is None:
         return
@@ -68,7 +57,7 @@ def resume_search(checkpoint: Checkpoint, search: Search, d: Discretisation) -> 
         ) from error
 
 
-def _resume(state: Mapping[str, Any], search: Search, d: Discretisation) -> None:
+def _resume(state: Mapping[str, Any], search: MasterSlaveSearch, d: Discretisation) -> None:
     n, unknowns = len(search.low), len(d.problem.unknowns)
     shape = d.points, len(d.variables)
     low, high = numbers(state["low"], n), numbers(state["high"], n)

@@ -23,17 +23,7 @@ SECOND_SOLVER_SHARE = 0.05
 
 
 class SlaveProblem:
-    """The nonlinear program of the discretised problem.
-
-    Parameters
-    ----------
-    forward
-        The forward map of the problem.
-    d
-        The discretised problem, with bounds of its states.
-    control
-        The control of the method, with its deadline.
-    """
+    """The nonlinear program of the discretised problem, whose states are bounded."""
 
     def __init__(self, forward: ForwardMap, d: Discretisation, control: Control) -> None:
         self._reduced = ReducedSpace(forward, d)
@@ -43,12 +33,7 @@ class SlaveProblem:
         """Return the better of two local optima next to a point of the master problem.
 
         One is found in the space of the unknowns, with states that follow from the equations, the
-        other with the states free.
-
-        Parameters
-        ----------
-        w
-            The variables of the discretised problem, then any others.
+        other with the states free. The variables of the discretised problem come first in `w`.
         """
         d, control = self._d, self._control
         at_points, n = d.points * len(d.variables), len(d.problem.unknowns)

@@ -31,51 +31,27 @@ COEFFICIENT_ERROR = 16 * UNIT_ROUNDOFF
 
 @dataclass(frozen=True, eq=False)
 class StandardForm:
-    """``min sum of w_r^2 over residuals + linear . w + constant`` subject to (19)-(25).
-
-    Attributes
-    ----------
-    names
-        Names of the variables, for messages.
-    lower, upper
-        Bounds, shape (n,); infinite where nothing is known yet.
-    matrix, target
-        The linear rows ``matrix @ w = target`` (19), shapes (rows, n) and (rows,).
-    bilinear
-        Indices (k, i, j) of the terms ``w_k = w_i w_j`` (22), shape (terms, 3). A fraction
-        ``w_k = w_i / w_j`` (23) is here as ``w_i = w_k w_j``.
-    univariate
-        The terms ``w_k = f(w_i)`` (24), (25).
-    residuals
-        Indices of the variables whose squares are the objective.
-    linear, constant
-        The rest of the objective: logarithms of standard deviations that are estimated.
-    originals
-        Number of variables of the discretised problem, which come before the auxiliary ones.
-    parameters
-        Indices of the variables that are unknowns of the problem.
-    elements
-        First and last finite element that a variable belongs to, counted from 0, shape (n, 2);
-        the end of an element belongs to the next one too. -1 and the largest number for what
-        belongs to none, such as parameters.
-    definitions
-        Definitions of the auxiliary variables, in an order in which they can be computed.
-    """
+    """``min sum of w_r^2 over residuals + linear . w + constant`` subject to (19)-(25)."""
 
     names: tuple[str, ...]
-    lower: Array
+    lower: Array  # infinite where nothing is known yet
     upper: Array
-    matrix: csr_array
+    matrix: csr_array  # of the linear rows ``matrix @ w = target`` (19)
     target: Array
     bilinear: IntArray
+    """Indices (k, i, j) of the terms ``w_k = w_i w_j`` (22), shape (terms, 3). A fraction
+    ``w_k = w_i / w_j`` (23) is here as ``w_i = w_k w_j``."""
     univariate: tuple[UnivariateTerm, ...]
-    residuals: IntArray
-    linear: Array
+    residuals: IntArray  # indices of the variables whose squares are the objective
+    linear: Array  # with `constant`: logarithms of standard deviations that are estimated
     constant: float
-    originals: int
-    parameters: IntArray
+    originals: int  # variables of the discretised problem, before the auxiliary ones
+    parameters: IntArray  # indices of the variables that are unknowns of the problem
     elements: IntArray
-    definitions: Mapping[int, Definition]
+    """First and last finite element that a variable belongs to, counted from 0, shape (n, 2). The
+    end of an element belongs to the next one too. They are -1 and the largest number for what
+    belongs to none, such as parameters."""
+    definitions: Mapping[int, Definition]  # in an order in which they can be computed
 
     @property
     def size(self) -> int:
@@ -103,10 +79,7 @@ class StandardForm:
 def standard_form(d: Discretisation) -> StandardForm:
     """Return the discretised problem (13)-(17) with every expression taken apart.
 
-    Raises
-    ------
-    InputError
-        An expression is not defined at values that are known.
+    InputError is raised where one is not defined at values that are known.
     """
     a = assemble(d, Baseline())
     known = Reformulation([a.name(k) for k in range(a.size)])

@@ -311,13 +311,7 @@ def _largest_sd(noise: Noise | None, series: Series) -> float | None:
 
 
 def require_finite(d: Discretisation, form: StandardForm, bounds: Bounds) -> None:
-    """Refuse a problem of which a variable has no finite bounds.
-
-    Raises
-    ------
-    InputError
-        The message names states, or terms, with a proposal.
-    """
+    """Refuse a problem of which a variable has no finite bounds, with a proposal."""
     low, high = bounds
     free = ~(np.isfinite(low) & np.isfinite(high))
     if not free.any():

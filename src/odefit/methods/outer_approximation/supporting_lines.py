@@ -24,15 +24,7 @@ TANGENTS = 3
 
 @dataclass(frozen=True)
 class Line:
-    """The line ``slope * x + offset``, below a function on an interval or above it.
-
-    Attributes
-    ----------
-    slope, offset
-        The coefficients of the line.
-    above
-        Whether the line is above the function instead of below.
-    """
+    """The line ``slope * x + offset``, below a function on an interval or `above` it."""
 
     slope: float
     offset: float

@@ -31,25 +31,10 @@ def strengthening_cuts(
     seconds: float,
     stop: Callable[[], bool],
 ) -> list[StrengtheningCut]:
-    """Return a cut for each group of elements that has measurements.
+    """Return a cut for each group of consecutive elements that has measurements.
 
-    Parameters
-    ----------
-    form, bounds, planes, partition, cutoff
-        The master problem, see :func:`master_problem`.
-    groups
-        Groups of consecutive elements, counted from 0.
-    process, gap
-        The solver of each group, and the relative gap to which it solves.
-    seconds
-        Time limit of all groups together.
-    stop
-        Whether to return early with the cuts so far.
-
-    Raises
-    ------
-    Infeasible
-        A group alone is proved to exceed the cutoff.
+    The cuts so far are returned after a `stop`; all groups together have so many seconds.
+    Infeasible is raised if a group alone is proved to exceed the cutoff.
     """
     found = []
     for group in groups:

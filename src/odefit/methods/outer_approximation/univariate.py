@@ -36,23 +36,11 @@ SINE_PERIOD = 7.0
 class Univariate:
     """A function of one real variable, convex or concave between its inflections.
 
-    Attributes
-    ----------
-    name
-        The name in expressions; ``"power"`` for ``x ** exponent``.
-    value, derivative
-        The function and its derivative, in floats.
-    domain, range
-        Intervals in which the function is defined, and in which its values lie.
-    inverse
-        The inverse of an increasing function, or that of the right half of an even one; None where
-        it is not needed.
-    even
-        Whether ``f(-x) = f(x)``, with a minimum or a pole at zero.
-    inflection_at_zero
-        Whether the curvature changes its sign, or the derivative jumps, at zero.
-    exponent
-        The exponent of a power.
+    Its name is that in expressions, or ``"power"`` for ``x ** exponent``. Value and derivative are
+    floats; it is defined on `domain`, with values in `range`. `inverse` is that of an increasing
+    function, or of the right half of an even one, None where it is not needed. An even function has
+    a minimum or a pole at zero. There is an inflection at zero where the curvature changes its sign
+    there, or the derivative jumps.
     """
 
     name: str
@@ -94,10 +82,7 @@ class Univariate:
     def at_end(self, x: float, side: int) -> Ends:
         """Return bounds of the value, or of the limit, at an end of an interval.
 
-        Parameters
-        ----------
-        side
-            Where the interval lies: 1 if `x` is its lower end, -1 if `x` is its upper end.
+        The `side` is 1 if `x` is the lower end of the interval, -1 if it is the upper end.
         """
         n = self.exponent
         if self._is_power and x == 0.0:

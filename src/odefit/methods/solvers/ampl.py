@@ -33,20 +33,11 @@ NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 
 @dataclass(frozen=True)
 class Executable:
-    """How one executable is told its limits, and how it tells its bound.
+    """The options of one executable for its limits, and the way in which it reports its bound.
 
-    Attributes
-    ----------
-    scope
-        Whether the solver is local, or global and proves bounds.
-    seconds, threads
-        Options of the command line, with ``{}`` for the value. None where no option is known: the
-        solver is then ended from outside.
-    file
-        Name and text of an options file in the working directory instead, with ``{}`` for the
-        time limit.
-    bound
-        Regular expression of the lower bound in the output; the last match counts.
+    Templates for `seconds` and `threads` have ``{}`` for the value; where None is known, the solver
+    is ended from outside. `file` is the name and text of an options file in the working directory
+    instead. `bound` is a regular expression of the lower bound; the last match counts.
     """
 
     scope: Literal["local", "global"] = "local"

@@ -26,19 +26,9 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
 
 
 def answer_from_json(record: Any, shape: tuple[int, int], unknowns: int) -> Answer:
-    """Return the answer of a record.
+    """Return the answer of a record, whose values have the given `shape`, points by variables.
 
-    Parameters
-    ----------
-    shape
-        The shape of its values, points by variables.
-    unknowns
-        The number of unknowns.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        The record is damaged.
+    A damaged record raises KeyError, TypeError or ValueError.
     """
     rows, vector, lower = record["values"], record["unknowns"], record["lower_bound"]
     values = None

@@ -12,13 +12,7 @@ from odefit.expressions.grammar import named
 
 
 class BoundingAlgebra(ABC):
-    """Expressions of a global solver, and floats where values are known.
-
-    Attributes
-    ----------
-    solver
-        Name of the solver, for refusals.
-    """
+    """Expressions of a global solver, whose name is for refusals, and floats of known values."""
 
     solver: str
 

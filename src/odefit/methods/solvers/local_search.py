@@ -64,13 +64,8 @@ POLISHING = START_SEARCH
 class LocalSearch(LocalMethod):
     """A local solver of the discretised problem, from one start to one end.
 
-    Attributes
-    ----------
-    scheme, mesh, formulation, solver, states, polish, shooting, engine
-        They have the meaning of those of :class:`~odefit.methods.transcription.Transcription`.
-    guessed
-        Whether the first start is a point that the user gave: the states then begin with its
-        simulation.
+    Its options are those of :class:`~odefit.methods.transcription.Transcription`. If the first
+    start is `guessed`, a point that the user gave, the states begin with its simulation.
     """
 
     scheme: Scheme
@@ -89,17 +84,7 @@ class LocalSearch(LocalMethod):
         return f"{self.scheme.name}, {self.formulation.name}, {self.solver.name}"
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
-        """Return the end of one start; a solver or an integration that fails raises nothing.
-
-        Parameters
-        ----------
-        forward
-            The problem's forward map.
-        index
-            Number of the start.
-        start
-            Unknowns in natural units, shape (n,).
-        """
+        """Return the end of a start at unknowns, shape (n,), even if solver or integration fail."""
         began = time.perf_counter()
         d = self.discretisation(forward)
         guessed = index == 0 and (self.guessed or guess(forward.problem) is not None)
@@ -140,9 +125,9 @@ class LocalSearch(LocalMethod):
     ) -> Agreement | None:
         """Return how the discretised solution next to `vector` agrees with integrated trajectories.
 
-        An adaptive mesh is refined to its tolerance; None if no solution is found, or if noise is
-        not normal, or priors are not: the discretised problem then is an approximation, from which
-        to begin.
+        An adaptive mesh is refined to its tolerance. None is returned if no solution is found, or
+        if noise or priors are not normal: the discretised problem is an approximation then, to
+        begin from.
         """
         if not _exact(forward):
             return None
@@ -212,21 +197,10 @@ def as_start(
     control: Control,
     began: float,
 ) -> Start:
-    """Return the answer of a discretised problem as the end of a start.
+    """Return the answer of a discretised problem as the end of a start from `start`, shape (n,).
 
-    Parameters
-    ----------
-    forward, d, answer
-        The problem's forward map, its discretisation, and the solver's answer.
-    solver
-        Name of the solver, for the message.
-    polish
-        Whether the answer is improved on the integrated trajectories; otherwise the cost is that
-        of the discretised problem.
-    index, start
-        Number of the start and its unknowns, shape (n,).
-    began
-        Time of :func:`time.perf_counter` at which the start began.
+    Without `polish`, on the integrated trajectories, the cost is that of the discretised problem.
+    The start began at the time `began` of :func:`time.perf_counter`.
     """
     message = f"{solver}: {answer.message}"
     iterations = max(answer.iterations, 0)

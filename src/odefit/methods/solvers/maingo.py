@@ -191,12 +191,7 @@ def _model(maingopy: Any, space: _ReducedSpace | _FullSpace, scale: float) -> An
 class _Space:
     """The variables `own` of the assembly as MAiNGO's variables.
 
-    Attributes
-    ----------
-    refusal
-        The exception with which the last evaluation ended.
-    likelihood
-        Whether the objective may be negative.
+    `refusal` is the exception of the last evaluation; a `likelihood` may be negative.
     """
 
     def __init__(self, a: Assembly, own: IntArray, instance: Instance) -> None:
@@ -316,10 +311,7 @@ class _ReducedSpace(_Space):
 
 
 def explicit_order(d: Discretisation) -> list[tuple[int, int]] | None:
-    """Return rows, and the variables at points that they give, in an order of evaluation.
-
-    None if the equations are implicit.
-    """
+    """Return rows and the variables at points that they give, in an order of evaluation, if any."""
     count = d.points * len(d.variables)
     size = len(d.variables)
     fixed = (d.lower == d.upper).ravel()

@@ -63,22 +63,10 @@ def mesh_search(
 ) -> tuple[Answer | None, Start | None]:
     """Return the best local answer on the mesh, and the best on the integrated trajectories.
 
-    Parameters
-    ----------
-    local
-        How the discretised problem is searched; its solver is replaced by a quick one.
-    forward
-        The problem's forward map.
-    d
-        The discretised problem.
-    control
-        Has the deadline of this search. After an interruption the best so far is returned, if
-        need be the integrated trajectories as they are.
-    starts
-        Starts of either search on the integrated trajectories; as many as the evidence asks for if
-        None.
-    screening, first
-        As those of :class:`MultiStart`; `first` is that of the discretised problem alone.
+    The solver of `local` is replaced by a quick one. The deadline is that of `control`; after an
+    interruption the best so far is returned, if need be the integrated trajectories as they are.
+    `starts` are those of either search, as many as the evidence asks for if None; `screening` and
+    `first` have their meaning in :class:`MultiStart`, `first` for the discretised problem alone.
     """
     search = MultiStart(local, starts=starts, screening=screening, first=first)
     options = {"search": asdict(search), "seed": control.seed}

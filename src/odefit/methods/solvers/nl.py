@@ -21,14 +21,9 @@ SMOOTH_FUNCTIONS = frozenset("exp log log10 sqrt sin cos tan asin acos atan sinh
 
 
 class PyomoAlgebra:
-    """Pyomo expressions, and floats where values are known.
+    """Pyomo expressions, and floats of known values.
 
-    Parameters
-    ----------
-    whose
-        Name of the solver, for refusals.
-    smooth
-        Whether functions with corners are refused.
+    Refusals name the solver, `whose`; if `smooth`, functions with corners are refused.
     """
 
     def __init__(self, whose: str, smooth: bool) -> None:
@@ -66,12 +61,9 @@ class PyomoAlgebra:
 
 
 def write_nl(a: Assembly, start: Array, path: Path, algebra: PyomoAlgebra) -> Array:
-    """Write the problem as a ``.nl`` file.
+    """Write the problem as a ``.nl`` file; return the variables' numbers in its order.
 
-    Returns
-    -------
-    ndarray
-        Numbers of the variables in the order of the file; those that occur nowhere are not in it.
+    Those that occur nowhere are not in it.
     """
     import pyomo.environ as pyo
     from pyomo.core.expr import LinearExpression
@@ -129,13 +121,7 @@ def write_nl(a: Assembly, start: Array, path: Path, algebra: PyomoAlgebra) -> Ar
 
 
 def read_sol(text: str) -> tuple[str, Array, int | None]:
-    """Return message, variables (none, if there are none) and result code of a ``.sol`` file.
-
-    Raises
-    ------
-    ValueError
-        The text is not that of a ``.sol`` file.
-    """
+    """Return message, variables (empty without any) and result code of a ``.sol`` file's text."""
     lines = [line.strip() for line in text.splitlines()]
     try:
         at = lines.index("Options")

@@ -27,21 +27,10 @@ from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, symbols_of
 class NonlinearProgram:
     """A nonlinear program: min f(w) subject to lower_g <= g(w) <= upper_g, lower <= w <= upper.
 
-    The variables w are those at points, the unknowns, and slack variables.
-
-    Attributes
-    ----------
-    assembly
-        The constraints in natural units.
-    scale
-        Natural values of w over scaled ones, shape (size,). All that follows is scaled.
-    lower, upper
-        Bounds of the variables, shape (size,).
-    lower_g, upper_g
-        Bounds of the constraints.
-    objective, gradient, equations, jacobian, hessian
-        CasADi functions of w (and of the multipliers, for the upper triangle of the Hessian of
-        the Lagrangian).
+    The variables w are those at points, the unknowns, and slack variables. `scale` are natural
+    values of w over scaled ones, shape (size,); all else is scaled, but for the `assembly`. The
+    functions are CasADi's, of w and, for the upper triangle of the Hessian of the Lagrangian, of
+    the multipliers.
     """
 
     assembly: Assembly
@@ -146,12 +135,7 @@ def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Nonli
 class _Compiled:
     """The values and derivatives of a block at all its points, as functions of w.
 
-    Parameters
-    ----------
-    block, d
-        The block and its discretisation.
-    residuals
-        Whether the block holds residuals: its only output is then what they add to the objective.
+    The only output of `residuals` is what they add to the objective.
     """
 
     def __init__(self, block: Block, d: Discretisation, residuals: bool = False) -> None:
@@ -266,13 +250,7 @@ def _by_rows(matrix: csr_array, sizes: Array) -> csr_array:
 
 
 class _Entries:
-    """A sparse matrix whose nonzeros are sums of symbolic values, times a scale.
-
-    Parameters
-    ----------
-    rows, columns
-        Scales of the rows and of the columns.
-    """
+    """A sparse matrix, scaled by rows and columns, whose nonzeros are sums of symbolic values."""
 
     def __init__(self, rows: Array, columns: Array) -> None:
         self._rows, self._columns = rows, columns

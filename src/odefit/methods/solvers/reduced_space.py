@@ -43,16 +43,11 @@ TOLERANCES = Tolerances(cost=1e-9, step=1e-9, evaluations=200, patience=30)
 
 @dataclass(frozen=True, eq=False)
 class _Stage:
-    """Equations that are solved together, and the variables that they are solved for.
+    """Equations (`rows`) that are solved together, for the variables `columns`.
 
-    Attributes
-    ----------
-    rows, columns
-        Numbers of the equations and of the variables.
-    own, unknowns, before
-        Parts of the Jacobian of these equations: by their own variables, by the unknowns, and by
-        the variables of the stage before. The data of each are positions in the nonzeros of the
-        whole Jacobian.
+    `own`, `unknowns` and `before` are parts of their Jacobian: by these variables, by the unknowns,
+    and by the variables of the stage before. The data of each are positions in the nonzeros of the
+    whole Jacobian.
     """
 
     rows: IntArray
@@ -64,16 +59,9 @@ class _Stage:
 
 @dataclass(frozen=True, eq=False)
 class DiscreteSolution:
-    """A solution of the discretised equations.
+    """A solution of the discretised equations for unknowns of shape (n,).
 
-    Attributes
-    ----------
-    unknowns
-        The unknowns, shape (n,).
-    values
-        Values of the variables at points, shape (P, v).
-    sensitivities
-        Derivatives of `values` by the unknowns, shape (P, v, n).
+    The values at points have shape (P, v), their sensitivities to the unknowns (P, v, n).
     """
 
     unknowns: Array
@@ -82,21 +70,10 @@ class DiscreteSolution:
 
 
 class ReducedSpace:
-    """Residuals of a discretised problem as functions of its unknowns.
+    """Residuals of a discretised problem as functions of its unknowns; `forward` weighs them.
 
-    Points between mesh points, where there are only measurements, are computed after the others.
-
-    Parameters
-    ----------
-    forward
-        The forward map of the same problem, which weighs the residuals.
-    d
-        The discretised problem.
-
-    Attributes
-    ----------
-    determined
-        Whether there are as many equations as states; nothing can be solved otherwise.
+    Points between mesh points, where there are only measurements, are computed after the others. It
+    is `determined` if there are as many equations as states; nothing can be solved otherwise.
     """
 
     def __init__(self, forward: ForwardMap, d: Discretisation) -> None:
@@ -144,10 +121,7 @@ class ReducedSpace:
         return csc_array((places[inside][order], r[order], starts), shape=(len(chosen), len(mine)))
 
     def solve(self, unknowns: Array, values: Array) -> DiscreteSolution | None:
-        """Return the states for some unknowns by Newton's method from `values`, shape (P, v).
-
-        The result is None where that does not converge.
-        """
+        """Return the states for some unknowns by Newton's method from `values`, if it converges."""
         d = self._d
         values = np.where(d.lower < d.upper, values, d.lower)
         w = self._program.pack(values, unknowns)
@@ -240,19 +214,10 @@ class ReducedSpace:
     def minimise(
         self, unknowns: Array, values: Array | None, stop: Callable[[], bool]
     ) -> Answer | None:
-        """Return a local minimum next to `unknowns`, shape (n,).
+        """Return a local minimum next to `unknowns`, shape (n,); the best so far after a `stop`.
 
-        Parameters
-        ----------
-        values
-            Initial guess of the states, shape (P, v); None for the integrated trajectories.
-        stop
-            A function that is called before each evaluation; true ends with the best so far.
-
-        Returns
-        -------
-        Answer or None
-            None if not even the start can be evaluated.
+        The guess of the states, shape (P, v), is the integrated trajectories if None. None is
+        returned if not even the start can be evaluated.
         """
         began = time.perf_counter()
         if not self.determined:

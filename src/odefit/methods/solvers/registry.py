@@ -31,18 +31,7 @@ alone where it is not a solver that ships with odefit or one of its extras."""
 
 
 def solver(name: str) -> Solver:
-    """Return the solver `name` with its default options.
-
-    Raises
-    ------
-    InputError
-        No solver has this name, or it is not installed; the message says what to do.
-
-    Examples
-    --------
-    >>> solver("ipopt").scope
-    'local'
-    """
+    """Return the solver `name` with its default options; refuse unknown and missing ones."""
     if name.startswith("ampl:") and name not in SOLVERS:
         found: Solver = AmplSolver(name.removeprefix("ampl:"))
     elif name in SOLVERS:

@@ -202,16 +202,9 @@ def _together(first: Answer, second: Answer) -> Answer:
 
 
 class _Model:
-    """The instance as a SCIP model.
+    """The instance as a model of PySCIPOpt, which minimises objective / `scale`.
 
-    Attributes
-    ----------
-    model
-        The model of PySCIPOpt.
-    scale
-        Scale of the objective; SCIP minimises objective / scale.
-    proved
-        Lower bound that an earlier solve has proved.
+    `proved` is a lower bound that an earlier solve has proved.
     """
 
     def __init__(self, solver: Scip, instance: Instance, progress: Progress | None) -> None:
