@@ -35,10 +35,9 @@ LIMITS = """
 assessment/sampling/posterior cli/profile fitting/fit methods/automatic/algebraic_route
 methods/automatic/automatic methods/bounded_problem methods/outer_approximation/algorithm
 methods/outer_approximation/bound_tightening methods/outer_approximation/mixed_integer
-methods/outer_approximation/slave_problem methods/running/child methods/running/control
-methods/solvers/guarded_solve
-methods/solvers/mesh_search methods/solvers/scip methods/solvers/solver
-methods/transcription/transcription structure/series/deadline
+methods/outer_approximation/outer_approximation methods/running/child methods/running/control
+methods/solvers/guarded_solve methods/solvers/mesh_search methods/solvers/scip
+methods/solvers/solver methods/transcription/transcription structure/series/deadline
 """.split()
 """Modules that keep a time limit of the fit, of the method or of the call, or share it out; and
 that end processes which do not answer."""

@@ -27,13 +27,12 @@ from odefit import (
 from odefit.discretisation.assembly import assemble
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
-from odefit.discretisation.instance import Instance
+from odefit.discretisation.instance import Instance, data_variation
 from odefit.discretisation.mesh import UniformMesh
-from odefit.discretisation.scales import data_variation
 from odefit.methods.bounded_problem import finite_bounds
 from odefit.methods.estimate import Certificate, Estimate
 from odefit.methods.method import Method
-from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
+from odefit.methods.outer_approximation.bound_tightening import FBBT, Infeasible
 from odefit.methods.outer_approximation.master_problem import (
     master_problem,
     uniform_partition,

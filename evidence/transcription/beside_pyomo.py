@@ -42,7 +42,7 @@ from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import Scheme, Trapezoid
-from odefit.methods.solvers.nl import PyomoAlgebra, write_nl
+from odefit.methods.solvers.ampl import PyomoAlgebra, write_nl
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.nonlinear_program import nonlinear_program
 from odefit.methods.solvers.solver import Answer, Limits

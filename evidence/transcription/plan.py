@@ -14,8 +14,7 @@ from odefit.common.arrays import Array
 from odefit.discretisation import schemes
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline, ExtraTol, Formulation, SoftCons
-from odefit.discretisation.initial_guess import guess_from_data
-from odefit.discretisation.instance import Instance
+from odefit.discretisation.instance import Instance, guess_from_data
 from odefit.discretisation.mesh import UniformMesh
 from odefit.methods.solvers.registry import SOLVERS
 from odefit.methods.solvers.solver import Solver

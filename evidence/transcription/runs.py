@@ -16,7 +16,7 @@ from evidence.running.campaign import Task
 from evidence.transcription.plan import Configuration, instance_of, registry
 from odefit import Problem, library
 from odefit.common.arrays import Array
-from odefit.discretisation.scales import data_variation
+from odefit.discretisation.instance import data_variation
 from odefit.library import Reference
 from odefit.methods.solvers.guarded_solve import solve_isolated
 from odefit.methods.solvers.solver import Limits, penalised_objective

@@ -7,7 +7,7 @@ import pytest
 
 from odefit import Event, Experiment, ForwardMap, Model, Problem
 from odefit.discretisation.discretisation import Discretisation
-from odefit.discretisation.initial_guess import (
+from odefit.discretisation.instance import (
     DIVERGENCE_RATIO,
     guess_from_data,
     guess_from_simulation,

@@ -7,14 +7,14 @@ import pytest
 
 from odefit import Experiment, Model, Problem
 from odefit.discretisation.discretisation import Discretisation
-from odefit.discretisation.mesh import UniformMesh
-from odefit.discretisation.scales import (
+from odefit.discretisation.instance import (
     SCALED_OBJECTIVE,
     Scales,
     data_variation,
     row_sizes,
     variable_sizes,
 )
+from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import SCHEMES
 from tests.discretisation.test_discretisation import CASES
 

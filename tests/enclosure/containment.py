@@ -10,7 +10,7 @@ import numpy as np
 from odefit import ForwardMap, Problem
 from odefit.common.arrays import Array
 from odefit.enclosure import Enclosure, Residuals
-from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure.arithmetic.taylor_models import Monomials
 from odefit.simulation import Evaluation
 
 MAX_CORNERS = 16

@@ -11,10 +11,9 @@ import pytest
 
 from odefit import Event, Experiment, Model, Problem, library
 from odefit.common.arrays import Array
-from odefit.enclosure import Enclosure, affine_flow
-from odefit.enclosure.affine_flow import LinearODE, _common_step
-from odefit.enclosure.affine_maps import _eigenvectors
-from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure import Enclosure, affine_maps
+from odefit.enclosure.affine_maps import LinearODE, _common_step, _eigenvectors
+from odefit.enclosure.arithmetic.taylor_models import Monomials
 from odefit.enclosure.system import System
 from tests.enclosure.containment import at, directions, vectors
 
@@ -86,7 +85,7 @@ def test_solutions_are_inside(
     build: Callable[[], tuple[Problem, Array, Rates]],
     degree: int,
 ) -> None:
-    monkeypatch.setattr(affine_flow, "STIFF_RATE", 0.0)
+    monkeypatch.setattr(affine_maps, "STIFF_RATE", 0.0)
     problem, vector, rates = build()
     enclosure = Enclosure(problem, degree)
     radii = np.array([0.0, 1e-4, 1e-2, 0.2])
@@ -111,7 +110,7 @@ def test_it_knows_what_steps_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     upper = lower * 1.05
     enclosure = Enclosure(problem)
     fast = enclosure(lower, upper)
-    monkeypatch.setattr(affine_flow, "STIFF_RATE", np.inf)
+    monkeypatch.setattr(affine_maps, "STIFF_RATE", np.inf)
     steps = enclosure(lower, upper)
     assert np.isfinite(fast.remainder).all()
     assert 10 * fast.remainder[:, 0].sum() < steps.remainder[:, 0].sum()
@@ -138,7 +137,7 @@ def test_events(monkeypatch: pytest.MonkeyPatch) -> None:
     lower, upper = np.array([[3.9, 0.5]]), np.array([[4.1, 0.52]])
     enclosure = Enclosure(problem)
     by_steps = enclosure(lower, upper)
-    monkeypatch.setattr(affine_flow, "STIFF_RATE", 0.0)
+    monkeypatch.setattr(affine_maps, "STIFF_RATE", 0.0)
     found = enclosure(lower, upper)
     assert found.remainder.max() < 1e-3
     apart = np.abs(found.c[:, 0] - by_steps.c[:, 0])

@@ -12,7 +12,7 @@ import pytest
 import odefit
 from odefit import Event, Experiment, Model, Problem
 from odefit.common.arrays import Array
-from odefit.enclosure import Enclosure, affine_flow, differential_inequalities, flow
+from odefit.enclosure import Enclosure, affine_maps, differential_inequalities, flow
 from odefit.enclosure.arithmetic.intervals import Interval
 from odefit.enclosure.differential_inequalities import (
     DifferentialInequalities,
@@ -248,7 +248,7 @@ def test_a_lost_state_spoils_no_bound() -> None:
 def test_wide_boxes_of_stiff_networks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Taylor models for some states and intervals for others, whichever give up."""
     monkeypatch.setattr(flow, "MAX_STEPS", [20, 60, 400][seed])
-    monkeypatch.setattr(affine_flow, "STIFF_RATE", np.inf)
+    monkeypatch.setattr(affine_maps, "STIFF_RATE", np.inf)
     problem = odefit.library.load("alpha-pinene")
     enclosure, forward = Enclosure(problem), odefit.ForwardMap(problem)
     rng = np.random.default_rng(seed)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from odefit import Problem
-from odefit.enclosure import Enclosure, affine_flow, flow, taylor_step
-from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure import Enclosure, affine_maps, flow, taylor_step
+from odefit.enclosure.arithmetic.taylor_models import Monomials
 from odefit.enclosure.flow import Flow, StepControl
 from odefit.enclosure.residuals import variables
 from odefit.enclosure.state_enclosure import StateEnclosure
@@ -219,7 +219,7 @@ def test_boxes_without_bounds(unbounded: float) -> None:
 
 def test_what_takes_too_many_steps_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow, "MAX_STEPS", 30)
-    monkeypatch.setattr(affine_flow, "STIFF_RATE", np.inf)
+    monkeypatch.setattr(affine_maps, "STIFF_RATE", np.inf)
     problem = observed({"x": "w*y", "y": "-w*x"}, [1.0, 100.0], {"x": {}, "y": 0.0}, ["w"])
     found = holds(problem, Enclosure(problem), *box(np.array([1.0, 1.0]), 1e-3), oscillator)
     assert np.isfinite(found.remainder[[0, 2]]).all()

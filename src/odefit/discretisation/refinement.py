@@ -9,8 +9,8 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.common.option_checks import number, whole
 from odefit.discretisation.discretisation import Discretisation, PlacedSegment
+from odefit.discretisation.instance import variable_sizes
 from odefit.discretisation.mesh import GivenMesh
-from odefit.discretisation.scales import variable_sizes
 
 ZERO_VALUE = 1e-10
 """Values below this fraction of the size of their variable count as zero: solvers leave as much."""

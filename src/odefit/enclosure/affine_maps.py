@@ -1,25 +1,34 @@
-"""Affine maps over boxes, and their powers: many equal steps of a linear ODE at once.
+"""Affine maps over boxes, their powers, and solutions of linear ODEs, however stiff, by these.
 
 Where the equations are linear in the states and do not depend on time, a step is an affine map of
 the states, and equal steps are its powers: by repeated squaring of the map over the box, a thousand
 steps cost ten products of matrices. Errors are propagated by few operations that way, so that no
-frame has to follow them; in the basis of the map's eigenvectors in the middle of the box, powers
-of decaying components decay.
+frame has to follow them; in the basis of the map's eigenvectors in the middle of the box, powers of
+decaying components decay.
+
+For x' = A x + g, the map of a step is ``P = 1 + h A phi(h A)``, the shift ``h phi(h A) g``, where
+phi(z) = (exp(z) - 1)/z. The map of a short step follows from the series of phi with a bound of its
+tail (scaling and squaring; C. Moler and C. Van Loan, Nineteen dubious ways to compute the
+exponential of a matrix, twenty-five years later, 2003). The number of operations grows with the
+logarithm of the stiffness alone.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
 from operator import add
 
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray, IntArray
-from odefit.enclosure.arithmetic.monomials import Monomials
 from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
-from odefit.enclosure.arithmetic.taylor_models import TaylorModel
+from odefit.enclosure.arithmetic.taylor_models import MIN_KEPT_SHARE, Monomials, TaylorModel
+from odefit.enclosure.flow import Flow, StepControl
+from odefit.enclosure.state_enclosure import StateEnclosure
 from odefit.enclosure.system import Mode, System
 
 MAX_CONDITION_NUMBER = 1e4
@@ -173,3 +182,211 @@ def _eigenvectors(matrices: Array) -> Array:
     usable &= np.linalg.cond(real) < MAX_CONDITION_NUMBER
     found: Array = np.where(usable[:, None, None], real, np.eye(n))
     return found
+
+
+SERIES_TERMS = 11
+"""Terms of the series of phi that are computed."""
+
+MAX_SERIES_NORM = 0.25
+"""Norm of h A up to which the series is used: its tail is then 1e-16."""
+
+STIFF_RATE = 8.0
+"""Norm of A times the time that is left from which on powers of a map cost less than steps."""
+
+SHORTEST_STEP = 2.0**-40
+"""Shortest step, relative to the step of which all time spans are multiples."""
+
+SHORTEST_COMMON_STEP = 2.0**-12
+"""Shortest step of which all time spans are multiples, relative to the shortest span."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearODE:
+    """The equations of one mode that are linear in the states and the same at all times.
+
+    `common_step` is a time of which all time spans are multiples, if one is not too short.
+    """
+
+    system: System
+    mode: Mode
+    monomials: Monomials
+    common_step: Fraction
+
+    @staticmethod
+    def of(
+        system: System, mode: Mode, monomials: Monomials, spans: Sequence[Fraction]
+    ) -> LinearODE | None:
+        """Return a mode's linear ODE, or None if it is not linear or has no time spans."""
+        if not spans or not is_autonomous_affine(system, mode):
+            return None
+        return LinearODE(system, mode, monomials, _common_step(spans))
+
+    def stiff_flow(
+        self, unknowns: Mapping[int, TaylorModel], boxes: int, time: float
+    ) -> StiffAffineFlow | None:
+        """Return the flow in the boxes in which powers cost less than steps, if there are any."""
+        flow = self.flow(unknowns, boxes)
+        own = np.flatnonzero(np.isfinite(flow.norms) & (flow.norms * time >= STIFF_RATE))
+        return StiffAffineFlow(own, flow.take(own)) if len(own) else None
+
+    def flow(self, unknowns: Mapping[int, TaylorModel], boxes: int) -> AffineFlow:
+        """Return the flow in all boxes."""
+        n, mode, m = len(self.system.states), self.mode, self.monomials
+        zero = TaylorModel.constant(m, np.zeros(boxes))
+        known = {**unknowns, **dict.fromkeys(self.system.states, zero)}
+        jacobian = mode.jacobian.evaluate(m, known, boxes)
+        at_zero = mode.right_hand_sides.evaluate(m, known, boxes)
+        matrix = {
+            (i, j): jacobian[mode.jacobian.terms[i * n + j].index]
+            for i in range(n)
+            for j in range(n)
+            if mode.dependence[i, j]
+        }
+        rows = np.zeros((n, boxes))
+        for (i, _), entry in matrix.items():
+            rows[i] += entry.magnitude()
+        shift = [at_zero[term.index] for term in mode.right_hand_sides.terms]
+        return AffineFlow(self, matrix, shift, rows.max(axis=0) * ROUNDING_MARGIN)
+
+    def step(self, norm: float) -> Fraction:
+        """Return a step whose product with `norm` is at most :data:`MAX_SERIES_NORM`.
+
+        The common step is a multiple of it. It is zero if it would be too short.
+        """
+        size = float(self.common_step) * norm / MAX_SERIES_NORM
+        if not math.isfinite(size):
+            return Fraction(0)
+        halvings = math.ceil(math.log2(max(size, 1.0)))
+        too_short = 2.0**-halvings < SHORTEST_STEP
+        return Fraction(0) if too_short else self.common_step / 2**halvings
+
+
+@dataclass(eq=False)
+class AffineFlow:
+    """The solutions of a linear ODE x' = A x + g in B boxes.
+
+    `norms` are bounds of the maximum norm of A, shape (B,): rates per unit of time. `powers` are
+    those of the map of `step`, once they are known; `origin` holds states and time of the first
+    call.
+    """
+
+    ode: LinearODE
+    matrix: Matrix
+    shift: Sequence[TaylorModel]
+    norms: Array
+    step: Fraction = Fraction(0)
+    powers: AffinePowers | None = None
+    origin: tuple[Sequence[TaylorModel], float] | None = None
+
+    def take(self, boxes: IntArray) -> AffineFlow:
+        """Return the flow in the selected boxes."""
+        shift = [g.take(boxes) for g in self.shift]
+        powers = None if self.powers is None else self.powers.take(boxes)
+        origin = None
+        if self.origin is not None:
+            origin = [x.take(boxes) for x in self.origin[0]], self.origin[1]
+        matrix, norms = taken(self.matrix, boxes), self.norms[boxes]
+        return AffineFlow(self.ode, matrix, shift, norms, self.step, powers, origin)
+
+    def __call__(self, x: Sequence[TaylorModel], begin: float, end: float) -> list[TaylorModel]:
+        """Return the states at a later time, from those at an earlier one.
+
+        They follow from the states of the first call, by as few maps as possible: from span to
+        span, errors would be carried from basis to basis.
+        """
+        if self.powers is None:
+            self.step = self.ode.step(float(self.norms.max()))
+            if not self.step:
+                unknown = np.full_like(self.norms, np.inf)
+                return [TaylorModel(m.monomials, np.zeros_like(m.c), m.support, unknown) for m in x]
+            self.powers = self._powers(self.step)
+        if self.origin is None:
+            self.origin = x, begin
+        start, time = self.origin
+        length = Fraction(end) - Fraction(time)
+        count = length // self.step
+        found = self.powers(start, int(count))
+        rest = length - count * self.step
+        return self._advanced(found, rest) if rest else found
+
+    def _powers(self, h: Fraction) -> AffinePowers:
+        """Return the powers of the map of a step."""
+        phi = _one_and(self.matrix, Fraction(0))
+        for k in range(SERIES_TERMS, 1, -1):
+            phi = _one_and(product(self.matrix, phi), h / k)
+        tail = self._tail(h)
+        for entry in phi.values():
+            entry.remainder = (entry.remainder + tail) * ROUNDING_MARGIN
+        matrix = _one_and(product(self.matrix, phi), h)
+        shift = [g * h for g in image(phi, self.shift)]
+        return AffinePowers.of(self.ode.mode.groups, matrix, shift)
+
+    def _advanced(self, x: Sequence[TaylorModel], h: Fraction) -> list[TaylorModel]:
+        """Return the states after a step of any length up to that of the map."""
+        rates = image(self.matrix, x, self.shift)
+        mean = rates  # phi(h A) times the right-hand sides, by Horner's rule
+        for k in range(SERIES_TERMS, 1, -1):
+            mean = image(self.matrix, [m * (h / k) for m in mean], rates)
+        largest = np.max([m.magnitude() for m in rates], axis=0)
+        tail = self._tail(h) * largest * ROUNDING_MARGIN
+        for m in mean:
+            m.remainder = (m.remainder + tail) * ROUNDING_MARGIN
+        return [start + m * h for start, m in zip(x, mean, strict=True)]
+
+    def _tail(self, h: Fraction) -> Array:
+        """Return a bound of the tail of the series of phi, in the maximum norm, shape (B,)."""
+        a = self.norms * float(h) * ROUNDING_MARGIN
+        first = a**SERIES_TERMS / math.factorial(SERIES_TERMS + 1)
+        tail = np.where(a <= 1.0, first / (1.0 - np.minimum(a, 1.0) / (SERIES_TERMS + 2)), np.inf)
+        return np.asarray(tail * ROUNDING_MARGIN + UNDERFLOW)
+
+
+def _one_and(matrix: Matrix, factor: Fraction) -> dict[tuple[int, int], TaylorModel]:
+    """Return the sum of the unit matrix and a multiple of another."""
+    return {(i, j): m * factor + 1 if i == j else m * factor for (i, j), m in matrix.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class StiffAffineFlow:
+    """The flow of a linear ODE in the `boxes` (by number among all) in which it is stiff."""
+
+    boxes: IntArray
+    flow: AffineFlow
+
+    def without(self, refuted: BoolArray) -> StiffAffineFlow:
+        """Return the flow without some of all boxes, a mask, or the same if that saves little."""
+        kept = np.flatnonzero(~refuted[self.boxes])
+        if len(kept) >= MIN_KEPT_SHARE * len(self.boxes):
+            return self
+        return StiffAffineFlow(self.boxes[kept], self.flow.take(kept))
+
+    def advance(
+        self,
+        flow: Flow,
+        states: StateEnclosure,
+        unknowns: Mapping[int, TaylorModel],
+        begin: float,
+        end: float,
+        control: StepControl,
+    ) -> StateEnclosure:
+        """Return the states at a later time: by powers in these boxes, by steps elsewhere."""
+        found = states.take(np.arange(states.boxes))
+        others = np.setdiff1d(np.arange(states.boxes), self.boxes)
+        if len(others):
+            own = control.take(others)
+            given = {i: m.take(others) for i, m in unknowns.items()}
+            found.put(others, flow.advance(states.take(others), given, begin, end, own))
+            control.put(others, own)
+        if len(self.boxes):
+            after = self.flow(states.take(self.boxes).models(), begin, end)
+            found.put(self.boxes, StateEnclosure.of(after))
+        return found
+
+
+def _common_step(spans: Sequence[Fraction]) -> Fraction:
+    """Return the longest time of which all spans are multiples, or the shortest of them."""
+    numerator, denominator = 0, math.lcm(*(s.denominator for s in spans))
+    for span in spans:
+        numerator = math.gcd(numerator, span.numerator * (denominator // span.denominator))
+    common, least = Fraction(numerator, denominator), min(spans)
+    return common if common >= least * Fraction(SHORTEST_COMMON_STEP) else least

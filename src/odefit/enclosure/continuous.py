@@ -3,7 +3,7 @@
 Every condition is followed from its initial values through all events to its last measurement, by
 three enclosures at once: steps with Taylor polynomials in time (:mod:`odefit.enclosure.flow`),
 powers of an affine map where the equations are linear and stiff
-(:mod:`odefit.enclosure.affine_flow`), and intervals from differential inequalities where the series
+(:mod:`odefit.enclosure.affine_maps`), and intervals from differential inequalities where the series
 have given up (:mod:`odefit.enclosure.differential_inequalities`).
 """
 
@@ -16,10 +16,9 @@ from fractions import Fraction
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.enclosure.affine_flow import LinearODE, StiffAffineFlow
+from odefit.enclosure.affine_maps import LinearODE, StiffAffineFlow
 from odefit.enclosure.arithmetic.intervals import Interval, evaluated
-from odefit.enclosure.arithmetic.monomials import Monomials
-from odefit.enclosure.arithmetic.taylor_models import TaylorModel
+from odefit.enclosure.arithmetic.taylor_models import Monomials, TaylorModel
 from odefit.enclosure.differential_inequalities import DifferentialInequalities, StateIntervals
 from odefit.enclosure.error_propagation import ErrorBound
 from odefit.enclosure.flow import Flow, StepControl

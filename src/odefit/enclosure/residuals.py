@@ -9,9 +9,8 @@ import numpy as np
 
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.errors import InputError
-from odefit.enclosure.arithmetic.monomials import Monomials
 from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
-from odefit.enclosure.arithmetic.taylor_models import TaylorModel
+from odefit.enclosure.arithmetic.taylor_models import Monomials, TaylorModel
 from odefit.enclosure.system import System
 from odefit.expressions.expressions import Expression
 from odefit.problem.condition import Condition

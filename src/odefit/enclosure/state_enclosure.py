@@ -9,9 +9,8 @@ import numpy as np
 
 from odefit.common.arrays import Array, IntArray
 from odefit.enclosure.arithmetic.intervals import Interval
-from odefit.enclosure.arithmetic.monomials import Monomials
 from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN
-from odefit.enclosure.arithmetic.taylor_models import TaylorModel
+from odefit.enclosure.arithmetic.taylor_models import Monomials, TaylorModel
 from odefit.enclosure.error_propagation import ErrorBound
 
 

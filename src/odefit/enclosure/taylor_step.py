@@ -16,10 +16,9 @@ from functools import cached_property
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray, IntArray
-from odefit.enclosure.arithmetic.monomials import Monomials
 from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.enclosure.arithmetic.taylor_evaluation import TaylorEvaluation
-from odefit.enclosure.arithmetic.taylor_models import CONSTANT, TaylorModel
+from odefit.enclosure.arithmetic.taylor_models import CONSTANT, Monomials, TaylorModel
 from odefit.enclosure.error_propagation import (
     MAX_GROWTH_NORM,
     ErrorBound,

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from odefit.common.arrays import Array
-from odefit.enclosure.arithmetic.function_rewriting import FunctionRewriting
-from odefit.enclosure.arithmetic.monomials import Monomials
 from odefit.enclosure.arithmetic.taylor_evaluation import TapeProgram, TaylorEvaluation
-from odefit.enclosure.arithmetic.taylor_models import TaylorModel
+from odefit.enclosure.arithmetic.taylor_models import Monomials, TaylorModel
+from odefit.enclosure.system import FunctionRewriting
 from odefit.structure.series.tape import Recording, Tape, Term
 from tests.enclosure.containment import exact
 

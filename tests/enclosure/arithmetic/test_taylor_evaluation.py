@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odefit.common.arrays import Array
-from odefit.enclosure.arithmetic.monomials import Monomials
 from odefit.enclosure.arithmetic.taylor_evaluation import TapeProgram, TaylorEvaluation
-from odefit.enclosure.arithmetic.taylor_models import TaylorModel
+from odefit.enclosure.arithmetic.taylor_models import Monomials, TaylorModel
 from odefit.structure.series.tape import NotRationalError, Tape, Term
 from tests.enclosure.containment import exact
 

@@ -13,7 +13,7 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import DataMesh, GivenMesh, Mesh, UniformMesh
 from odefit.discretisation.schemes import SCHEMES
 from odefit.enclosure import Residuals
-from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure.arithmetic.taylor_models import Monomials
 from odefit.enclosure.discretised.krawczyk import KrawczykSolver
 from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
 from tests.enclosure.containment import at, directions, vectors

@@ -11,7 +11,7 @@ from odefit import Event, Experiment, Model, Problem, library
 from odefit.common.arrays import Array
 from odefit.discretisation.mesh import GivenMesh, Mesh, UniformMesh
 from odefit.discretisation.schemes import SCHEMES
-from odefit.enclosure.discretised import repeated_steps
+from odefit.enclosure.discretised import segment_enclosure
 from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
 from tests.enclosure.containment import at, directions, vectors
 
@@ -136,7 +136,7 @@ def by_steps(
 ) -> DiscretisedEnclosure:
     """Return an enclosure that takes no equal steps together."""
     with monkeypatch.context() as patch:
-        patch.setattr(repeated_steps, "MIN_REPEATS", 10**9)
+        patch.setattr(segment_enclosure, "MIN_REPEATS", 10**9)
         return DiscretisedEnclosure(problem, SCHEMES[scheme], mesh)
 
 
@@ -212,7 +212,7 @@ def test_the_difference_of_almost_equal_steps_is_accounted_for(
 ) -> None:
     """Steps that differ by 1e-4, taken as equal: the true solution has to stay inside."""
     problem, vector, rates = stiff()
-    monkeypatch.setattr(repeated_steps, "EQUALITY_TOLERANCE", 1e-3)
+    monkeypatch.setattr(segment_enclosure, "EQUALITY_TOLERANCE", 1e-3)
     grid = np.linspace(0.0, 50.0, 301)
     grid[1:-1] += 1e-5 * np.sin(np.arange(299))
     grid[[60, 120]] = [10.0, 20.0]

@@ -8,7 +8,7 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.enclosure import Residuals
-from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure.arithmetic.taylor_models import Monomials
 from odefit.enclosure.residuals import variables
 
 

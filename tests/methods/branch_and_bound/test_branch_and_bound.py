@@ -377,7 +377,7 @@ def test_where_no_residuals_can_be_enclosed_there_is_no_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The answer of the local search is kept."""
-    where = "odefit.methods.branch_and_bound.upper_bound.objective_at"
+    where = "odefit.methods.branch_and_bound.search.objective_at"
     monkeypatch.setattr(where, lambda enclosure, vector: np.inf)
     estimate = BranchAndBound(starts=2).solve(one(), Control(1))
     assert estimate.status is Status.FAILED

@@ -8,7 +8,7 @@ from scipy.optimize import lsq_linear
 
 from odefit.common.arrays import Array
 from odefit.enclosure import Residuals
-from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure.arithmetic.taylor_models import Monomials
 from odefit.methods.branch_and_bound.node_bounds import NodeBounder
 from tests.enclosure.containment import at, directions
 

@@ -10,8 +10,8 @@ import pytest
 
 import odefit
 from odefit.common.errors import InputError
+from odefit.methods.branch_and_bound.search import SearchState, TreeCheckpoint
 from odefit.methods.branch_and_bound.tree import Tree
-from odefit.methods.branch_and_bound.tree_checkpoint import SearchState, TreeCheckpoint
 from odefit.methods.estimate import BoundStep
 from odefit.methods.running.checkpoint import Checkpoint
 from tests.methods.branch_and_bound.quartic import BEST, LOWER, UPPER, Quartic

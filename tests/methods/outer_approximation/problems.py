@@ -11,12 +11,12 @@ import numpy as np
 
 from odefit import Model, Problem
 from odefit.common.arrays import Array, IntArray
-from odefit.discretisation.initial_guess import guess_from_data
-from odefit.methods.outer_approximation.fbbt import FBBT
+from odefit.discretisation.instance import guess_from_data
+from odefit.methods.outer_approximation.bound_tightening import FBBT
 from odefit.methods.outer_approximation.master_problem import MasterProblem, Partition
 from odefit.methods.outer_approximation.reformulation import Definition
 from odefit.methods.outer_approximation.standard_form import StandardForm, standard_form
-from odefit.methods.outer_approximation.supporting_lines import supporting_lines
+from odefit.methods.outer_approximation.univariate import supporting_lines
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.transcription import (
     Baseline,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odefit.methods.outer_approximation.bound_tightening import BoundTightening
-from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
+from odefit.methods.outer_approximation.bound_tightening import FBBT, BoundTightening, Infeasible
 from odefit.methods.outer_approximation.relaxation import HyperPlanes
 from tests.methods.outer_approximation.problems import CHOICES, Planted, holds, planted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odefit.methods.outer_approximation.fbbt import FBBT
+from odefit.methods.outer_approximation.bound_tightening import FBBT
 from tests.methods.outer_approximation.problems import CHOICES, SLACK, holds, planted
 
 

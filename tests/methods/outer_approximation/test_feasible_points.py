@@ -18,12 +18,12 @@ from scipy.sparse import csr_array
 import odefit
 from odefit import Model, Problem
 from odefit.common.arrays import Array
-from odefit.discretisation.initial_guess import guess_states
+from odefit.discretisation.instance import guess_states
 from odefit.enclosure.arithmetic.intervals import Interval, real_product, relational_quotient
 from odefit.enclosure.arithmetic.rounding import UNIT_ROUNDOFF
 from odefit.methods.bounded_problem import with_bounds
-from odefit.methods.outer_approximation.bound_tightening import BoundTightening
-from odefit.methods.outer_approximation.fbbt import FBBT
+from odefit.methods.outer_approximation.algorithm import strengthening_cuts
+from odefit.methods.outer_approximation.bound_tightening import FBBT, BoundTightening
 from odefit.methods.outer_approximation.linear_programs import Polyhedron
 from odefit.methods.outer_approximation.master_problem import (
     Partition,
@@ -41,7 +41,6 @@ from odefit.methods.outer_approximation.relaxation import (
 )
 from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm, standard_form
 from odefit.methods.outer_approximation.state_bounds import StateBounds
-from odefit.methods.outer_approximation.temporal_decomposition import strengthening_cuts
 from odefit.methods.outer_approximation.univariate import Univariate
 from odefit.methods.solvers.reduced_space import ReducedSpace
 from odefit.methods.transcription import Collocation, Discretisation, UniformMesh

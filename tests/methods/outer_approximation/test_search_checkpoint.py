@@ -12,7 +12,7 @@ import pytest
 from odefit import InputError, OuterApproximation
 from odefit.methods import Control
 from odefit.methods.estimate import Certificate, Estimate
-from odefit.methods.outer_approximation.algorithm import Search
+from odefit.methods.outer_approximation.algorithm import MasterSlaveSearch
 from odefit.methods.outer_approximation.mixed_integer import SolverProcess
 from odefit.methods.running.checkpoint import Checkpoint
 from tests.methods.checkpoints import records
@@ -59,13 +59,13 @@ def test_kills_do_not_change_the_result(tmp_path: Path, monkeypatch: pytest.Monk
     plain = essence(solved(None))
     path = tmp_path / "kept"
     stages: list[str] = []
-    log = Search._log
+    log = MasterSlaveSearch._log
 
-    def counted(self: Search, stage: str, iteration: int) -> None:
+    def counted(self: MasterSlaveSearch, stage: str, iteration: int) -> None:
         stages.append(stage)
         log(self, stage, iteration)
 
-    monkeypatch.setattr(Search, "_log", counted)
+    monkeypatch.setattr(MasterSlaveSearch, "_log", counted)
     found, kills = killed_again_and_again(lambda: solved(path), writes=2)
     assert essence(found) == plain
     assert kills >= 2

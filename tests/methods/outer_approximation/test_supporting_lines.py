@@ -8,8 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from odefit.methods.outer_approximation.supporting_lines import supporting_lines
-from odefit.methods.outer_approximation.univariate import FUNCTIONS, Univariate, power
+from odefit.methods.outer_approximation.univariate import (
+    FUNCTIONS,
+    Univariate,
+    power,
+    supporting_lines,
+)
 from tests.methods.outer_approximation.test_univariate import CASES, intervals, label
 
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from odefit.methods.outer_approximation.algorithm import rows_within
 from odefit.methods.outer_approximation.linear_programs import minimise
 from odefit.methods.outer_approximation.relaxation import (
     HyperPlanes,
@@ -14,7 +15,6 @@ from odefit.methods.outer_approximation.relaxation import (
     linear_relaxation,
     objective_coefficients,
 )
-from odefit.methods.outer_approximation.temporal_decomposition import rows_within
 from tests.methods.outer_approximation.problems import planted
 
 

@@ -14,7 +14,7 @@ from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import SCHEMES
-from odefit.methods.solvers.nl import PyomoAlgebra, read_sol, write_nl
+from odefit.methods.solvers.ampl import PyomoAlgebra, read_sol, write_nl
 from tests.methods.transcription.instances import needs
 
 pyomo = needs("pyomo")

@@ -13,9 +13,8 @@ from odefit import ForwardMap, Model, Problem, fit, library
 from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline, ExtraTol, Formulation, SoftCons
-from odefit.discretisation.instance import Instance
+from odefit.discretisation.instance import Instance, Scales
 from odefit.discretisation.mesh import DataMesh, UniformMesh
-from odefit.discretisation.scales import Scales
 from odefit.discretisation.schemes import (
     AdamsMoulton,
     Collocation,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, Model, Problem, library
-from odefit.discretisation.initial_guess import guess_states
+from odefit.discretisation.instance import guess_states
 from odefit.discretisation.schemes import SCHEMES, Scheme
 from odefit.methods import Control
 from odefit.methods.solvers.local_search import LocalSearch

@@ -11,8 +11,7 @@ import pytest
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.discretisation.formulations import Baseline, ExtraTol, Formulation, SoftCons
-from odefit.discretisation.instance import Instance
-from odefit.discretisation.scales import data_variation
+from odefit.discretisation.instance import Instance, data_variation
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.scip import Scip, ScipAlgebra
 from odefit.methods.solvers.solver import Limits, Outcome

@@ -34,8 +34,7 @@ from odefit.methods.estimate import Estimate
 from odefit.methods.running import workers
 from odefit.methods.running.checkpoint import ForeignCheckpointError
 from odefit.methods.solvers import local_search as module
-from odefit.methods.solvers.agreement import measure_agreement
-from odefit.methods.solvers.local_search import LocalSearch
+from odefit.methods.solvers.local_search import LocalSearch, measure_agreement
 from odefit.methods.solvers.scip import Scip
 from odefit.methods.solvers.solver import Answer, Limits
 from odefit.methods.transcription import SCHEMES, DataMesh, ExtraTol, Ipopt, SoftCons

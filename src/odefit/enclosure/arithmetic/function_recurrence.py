@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from odefit.common.arrays import Array, IntArray
-from odefit.enclosure.arithmetic.monomials import Monomials, Support
 from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
-from odefit.enclosure.arithmetic.taylor_models import TaylorModel
+from odefit.enclosure.arithmetic.taylor_models import Monomials, Support, TaylorModel
 
 FUNCTION_ERROR = 16 * UNIT_ROUNDOFF
 """Largest error of NumPy's functions, relative to their value (of sine and cosine, to one).

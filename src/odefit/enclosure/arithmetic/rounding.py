@@ -13,7 +13,7 @@ ROUNDING_MARGIN = 1.0 + 1e-10
 """Factor that covers the rounding of sums and products of bounds, which are never negative.
 
 Sums have at most as many terms as there are monomials
-(:data:`odefit.enclosure.arithmetic.monomials.MAX_MONOMIALS`) times orders in time.
+(:data:`odefit.enclosure.arithmetic.taylor_models.MAX_MONOMIALS`) times orders in time.
 """
 
 UNDERFLOW = 1e-300

@@ -15,10 +15,11 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.enclosure.arithmetic.elementary_functions import SINE_COSINE, SineCosine, function_of
 from odefit.enclosure.arithmetic.function_recurrence import ElementaryFunction
-from odefit.enclosure.arithmetic.monomials import Monomials, Support
 from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.enclosure.arithmetic.taylor_models import (
     CONSTANT,
+    Monomials,
+    Support,
     TaylorModel,
     add_product,
     dropped,

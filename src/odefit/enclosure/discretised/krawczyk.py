@@ -17,12 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray, IntArray
-from odefit.enclosure.arithmetic.monomials import Monomials
 from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNIT_ROUNDOFF
-from odefit.enclosure.arithmetic.taylor_models import TaylorModel
+from odefit.enclosure.arithmetic.taylor_models import Monomials, TaylorModel
 from odefit.enclosure.discretised.projection_bound import Readout
-from odefit.enclosure.discretised.right_hand_sides import RightHandSides
-from odefit.enclosure.discretised.step_equations import StepEquations
+from odefit.enclosure.discretised.right_hand_sides import RightHandSides, StepEquations
 from odefit.enclosure.error_propagation import ErrorBound, in_frame_coordinates, mapped_error
 
 NEWTON_ITERATIONS = 12

@@ -9,8 +9,7 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.discretisation.mesh import Mesh, segments
 from odefit.discretisation.schemes import Scheme
-from odefit.enclosure.arithmetic.monomials import Monomials
-from odefit.enclosure.arithmetic.taylor_models import TaylorModel
+from odefit.enclosure.arithmetic.taylor_models import Monomials, TaylorModel
 from odefit.enclosure.discretised.krawczyk import PointEnclosure
 from odefit.enclosure.discretised.projection_bound import Readout, projection_bound
 from odefit.enclosure.discretised.right_hand_sides import depends_on_states

@@ -25,8 +25,7 @@ from odefit.methods.method import Method
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control, interruptible
 from odefit.methods.single_shooting import SingleShooting
-from odefit.methods.solvers.agreement import measure_agreement
-from odefit.methods.solvers.local_search import LocalSearch
+from odefit.methods.solvers.local_search import LocalSearch, measure_agreement
 from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation

@@ -23,8 +23,8 @@ from functools import lru_cache
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray
-from odefit.enclosure.arithmetic.monomials import Monomials
 from odefit.enclosure.arithmetic.rounding import UNIT_ROUNDOFF
+from odefit.enclosure.arithmetic.taylor_models import Monomials
 from odefit.enclosure.residuals import Residuals
 
 NEWTON_ITERATIONS = 12

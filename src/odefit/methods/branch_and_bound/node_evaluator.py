@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.enclosure.arithmetic.monomials import Monomials
+from odefit.enclosure.arithmetic.taylor_models import Monomials
 from odefit.enclosure.residuals import Residuals
 from odefit.methods.branch_and_bound.node_bounds import NodeBounder, NodeBounds
 from odefit.methods.running.control import Control

@@ -1,28 +1,180 @@
-"""The search: from a local answer to bounds that meet, or to the end of the time."""
+"""The search: from a local answer to bounds that meet, or to the end of the time.
+
+Rigorous upper bounds are those of the objective at a point, or at a local minimum next to it. A
+checkpoint holds the open nodes of the tree: a search that was killed continues where it was.
+"""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.common.errors import counted
+from odefit.common.errors import InputError, counted
+from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN
 from odefit.enclosure.residuals import standard_deviations
 from odefit.methods.bounded_problem import BoundedProblem
 from odefit.methods.branch_and_bound.node_evaluator import NodeEvaluator, ResidualEnclosure
-from odefit.methods.branch_and_bound.tree import Tree
-from odefit.methods.branch_and_bound.tree_checkpoint import SearchState, TreeCheckpoint
-from odefit.methods.branch_and_bound.upper_bound import local_minimum, objective_at
+from odefit.methods.branch_and_bound.tree import Node, Tree
 from odefit.methods.estimate import Agreement, BoundStep, Certificate, Start, Status
+from odefit.methods.local.trust_region import Tolerances, minimise
+from odefit.methods.running.checkpoint import Checkpoint
 from odefit.methods.running.control import Progress
-from odefit.methods.running.start_checkpoint import opened
+from odefit.methods.running.start_checkpoint import (
+    natural,
+    numbers,
+    opened,
+    step_from_json,
+    step_to_json,
+)
 from odefit.methods.running.workers import Workers
 from odefit.methods.solvers.solver import Answer
 from odefit.problem.problem import Problem
+
+STATE = "state"
+"""The key of all that is no node."""
+
+
+@dataclass(frozen=True, eq=False)
+class SearchState:
+    """The state of a search beside its tree: batches so far, bounds, their log, and the time."""
+
+    batch: int
+    incumbent: Array
+    upper: float
+    lower: float
+    history: tuple[BoundStep, ...]
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state as a JSON value."""
+        steps = [step_to_json(step) for step in self.history]
+        return asdict(self) | {"incumbent": self.incumbent.tolist(), "history": steps}
+
+    @classmethod
+    def from_json(cls, record: Any, unknowns: int) -> SearchState:
+        """Return the state in a record; a damaged one raises KeyError, TypeError or ValueError."""
+        return cls(
+            natural(record["batch"]),
+            numbers(record["incumbent"], unknowns),
+            float(record["upper"]),
+            float(record["lower"]),
+            tuple(step_from_json(step) for step in record["history"]),
+            float(record["seconds"]),
+        )
+
+
+class TreeCheckpoint:
+    """The open nodes of one search, each a record of its own, with the state of the search."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
+
+    def resume(self, tree: Tree) -> SearchState | None:
+        """Let `tree` continue from the file; return the state of its search, None without one.
+
+        InputError is raised for a damaged record: what is left of the nodes would prove too much.
+        """
+        records = self._checkpoint.records
+        if not records:
+            return None
+        try:
+            record = records[STATE]
+            state = SearchState.from_json(record["search"], tree.dimension)
+            nodes = {int(k): numbers(row) for k, row in records.items() if k != STATE}
+            if len(nodes) != record["open"]:
+                raise ValueError(f"{record['open']} open nodes were expected, found {len(nodes)}")
+            tree.resume(record["tree"], nodes)
+        except (ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
+            raise InputError(
+                f"{self._checkpoint.path}: is damaged ({error}); remove it to begin anew"
+            ) from error
+        return state
+
+    @property
+    def due(self) -> bool:
+        """Whether saving now takes little beside the time since the last saving."""
+        return self._checkpoint.due
+
+    def save(self, tree: Tree, search: SearchState) -> None:
+        """Save the open nodes of `tree` and the state of its search."""
+        rows = {str(node.number): partial(_row, node) for node in tree.nodes}
+        head = {"tree": tree.state(), "open": len(rows), "search": search.to_json()}
+        self._checkpoint.save({STATE: head}, rows)
+
+    def __enter__(self) -> TreeCheckpoint:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._checkpoint.close()
+
+
+def _row(node: Node) -> list[float]:
+    return [node.norm, *node.lower.tolist(), *node.upper.tolist()]
+
+
+DIFFERENCE_STEP = 1e-5
+"""Half width, relative to the unknowns, of the boxes whose linear terms serve as derivatives."""
+
+MIN_DIFFERENCE_STEP = 1e-9
+"""Least half width of these boxes, relative to the range of the unknowns."""
+
+TOLERANCES = Tolerances(cost=1e-10, step=1e-10, evaluations=100, patience=40)
+"""Tolerances at which the local minimisation ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """The enclosed residuals, shape (R,), and their Jacobian, (R, n), around one point."""
+
+    cost: float
+    residuals: Array
+    jacobian: Array
+
+
+def objective_at(enclosure: ResidualEnclosure, vector: Array) -> float:
+    """Return an upper bound of the objective at a point, shape (n,); infinite if unknown."""
+    found = enclosure(vector[None], vector[None])
+    sizes = np.abs(found.c[:, :, 0]).sum(axis=1) + found.remainder[:, 0]
+    with np.errstate(all="ignore"):
+        total = float(sizes @ sizes) * ROUNDING_MARGIN
+    return total if math.isfinite(total) else math.inf
+
+
+def local_minimum(
+    enclosure: ResidualEnclosure,
+    start: Array,
+    lower: Array,
+    upper: Array,
+    stop: Callable[[], bool],
+) -> tuple[Array, float]:
+    """Return a local minimum next to `start`, shape (n,), and an upper bound of its objective."""
+    span = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    linear = enclosure.monomials.linear
+
+    def evaluate(vector: Array) -> Point | None:
+        half = np.maximum(DIFFERENCE_STEP * np.abs(vector), MIN_DIFFERENCE_STEP * span)
+        found = enclosure((vector - half)[None], (vector + half)[None])
+        residuals = found.c[:, 0, 0]
+        jacobian = found.c[:, linear, 0] / np.where(half > 0, half, 1.0)
+        if not (np.isfinite(found.remainder).all() and np.isfinite(jacobian).all()):
+            return None
+        return Point(0.5 * float(residuals @ residuals), residuals, jacobian)
+
+    start = np.clip(start, lower, upper)
+    if not linear:
+        return start, objective_at(enclosure, start)
+    found = minimise(evaluate, start, lower, upper, TOLERANCES, stop)
+    ends = [(objective_at(enclosure, v), v) for v in (found.vector, start)]
+    best, vector = min(ends, key=lambda end: end[0])
+    return vector, best
+
 
 LOG_RATIO = 1.1
 """Least ratio of the numbers of boxes of two entries of the log."""

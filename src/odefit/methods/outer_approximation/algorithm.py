@@ -1,19 +1,25 @@
-"""Steps 1 to 4: bounds are contracted, then master and slave problems are solved in turn."""
+"""Steps 1 to 4: bounds are contracted, then master and slave problems are solved in turn.
+
+Strengthening cuts come from temporal decomposition: a group keeps the equations of some consecutive
+elements and loses those that join it to the others. Its least error is a lower bound of that part
+of the objective in the whole. A checkpoint holds points, cuts, bounds and pieces so far.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from odefit.common.arrays import Array
+from odefit.common.arrays import Array, BoolArray
 from odefit.common.errors import InputError
+from odefit.discretisation.discretisation import Discretisation
 from odefit.methods.estimate import BoundStep
-from odefit.methods.outer_approximation.bound_tightening import BoundTightening
-from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
+from odefit.methods.outer_approximation.bound_tightening import FBBT, BoundTightening, Infeasible
 from odefit.methods.outer_approximation.master_problem import (
     Partition,
     active_pieces_halved,
@@ -24,10 +30,53 @@ from odefit.methods.outer_approximation.master_problem import (
     variables_to_partition,
 )
 from odefit.methods.outer_approximation.mixed_integer import MixedIntegerSolver, SolverProcess
-from odefit.methods.outer_approximation.relaxation import HyperPlanes
-from odefit.methods.outer_approximation.standard_form import StandardForm
-from odefit.methods.outer_approximation.temporal_decomposition import strengthening_cuts
-from odefit.methods.solvers.solver import Answer
+from odefit.methods.outer_approximation.relaxation import HyperPlanes, StrengtheningCut
+from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm
+from odefit.methods.running.checkpoint import Checkpoint
+from odefit.methods.running.start_checkpoint import natural, numbers, step_from_json, step_to_json
+from odefit.methods.solvers.solver import Answer, answer_from_json, answer_to_json
+
+
+def strengthening_cuts(
+    form: StandardForm,
+    bounds: Bounds,
+    planes: HyperPlanes,
+    partition: Partition,
+    groups: Sequence[Sequence[int]],
+    cutoff: float,
+    process: SolverProcess,
+    gap: float,
+    seconds: float,
+    stop: Callable[[], bool],
+) -> list[StrengtheningCut]:
+    """Return a cut for each group of consecutive elements that has measurements.
+
+    The cuts so far are returned after a `stop`; all groups together have so many seconds.
+    Infeasible is raised if a group alone is proved to exceed the cutoff.
+    """
+    found = []
+    for group in groups:
+        if stop():
+            break
+        inside = form.within(group)
+        own = np.flatnonzero(inside[form.residuals])
+        if not len(own):
+            continue
+        keep = rows_within(form, inside)
+        program = master_problem(form, *bounds, planes, partition, cutoff, keep=keep)
+        cost = np.zeros(len(program.cost))
+        cost[form.size + own] = 1.0
+        answer = process.solve(replace(program, cost=cost), gap, seconds / len(groups), stop)
+        if 0 < answer.bound < math.inf:  # if a group alone is too much, the whole will say so
+            found.append(StrengtheningCut(tuple(own.tolist()), answer.bound))
+    return found
+
+
+def rows_within(form: StandardForm, inside: BoolArray) -> BoolArray:
+    """Return which rows have none but variables that are `inside`, shape (rows,)."""
+    found: BoolArray = (abs(form.matrix) @ (~inside).astype(float)) == 0
+    return found
+
 
 STALLED_CONTRACTION = 0.02
 """Part by which a parameter's range or the bound has to move, or contraction ends early."""
@@ -280,3 +329,73 @@ class MasterSlaveSearch:
         answer = self.slave(w)
         if answer.success and answer.objective < self.upper:
             self.incumbent = answer
+
+
+STATE = "state"
+"""The key of the only record."""
+
+
+def save_search(checkpoint: Checkpoint, search: MasterSlaveSearch) -> None:
+    """Keep all that a search needs to go on from the end of its last step."""
+    if not checkpoint.due:
+        return
+    tightening, partition = search.tightening, search.partition
+    state = {
+        "low": search.low.tolist(),
+        "high": search.high.tolist(),
+        "lower": search.lower,
+        "incumbent": None if search.incumbent is None else answer_to_json(search.incumbent),
+        "planes": tightening.planes.added,
+        "turn": tightening.turn,
+        "probes": [[k, upper, part] for (k, upper), part in tightening.probes.items()],
+        "cuts": [[list(cut.residuals), cut.least] for cut in tightening.cuts],
+        "partition": None if partition is None else {str(k): e for k, e in partition.items()},
+        "rounds": search.rounds,
+        "contracted": search.contracted,
+        "masters": search.masters,
+        "history": [step_to_json(step) for step in search.history],
+        "seconds": search.seconds,
+    }
+    checkpoint.save({STATE: state})
+
+
+def resume_search(checkpoint: Checkpoint, search: MasterSlaveSearch, d: Discretisation) -> None:
+    """Let a search go on from a checkpoint, if that holds a state; refuse a damaged one."""
+    state = checkpoint.records.get(STATE)
+    if state is None:
+        return
+    try:
+        _resume(state, search, d)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise InputError(
+            f"{checkpoint.path}: is damaged ({error}); remove it to begin anew"
+        ) from error
+
+
+def _resume(state: Mapping[str, Any], search: MasterSlaveSearch, d: Discretisation) -> None:
+    n, unknowns = len(search.low), len(d.problem.unknowns)
+    shape = d.points, len(d.variables)
+    low, high = numbers(state["low"], n), numbers(state["high"], n)
+    planes = [numbers(own).tolist() for own in state["planes"]]
+    if len(planes) != len(search.form.residuals) or not np.isfinite([*low, *high]).all():
+        raise ValueError("it belongs to another problem")
+    incumbent = state["incumbent"]
+    cuts = tuple(
+        StrengtheningCut(tuple(natural(r) for r in own), float(least))
+        for own, least in state["cuts"]
+    )
+    probes = {(natural(k), bool(upper)): float(part) for k, upper, part in state["probes"]}
+    partition: Partition | None = None
+    if state["partition"] is not None:
+        partition = {int(k): tuple(numbers(e).tolist()) for k, e in state["partition"].items()}
+    tightening = search.tightening
+    if incumbent is not None:
+        search.incumbent = answer_from_json(incumbent, shape, unknowns)
+    search.low, search.high, search.lower = low, high, float(state["lower"])
+    search.partition, search.rounds = partition, natural(state["rounds"])
+    search.contracted, search.masters = bool(state["contracted"]), natural(state["masters"])
+    search.history = [step_from_json(step) for step in state["history"]]
+    search.before = float(state["seconds"])
+    tightening.planes.added = planes
+    tightening.turn, tightening.probes = natural(state["turn"]), probes
+    tightening.cuts = cuts

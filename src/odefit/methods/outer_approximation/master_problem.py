@@ -27,7 +27,7 @@ from odefit.methods.outer_approximation.relaxation import (
     stacked,
 )
 from odefit.methods.outer_approximation.standard_form import StandardForm
-from odefit.methods.outer_approximation.supporting_lines import Line, supporting_lines
+from odefit.methods.outer_approximation.univariate import Line, supporting_lines
 
 Partition = dict[int, tuple[float, ...]]
 """Edges of the pieces of every partitioned variable, increasing, its bounds included."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.errors import InputError, one_of
-from odefit.methods.outer_approximation.fbbt import Infeasible
+from odefit.methods.outer_approximation.bound_tightening import Infeasible
 from odefit.methods.outer_approximation.linear_programs import ScaledPolyhedron, minimise
 from odefit.methods.outer_approximation.master_problem import MasterProblem
 from odefit.methods.running.child import Child

@@ -1,4 +1,4 @@
-"""Outer approximation as a method: its options, and how its answer and bounds are returned.
+"""Outer approximation as a method: options, the slave problem (step 3), the answer and its bounds.
 
 A. Miro et al., Deterministic global optimization algorithm based on outer approximation for the
 parameter estimation of nonlinear dynamic biological systems (2012).
@@ -7,6 +7,7 @@ parameter estimation of nonlinear dynamic biological systems (2012).
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields
@@ -14,31 +15,37 @@ from functools import partial
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.common.errors import InputError, counted
 from odefit.common.option_checks import number, whole
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
-from odefit.discretisation.instance import Instance
+from odefit.discretisation.instance import Instance, data_variation
 from odefit.discretisation.mesh import UniformMesh
-from odefit.discretisation.scales import data_variation
 from odefit.discretisation.schemes import Collocation
 from odefit.methods.bounded_problem import BoundedProblem, GivenBounds, check_bounds
 from odefit.methods.estimate import BoundStep, Certificate, Estimate, Start, Status
 from odefit.methods.method import Method
-from odefit.methods.outer_approximation.algorithm import MasterSlaveSearch, SearchOptions
-from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
+from odefit.methods.outer_approximation.algorithm import (
+    MasterSlaveSearch,
+    SearchOptions,
+    resume_search,
+    save_search,
+)
+from odefit.methods.outer_approximation.bound_tightening import FBBT, Infeasible
 from odefit.methods.outer_approximation.mixed_integer import MixedIntegerSolver, milp_solver
-from odefit.methods.outer_approximation.search_checkpoint import resume_search, save_search
-from odefit.methods.outer_approximation.slave_problem import SlaveProblem
 from odefit.methods.outer_approximation.standard_form import standard_form
 from odefit.methods.outer_approximation.state_bounds import StateBounds, require_finite
 from odefit.methods.running.control import Control, Progress, interruptible
 from odefit.methods.running.start_checkpoint import opened
-from odefit.methods.solvers.agreement import measure_agreement
-from odefit.methods.solvers.local_search import LocalSearch, as_start
+from odefit.methods.solvers.guarded_solve import solve_locally
+from odefit.methods.solvers.local_search import LocalSearch, as_start, measure_agreement
 from odefit.methods.solvers.mesh_search import mesh_search
-from odefit.methods.solvers.solver import Answer, Outcome, make_answer
+from odefit.methods.solvers.nlpsol import Ipopt
+from odefit.methods.solvers.reduced_space import ReducedSpace
+from odefit.methods.solvers.solver import LEAST_SECONDS, Answer, Limits, Outcome, make_answer
 from odefit.problem.problem import Problem
+from odefit.simulation import ForwardMap
 from odefit.simulation.engines.registry import EngineName
 
 LOCAL_SHARE = 0.4
@@ -342,3 +349,53 @@ def _status(search: MasterSlaveSearch, control: Control) -> Status:
     if control.out_of_time:
         return Status.TIME_LIMIT
     return Status.NOT_CONVERGED if search.incumbent is not None else Status.FAILED
+
+
+SECOND_SOLVER_SHARE = 0.05
+"""Share of the time left that the second solver may take where the first one has an answer."""
+
+
+class SlaveProblem:
+    """The nonlinear program of the discretised problem, whose states are bounded."""
+
+    def __init__(self, forward: ForwardMap, d: Discretisation, control: Control) -> None:
+        self._reduced = ReducedSpace(forward, d)
+        self._d, self._control = d, control
+
+    def solve(self, w: Array) -> Answer:
+        """Return the better of two local optima next to a point of the master problem.
+
+        One is found in the space of the unknowns, with states that follow from the equations, the
+        other with the states free. The variables of the discretised problem come first in `w`.
+        """
+        d, control = self._d, self._control
+        at_points, n = d.points * len(d.variables), len(d.problem.unknowns)
+        values = w[:at_points].reshape(d.points, len(d.variables))
+        unknowns = w[at_points : at_points + n]
+        first = self._reduced.minimise(unknowns, values, control.should_stop)
+        known = first is not None and first.success
+        seconds = max((control.deadline or math.inf) - time.time(), LEAST_SECONDS)
+        limits = Limits(
+            SECOND_SOLVER_SHARE * seconds if known else seconds, stop=control.interrupted.is_set
+        )
+        instance = Instance(d, Baseline(), values, unknowns)
+        second = solve_locally(Ipopt(iterations=500), instance, limits)
+        if first is None or not known:
+            return second
+        return second if second.success and second.objective < first.objective else first
+
+    def confirm(self, answer: Answer) -> Answer | None:
+        """Return an answer within the bounds of the states, which it was found without.
+
+        It is the same one if that lies within them, else one next to it, None if there is none.
+        """
+        values, unknowns = answer.values, answer.unknowns
+        if values is None or unknowns is None:
+            return None
+        instance = Instance(self._d, Baseline(), values, unknowns)
+        found = make_answer(
+            instance, answer.outcome, values, unknowns, None, answer.seconds, answer.message
+        )
+        if not found.success:
+            found = self.solve(np.concatenate([values.ravel(), unknowns]))
+        return found if found.success else None

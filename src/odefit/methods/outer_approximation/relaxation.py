@@ -16,7 +16,7 @@ from odefit.common.arrays import Array, BoolArray
 from odefit.enclosure.arithmetic.rounding import UNIT_ROUNDOFF, round_down, round_up
 from odefit.methods.outer_approximation.linear_programs import Polyhedron
 from odefit.methods.outer_approximation.standard_form import COEFFICIENT_ERROR, StandardForm
-from odefit.methods.outer_approximation.supporting_lines import supporting_lines
+from odefit.methods.outer_approximation.univariate import supporting_lines
 
 CONTACT_DISTANCE = 1e-7
 """Least distance of two hyper-planes' contact points, relative to the residual's range."""

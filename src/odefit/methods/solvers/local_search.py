@@ -13,8 +13,13 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline, Formulation
-from odefit.discretisation.initial_guess import StateGuess, guess_from_data, guess_states
-from odefit.discretisation.instance import Instance
+from odefit.discretisation.instance import (
+    Instance,
+    StateGuess,
+    data_variation,
+    guess_from_data,
+    guess_states,
+)
 from odefit.discretisation.mesh import DataMesh, Mesh
 from odefit.discretisation.refinement import (
     AdaptiveMesh,
@@ -22,7 +27,6 @@ from odefit.discretisation.refinement import (
     refine_mesh,
     step_errors,
 )
-from odefit.discretisation.scales import data_variation
 from odefit.discretisation.schemes import Scheme
 from odefit.methods.best_so_far import rescued
 from odefit.methods.estimate import Agreement, Start, Status
@@ -30,12 +34,11 @@ from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.method import LocalMethod
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import START_SEARCH
-from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.guarded_solve import solve_locally
 from odefit.methods.solvers.nlpsol import WARM_START_IPOPT, Ipopt
 from odefit.methods.solvers.solver import Answer, Limits, Solver
 from odefit.methods.starts import guess
-from odefit.simulation import ForwardMap
+from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.residuals.normal_approximation import normal_approximation
 
@@ -257,3 +260,33 @@ def _exact(forward: ForwardMap) -> bool:
 
 _kept: WeakKeyDictionary[ForwardMap, dict[Any, Discretisation]] = WeakKeyDictionary()
 """Discretisations in use, so that every start of a fit uses the same."""
+
+
+def measure_agreement(forward: ForwardMap, d: Discretisation, answer: Answer) -> Agreement:
+    """Return how far the discretised answer is from the integrated trajectories."""
+    assert answer.values is not None
+    assert answer.unknowns is not None
+    predicted = d.predictions(answer.values, answer.unknowns)
+    error = 0.0
+    at = np.clip(answer.unknowns, d.problem.lower, d.problem.upper)
+    for condition, ours in zip(d.problem.conditions, predicted, strict=True):
+        path = forward.trajectory(at, condition.name)
+        if isinstance(path, Failure):
+            error = math.inf
+            break
+        true = forward.predictions(condition, at, path)
+        for name, series in condition.series.items():
+            exact = true[name].array(len(condition.times))
+            size = float(np.max(np.abs(exact), initial=0.0)) or 1.0
+            off = np.nan_to_num(np.abs(ours[name] - exact)[series.rows], nan=math.inf)
+            error = max(error, float(np.max(off, initial=0.0)) / size)
+    evaluation = forward.evaluate(at)
+    true_objective = evaluation.objective if isinstance(evaluation, Evaluation) else math.inf
+    return Agreement(
+        d.scheme.name,
+        d.steps,
+        d.squares(answer.values, answer.unknowns),
+        true_objective,
+        error,
+        vector=tuple(at.tolist()),
+    )

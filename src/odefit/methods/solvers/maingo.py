@@ -22,11 +22,9 @@ from odefit.common.errors import InputError
 from odefit.discretisation.assembly import Assembly, assemble
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
-from odefit.discretisation.instance import Instance
-from odefit.discretisation.scales import data_variation
+from odefit.discretisation.instance import Instance, data_variation
 from odefit.expressions.algebras import NUMPY
-from odefit.methods.solvers.bounding_algebra import BoundingAlgebra
-from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
+from odefit.methods.solvers.solver import Answer, BoundingAlgebra, Limits, Outcome, make_answer
 
 OUTCOMES = {
     "GLOBALLY_OPTIMAL": Outcome.SOLVED,

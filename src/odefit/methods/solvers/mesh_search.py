@@ -16,19 +16,25 @@ from typing import Any
 from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
-from odefit.discretisation.initial_guess import guess_states
-from odefit.discretisation.instance import Instance
+from odefit.discretisation.instance import Instance, guess_states
 from odefit.methods.estimate import Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control
 from odefit.methods.running.start_checkpoint import opened, start_from_json, start_to_json
-from odefit.methods.solvers.answer_checkpoint import answer_from_json, answer_to_json
 from odefit.methods.solvers.guarded_solve import solve_locally
 from odefit.methods.solvers.local_search import POLISHING, LocalSearch
 from odefit.methods.solvers.nlpsol import WARM_START_IPOPT, Ipopt
 from odefit.methods.solvers.reduced_space import ReducedSpace
-from odefit.methods.solvers.solver import LEAST_SECONDS, Answer, Limits, Outcome, make_answer
+from odefit.methods.solvers.solver import (
+    LEAST_SECONDS,
+    Answer,
+    Limits,
+    Outcome,
+    answer_from_json,
+    answer_to_json,
+    make_answer,
+)
 from odefit.simulation import ForwardMap
 
 SHOOTING_SHARE = 0.55

@@ -19,7 +19,7 @@ from odefit.discretisation.assembly import Assembly, assemble
 from odefit.discretisation.blocks import Block
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Formulation
-from odefit.discretisation.scales import Scales
+from odefit.discretisation.instance import Scales
 from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, symbols_of
 
 

@@ -19,8 +19,7 @@ from scipy.sparse.linalg import SuperLU, splu
 from odefit.common.arrays import Array, IntArray
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
-from odefit.discretisation.initial_guess import guess_states
-from odefit.discretisation.instance import Instance
+from odefit.discretisation.instance import Instance, guess_states
 from odefit.methods.local.scaling import Scaling
 from odefit.methods.local.trust_region import Tolerances, minimise
 from odefit.methods.solvers.nonlinear_program import NonlinearProgram, nonlinear_program

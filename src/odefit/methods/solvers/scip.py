@@ -19,10 +19,15 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.discretisation.assembly import assemble
-from odefit.discretisation.instance import Instance
-from odefit.discretisation.scales import data_variation
-from odefit.methods.solvers.bounding_algebra import BoundingAlgebra
-from odefit.methods.solvers.solver import Answer, Limits, Outcome, Progress, make_answer
+from odefit.discretisation.instance import Instance, data_variation
+from odefit.methods.solvers.solver import (
+    Answer,
+    BoundingAlgebra,
+    Limits,
+    Outcome,
+    Progress,
+    make_answer,
+)
 
 OUTCOMES = {
     "optimal": Outcome.SOLVED,

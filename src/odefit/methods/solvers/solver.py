@@ -1,20 +1,24 @@
-"""The limits that a solver of discretised problems is given, and its answer."""
+"""The limits that a solver of discretised problems is given, its answer, and what solvers share."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 
 from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.discretisation.discretisation import Discretisation
-from odefit.discretisation.instance import Instance
-from odefit.discretisation.scales import Scales, row_sizes
+from odefit.discretisation.instance import Instance, Scales, row_sizes
+from odefit.expressions.grammar import named
 from odefit.methods.running.control import Control
+from odefit.methods.running.start_checkpoint import numbers
 
 FEASIBILITY_TOLERANCE = 1e-5
 """Constraint violation, relative to the size of the variable, that counts as none."""
@@ -218,3 +222,73 @@ def row_magnitudes(d: Discretisation, values: Array) -> Array:
         own = d.condition_of == number
         top[own] = np.abs(values[own]).max(axis=0, initial=0.0)
     return row_sizes(d, top)
+
+
+def answer_to_json(answer: Answer) -> dict[str, Any]:
+    """Return an answer as a JSON value."""
+    return {
+        "outcome": answer.outcome.value,
+        "values": None if answer.values is None else answer.values.tolist(),
+        "unknowns": None if answer.unknowns is None else answer.unknowns.tolist(),
+        "objective": float(answer.objective),
+        "lower_bound": None if answer.lower_bound is None else float(answer.lower_bound),
+        "violation": float(answer.violation),
+        "seconds": float(answer.seconds),
+        "message": answer.message,
+        "iterations": int(answer.iterations),
+    }
+
+
+def answer_from_json(record: Any, shape: tuple[int, int], unknowns: int) -> Answer:
+    """Return the answer of a record, whose values have the given `shape`, points by variables.
+
+    A damaged record raises KeyError, TypeError or ValueError.
+    """
+    rows, vector, lower = record["values"], record["unknowns"], record["lower_bound"]
+    values = None
+    if rows is not None:
+        values = np.array([numbers(row, shape[1]) for row in rows]).reshape(shape)
+    return Answer(
+        Outcome(record["outcome"]),
+        values,
+        None if vector is None else numbers(vector, unknowns),
+        float(record["objective"]),
+        None if lower is None else float(lower),
+        float(record["violation"]),
+        float(record["seconds"]),
+        str(record["message"]),
+        int(record["iterations"]),
+    )
+
+
+class BoundingAlgebra(ABC):
+    """Expressions of a global solver, whose name is for refusals, and floats of known values."""
+
+    solver: str
+
+    def number(self, text: str) -> float:
+        return float(text)
+
+    def power(self, base: Any, exponent: Any) -> Any:
+        if isinstance(exponent, float):
+            if isinstance(base, float):
+                return math.pow(base, exponent)  # ** would turn to complex numbers
+            return self.constant_power(base, exponent)
+        if isinstance(base, float) and base == 0.0:
+            return 0.0  # as everywhere: 0^p is 0 for every positive p
+        return self.call("exp", [exponent * self.call("log", [base])])
+
+    @abstractmethod
+    def constant_power(self, base: Any, exponent: float) -> Any:
+        """Return an expression to a known power."""
+
+    @abstractmethod
+    def call(self, function: str, arguments: Sequence[Any]) -> Any:
+        """Return a function of expressions."""
+
+    def refuse(self, function: str) -> NoReturn:
+        """Refuse a function that the solver cannot bound."""
+        raise InputError(
+            f"{self.solver}: the model uses {named(function)}(), which a global solver cannot "
+            "bound here; take a local solver, or write the equations without it"
+        )

@@ -18,19 +18,16 @@ import numpy as np
 from odefit.common.errors import InputError
 from odefit.common.option_checks import number, whole
 from odefit.discretisation.formulations import Baseline, Formulation
-from odefit.discretisation.initial_guess import StateGuess
-from odefit.discretisation.instance import Instance
+from odefit.discretisation.instance import Instance, StateGuess, data_variation
 from odefit.discretisation.mesh import Mesh, as_mesh
 from odefit.discretisation.refinement import AdaptiveMesh
-from odefit.discretisation.scales import data_variation
 from odefit.discretisation.schemes import Scheme, as_scheme
 from odefit.methods.estimate import Certificate, Estimate, Status
 from odefit.methods.method import Method
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control, Progress, interruptible
-from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.guarded_solve import solve_isolated, start_early
-from odefit.methods.solvers.local_search import LocalSearch, as_start
+from odefit.methods.solvers.local_search import LocalSearch, as_start, measure_agreement
 from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.registry import solver
