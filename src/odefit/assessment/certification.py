@@ -6,9 +6,10 @@ from odefit.common.errors import InputError
 from odefit.methods.estimate import Estimate, Start
 from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem
+from odefit.simulation.engines.cut_off import CountedSeconds
 
-CERTIFY_SECONDS = 60.0
-"""Time limit of a certificate where the fit has none."""
+CERTIFY_SECONDS = CountedSeconds(60.0)
+"""Limit of a certificate where the fit has none: seconds that are counted as work."""
 
 MAX_CERTIFIED = 12
 """Largest number of unknowns for which a certificate is tried."""

@@ -27,8 +27,13 @@ from odefit.enclosure.arithmetic.intervals import Interval, evaluated, polynomia
 from odefit.enclosure.arithmetic.rounding import OVERFLOW, ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.enclosure.arithmetic.taylor_evaluation import TapeProgram
 from odefit.enclosure.system import Mode, System
+from odefit.simulation.engines.cut_off import count_work
 from odefit.structure.conserved_sums import conserved_by
 from odefit.structure.series.tape import NotRationalError, Term
+
+PER_FORM, PER_BOX = 18_000, 20
+"""Operations, see :mod:`odefit.simulation.engines.cut_off`, that each form of a right-hand side takes
+in a step, and each box of it."""
 
 STEPS_PER_SPAN = 4
 """Steps of a time span: in each, all other states are taken as anything between constants."""
@@ -244,6 +249,8 @@ class _TimeSpan:
     ) -> tuple[list[Interval], list[Interval]]:
         """Return the states during each step and at the end, if they are in `between`."""
         forms, system, boxes = self._forms, self._system, self._boxes
+        many = self._steps * sum(len(each) for each in forms.coefficients)
+        count_work(many * (PER_FORM + PER_BOX * boxes))
         values = dict(known)
         for i, state in enumerate(between):
             nothing = np.zeros_like(state.low)

@@ -26,6 +26,7 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.features import refuse_integrated_features
 from odefit.problem.variants.start_ranges import ranges
 from odefit.simulation import ForwardMap
+from odefit.simulation.engines.cut_off import CountedSeconds
 from odefit.simulation.engines.registry import EngineName
 
 GivenBounds = Mapping[str, tuple[float, float]] | Literal["propose"] | None
@@ -41,13 +42,14 @@ MIN_SECONDS = 0.01  # number of seconds that a local search is given at least, h
 
 @dataclass(frozen=True, eq=False)
 class BoundedProblem:
-    """The beginning of a global method: a problem with finite bounds, and a deadline."""
+    """The beginning of a global method: a problem with finite bounds, and a limit."""
 
     given: Problem  # without these bounds
     problem: Problem
     control: Control
     engine: EngineName  # of the true (integrated) trajectories
     began: float  # in seconds of time.perf_counter
+    work: float = math.inf  # operations after which the method's own search ends
 
     @classmethod
     def of(
@@ -68,10 +70,13 @@ class BoundedProblem:
         refuse_integrated_features(given, "a method that proves bounds")
         require_squares(given)
         check_names(given, bounds, others)
-        began = time.perf_counter()
-        deadline = control.deadline if control.deadline is not None else time.time() + seconds
+        began, work = time.perf_counter(), math.inf
+        if control.deadline is None and isinstance(seconds, CountedSeconds):
+            work = seconds.operations
+        elif control.deadline is None:
+            control = replace(control, deadline=time.time() + seconds)
         problem = with_bounds(given, finite_bounds(given, bounds))
-        return cls(given, problem, replace(control, deadline=deadline), engine, began)
+        return cls(given, problem, control, engine, began, work)
 
     @property
     def bounds(self) -> Array:
@@ -91,6 +96,8 @@ class BoundedProblem:
 
     def local_control(self, share: float) -> Control:
         """Return the control of a local search that may take this share of the time left."""
+        if self.control.deadline is None:
+            return self.control.for_part("local search")
         seconds = share * max(self.seconds_left, MIN_SECONDS)
         return replace(self.control.for_part("local search"), deadline=time.time() + seconds)
 

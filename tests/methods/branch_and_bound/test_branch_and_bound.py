@@ -18,6 +18,7 @@ from odefit.common.errors import InputError
 from odefit.methods.branch_and_bound.search import variation
 from odefit.methods.estimate import Status
 from odefit.methods.running.control import Control, Progress
+from odefit.simulation.engines.cut_off import CountedSeconds
 from tests.methods import problems
 from tests.methods.branch_and_bound.batches import stopped_after
 
@@ -165,6 +166,16 @@ def test_out_of_time_is_said() -> None:
 
 def test_its_own_limit_holds_where_the_fit_has_none() -> None:
     assert fit(bounded(), endless(seconds=0.2), seed=1).status is Status.TIME_LIMIT
+
+
+def test_counted_seconds_end_at_the_same_box_whatever_the_workers() -> None:
+    method = endless(seconds=CountedSeconds(0.5))
+    here, shared = (fit(bounded(), method, seed=1, jobs=jobs) for jobs in (1, 2))
+    assert here.status is shared.status is Status.TIME_LIMIT
+    assert here.message == shared.message
+    assert here.assessment.bounds is not None
+    assert shared.assessment.bounds is not None
+    assert here.assessment.bounds.lower == shared.assessment.bounds.lower
 
 
 def test_interrupted_in_the_tree_the_bound_is_kept() -> None:

@@ -20,6 +20,11 @@ import numpy as np
 from odefit.common.arrays import Array, IntArray
 from odefit.common.errors import InputError
 from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
+from odefit.simulation.engines.cut_off import count_work
+
+PER_MODEL, PER_PRODUCT, PER_COEFFICIENT = 2000, 120, 0.2
+"""Operations, see :mod:`odefit.simulation.engines.cut_off`, that a Taylor model takes, each product of
+two monomials, and each coefficient of a box."""
 
 MAX_MONOMIALS = 20_000
 """Largest number of monomials: with more, a single product of two polynomials takes seconds."""
@@ -221,6 +226,7 @@ class TaylorModel:
 
         Where the polynomial or its bound is not finite, nothing is known.
         """
+        count_work(PER_MODEL + PER_COEFFICIENT * self.c.size)
         lost = ~np.isfinite(self.c).all((0, 1)) | np.isnan(remainder)
         if lost.any():
             self.c[:, :, lost] = 0.0
@@ -272,6 +278,8 @@ def add_product(target: Array, left: TaylorModel, right: TaylorModel, k: int) ->
         left, right = right, left
     pairs = left.monomials.pairs(left.support, right.support)
     a, b = left.c, right.c
+    orders = 1 if a.shape[1] == 1 else k + 1
+    count_work(len(pairs) * (PER_PRODUCT + PER_COEFFICIENT * orders * target.shape[1]))
     if a.shape[1] == 1:
         if k < b.shape[1]:
             for i, j, t in pairs:

@@ -22,6 +22,11 @@ from odefit.enclosure.arithmetic.taylor_models import Monomials, TaylorModel
 from odefit.enclosure.discretised.projection_bound import Readout
 from odefit.enclosure.discretised.right_hand_sides import RightHandSides, StepEquations
 from odefit.enclosure.error_propagation import ErrorBound, in_frame_coordinates, mapped_error
+from odefit.simulation.engines.cut_off import count_work
+
+PER_STEP, PER_ENTRY = 120_000, 0.5
+"""Operations, see :mod:`odefit.simulation.engines.cut_off`, that the equations of a step take, and
+each coefficient of an entry of their Jacobian in a box."""
 
 NEWTON_ITERATIONS = 12
 """Largest number of Newton iterations in the middle of a box."""
@@ -30,10 +35,8 @@ NEWTON_TOLERANCE = 1e-13
 """Relative size of a correction after which Newton's iteration ends."""
 
 CONTINUATION_WIDTH = 0.1
-"""Relative half width of boxes up to which a solution is continued where Newton's iteration fails.
-
-It is continued in the step size, from a step of next to no length.
-"""
+"""Relative half width of boxes up to which a solution is continued in the step size, from next to
+none, where Newton's iteration fails."""
 
 FIRST_STEP_SHARE = 1e-6
 """Share of the step size at which a continuation begins."""
@@ -131,6 +134,7 @@ class KrawczykSolver:
     ) -> ErrorBound:
         """Add the new points of a step to `points`, and return the error bound of the last one."""
         n, boxes, q, m = self.states, self.boxes, len(step.new), len(self._monomials)
+        count_work(PER_STEP + PER_ENTRY * (n * q) ** 2 * self.rhs.finer * boxes)
         a, b = step.a_new, step.b_new
         constant, remainder, rounding = self._old_terms(step, points)
         x = np.repeat(points[step.old[-1]].c[:, None], q, axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from odefit.methods.running.control import Control
 from odefit.methods.running.dispatch import dispatched
 from odefit.methods.running.worker import Work
 from odefit.methods.running.workers import Workers
+from odefit.simulation.engines.cut_off import WorkLimit, counting
 
 CHUNK_SIZE = 256
 """Number of nodes that are evaluated together: enough for operations on arrays to pay."""
@@ -50,11 +52,12 @@ class ResidualEnclosure(Protocol):
 class NodeEvaluation:
     """The bounds of B nodes, and the approximate objective in the middle of each box.
 
-    It has shape (B,) and is infinite where it is unknown.
+    It has shape (B,) and is infinite where it is unknown. `work` counts operations.
     """
 
     bounds: NodeBounds
     midpoint_objective: Array
+    work: float = 0.0
 
 
 def evaluate_nodes(
@@ -64,12 +67,14 @@ def evaluate_nodes(
 
     Points with a residual norm above `radius` are of no interest.
     """
-    residuals = enclosure(lower, upper, radius)
+    spent = WorkLimit(math.inf)
+    with counting(spent):
+        residuals = enclosure(lower, upper, radius)
     with np.errstate(all="ignore"):
         objective = np.einsum("rb,rb->b", residuals.c[:, 0], residuals.c[:, 0])
     known = np.isfinite(residuals.remainder).all(axis=0) & np.isfinite(objective)
     bounds = NodeBounder(enclosure.monomials)(residuals, radius)
-    return NodeEvaluation(bounds, np.where(known, objective, np.inf))
+    return NodeEvaluation(bounds, np.where(known, objective, np.inf), spent.spent)
 
 
 class NodeEvaluator:

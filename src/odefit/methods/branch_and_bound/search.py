@@ -219,13 +219,14 @@ class TreeSearch:
         options: str,
     ) -> None:
         self._problem, self._control = bounded.problem, bounded.control
-        self._began = bounded.began
+        self._began, self._work = bounded.began, bounded.work
         self._enclosure, self._make = enclosure, make
         self._gap, self._options = gap, options
         self._negligible = absolute_gap * variation(self._problem)
         self._history: list[BoundStep] = []
         self._before = 0.0
         self._logged = 0  # boxes at the last entry of the log
+        self._spent = False  # all work that is allowed
         self.incumbent: Array | None = None
         self.local_answer: Answer | None = None
         self.upper_bound = math.inf
@@ -240,7 +241,7 @@ class TreeSearch:
         self.lower_bound = min(enclosure.lower_bound, self.upper_bound)
 
     def _improve(self, point: Array) -> bool:
-        """TreeSearch locally from `point`; return whether that gave a better incumbent."""
+        """Search locally from `point`; return whether that gave a better incumbent."""
         lower, upper = self._problem.lower, self._problem.upper
         vector = np.clip(point, lower, upper)
         found = objective_at(self._enclosure, vector)
@@ -298,6 +299,9 @@ class TreeSearch:
             self._log("boxes", batch, tree.open_nodes)
             if checkpoint is not None and checkpoint.due:
                 checkpoint.save(tree, self._state(batch))
+            self._spent = tree.work >= self._work
+            if self._spent:
+                break
         if checkpoint is not None:
             checkpoint.save(tree, self._state(batch))
         self._update_bounds(tree)
@@ -358,7 +362,7 @@ class TreeSearch:
             return Status.CONVERGED
         if self._control.interrupted.is_set():
             return self._control.early
-        if self._control.out_of_time:
+        if self._control.out_of_time or self._spent:
             return Status.TIME_LIMIT
         return Status.NOT_CONVERGED
 

@@ -97,6 +97,7 @@ class Tree:
         self.target = target
         self.upper_bound = upper_bound
         self.evaluated = 0
+        self.work = 0.0  # operations
         self.candidate: Array | None = None
 
     @property
@@ -128,6 +129,7 @@ class Tree:
             "boxes": self.evaluated,
             "closed": self._least_undivided,
             "created": self._created,
+            "work": self.work,
         }
 
     def resume(self, state: Mapping[str, Any], nodes: Mapping[int, Array]) -> None:
@@ -144,6 +146,7 @@ class Tree:
         self.target = min(self.target, float(state["target"]))
         self.evaluated, self._least_undivided = int(state["boxes"]), float(state["closed"])
         self._open, self._created = found, int(state["created"])
+        self.work = float(state.get("work", 0.0))
         heapq.heapify(self._open)
 
     def update_incumbent(self, upper_bound: float, target: float) -> None:
@@ -174,6 +177,7 @@ class Tree:
         for found in self._evaluator(lower, upper, radius, stop):
             count = len(found.midpoint_objective)
             norm = np.array([node.norm for node in waiting[:count]])
+            self.work += found.work
             self._fathom_or_branch(found, norm, lower[:count], upper[:count], radius)
             del waiting[:count]
             lower, upper = lower[count:], upper[count:]

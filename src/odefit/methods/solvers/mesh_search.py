@@ -8,6 +8,7 @@ searched as well. From whatever is found, the local minimum on the mesh is compu
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -122,9 +123,8 @@ class _Search:
         self._followed: list[Start] = []
         self._best: Answer | None = None
         self._true: Start | None = None
-        assert control.deadline is not None, "a search needs a deadline"
-        self._deadline = control.deadline
-        self._seconds = max(control.deadline - time.time(), LEAST_SECONDS)
+        self._deadline = math.inf if control.deadline is None else control.deadline
+        self._seconds = max(self._deadline - time.time(), LEAST_SECONDS)
         self._nlp_seconds = NLP_SHARE * self._seconds
 
     def run(self) -> tuple[Answer | None, Start | None]:
@@ -152,8 +152,11 @@ class _Search:
         return self._best, self._true
 
     def _limited(self, share: float, part: str) -> Control:
+        control = self._control.for_part(part)
+        if control.deadline is None:
+            return control
         deadline = min(time.time() + share * self._seconds, self._deadline)
-        return replace(self._control.for_part(part), deadline=deadline)
+        return replace(control, deadline=deadline)
 
     def _follow(self, ends: Sequence[Start], true: bool) -> None:
         """Search the mesh from ends of lowest cost, one of each local minimum."""
@@ -185,7 +188,8 @@ class _Search:
             self._d, Baseline(), guess_states(self._d, self._forward, vector), vector
         )
         left = max(self._deadline - time.time(), LEAST_SECONDS)
-        limits = Limits(min(self._nlp_seconds, left), stop=stop)
+        seconds = min(self._nlp_seconds, left)
+        limits = Limits(None if math.isinf(seconds) else seconds, stop=stop)
         found = solve_locally(WARM_START_IPOPT, instance, limits)
         self._note(found)
         if found is self._best and found.unknowns is not None:

@@ -77,6 +77,18 @@ def cutting_off(by: CutOff) -> Iterator[None]:
 NANOSECONDS = 20.0  # nanoseconds that one operation takes
 
 
+class CountedSeconds(float):
+    """A limit in seconds of a computer that does 50 million operations each, the same on all.
+
+    It is the default where users may give seconds of the clock.
+    """
+
+    @property
+    def operations(self) -> float:
+        """The operations that are done in that time."""
+        return self * 1e9 / NANOSECONDS
+
+
 class WorkLimit(threading.Event):
     """An event that is set once so much work was done; or another one is set.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from odefit.simulation.engines.cut_off import count_work
+from odefit.simulation.engines.cut_off import CountedSeconds, count_work
 
 PER_TERM = 60
 """Operations that take as long as one on a term of a polynomial that is kept by its monomials."""
@@ -38,6 +38,8 @@ class Deadline:
         work: float | None = None,
         within: Deadline | None = None,
     ) -> None:
+        if isinstance(seconds, CountedSeconds):
+            seconds, work = None, seconds.operations
         self._end = None if seconds is None else time.monotonic() + seconds
         self._stop = stop
         self._within = within
