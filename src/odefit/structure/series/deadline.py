@@ -39,7 +39,7 @@ class Deadline:
         within: Deadline | None = None,
     ) -> None:
         if isinstance(seconds, CountedSeconds):
-            seconds, work = None, seconds.operations
+            work, seconds = seconds.operations, None
         self._end = None if seconds is None else time.monotonic() + seconds
         self._stop = stop
         self._within = within
