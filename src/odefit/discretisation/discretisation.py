@@ -58,47 +58,20 @@ class PlacedSegment:
 
 
 class Discretisation:
-    """The equality constraints and residuals of a problem on a mesh.
+    """The equality constraints and residuals of a problem on a mesh, by a scheme.
 
-    Parameters
-    ----------
-    problem
-        The problem with its data.
-    scheme
-        How the differential equations become algebraic ones.
-    mesh
-        The points at which they do.
+    At each of P points, with `times` and numbers `condition_of` of their conditions, shape (P,), it
+    has the `variables`: states, algebraic variables, and constants that events switch. Their bounds
+    `lower` and `upper`, shape (P, variables), are equal where a value is known. `segments` are in
+    the order of conditions and time. `measured` has for each condition the points of its data
+    times, `interpolated` those between mesh points: their segment, numbers and times.
 
-    Attributes
-    ----------
-    variables
-        Names of the variables at every point: states, algebraic variables, and constants that
-        events switch.
-    times, condition_of
-        Time and number of the condition of every point, shape (P,).
-    segments
-        The segments, in the order of conditions and time.
-    measured
-        For each condition, the points of its data times.
-    interpolated
-        Points at data times between mesh points: their segment, numbers and times.
-    lower, upper
-        Bounds of the variables at points, shape (P, variables): equal where a value is known.
-    blocks
-        Expressions that the rows use.
-    rows
-        The equality constraints.
-    rhs_blocks
-        By the first point of a segment, the number of its block of right-hand sides, and the
-        points at which that is evaluated, counted from the first.
-    residuals
-        Blocks whose first output is a weighted residual, its square a part of the objective; a
-        second, where there is one, is the logarithm of a standard deviation that depends on
-        unknowns.
-    steps
-        Number of mesh steps in all.
-    programs
-        Nonlinear programs compiled from it, by formulation.
+    The equality constraints `rows` use expressions of `blocks`. `rhs_blocks` has, by the first
+    point of a segment, the number of its block of right-hand sides, and the points at which that is
+    evaluated, counted from the first. Blocks of `residuals` have a weighted residual for first
+    output, its square a part of the objective; a second, where there is one, is the logarithm of a
+    standard deviation that depends on unknowns. `steps` counts mesh steps, and `programs` has the
+    nonlinear programs compiled, by formulation.
     """
 
     def __init__(self, problem: Problem, scheme: Scheme, mesh: Mesh) -> None:
@@ -134,8 +107,6 @@ class Discretisation:
     def index(self, point: Any, variable: int) -> Any:
         """Return the number of a variable at a point among the variables at all points."""
         return point * len(self.variables) + variable
-
-    # Points -----------------------------------------------------------------------------------
 
     def _lay_out(self, mesh: Mesh) -> None:
         self.segments: list[PlacedSegment] = []
@@ -184,8 +155,6 @@ class Discretisation:
         snapped &= nearest > 0
         at[inside[snapped]] = placed.first + relations.boundary[nearest[snapped]]
         return inside[~snapped], t[inside[~snapped]]
-
-    # Constraints ------------------------------------------------------------------------------
 
     def _constrain(self) -> None:
         self.blocks: list[Block] = []
@@ -298,16 +267,12 @@ class Discretisation:
             )
             rows.hold(len(self.blocks) - 1, len(points) * len(self.field.algebraic))
 
-    # Objective --------------------------------------------------------------------------------
-
     def _measure(self) -> list[Block]:
         found: list[Block] = []
         for equations, points in zip(self.equations, self.measured, strict=True):
             series = equations.condition.series
             found += [equations.residual_block(name, points) for name in series]
         return [*found, *Block.priors(self.problem)]
-
-    # Values -----------------------------------------------------------------------------------
 
     def outputs(self, block: Block, values: Array, unknowns: Array) -> list[Array]:
         """Return the outputs of a block at all its instances, each of shape (instances,)."""

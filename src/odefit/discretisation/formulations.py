@@ -59,15 +59,7 @@ class Baseline:
 class ExtraTol:
     """Equations with a tolerance, -eps <= H <= eps, equation (8).
 
-    Attributes
-    ----------
-    eps
-        Tolerance in the units of the states.
-
-    Raises
-    ------
-    InputError
-        `eps` is negative or not finite.
+    `eps` is in the units of the states; InputError is raised if it is negative or not finite.
     """
 
     eps: float = 1e-6
@@ -89,17 +81,8 @@ class ExtraTol:
 class SoftCons:
     """Soft constraints: -s <= H <= s with P times the sum of s in the objective, equation (9).
 
-    Optimisers call this an exact l1 penalty, or the elastic mode.
-
-    Attributes
-    ----------
-    penalty
-        The penalty P, in units of the objective for a unit of a state.
-
-    Raises
-    ------
-    InputError
-        `penalty` is not positive and finite.
+    Optimisers call this an exact l1 penalty, or the elastic mode. The `penalty` P is in units of
+    the objective for a unit of a state; InputError is raised if it is not positive and finite.
     """
 
     penalty: float = 1e5

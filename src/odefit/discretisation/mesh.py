@@ -111,15 +111,8 @@ class DataMesh:
 class GivenMesh:
     """Mesh points that are given for each condition; ends and events are added.
 
-    Attributes
-    ----------
-    times
-        Increasing times, by name of the experiment.
-
-    Raises
-    ------
-    InputError
-        They do not increase, or an experiment has none.
+    The `times` increase, by name of the experiment; InputError is raised if they do not, or if an
+    experiment has none.
     """
 
     times: Mapping[str, Array]

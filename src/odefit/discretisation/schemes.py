@@ -1,9 +1,9 @@
 """Discretisation schemes: from a differential equation to algebraic equations on a mesh.
 
-Every scheme here is a set of linear relations between values x and right-hand sides f(t, x, p) at
-the points of a mesh, ``A x = B f``: one-step and multistep methods of section 2.1 of Fernandez de
-Dios et al., explicit Runge-Kutta with its stages as points of their own, and orthogonal
-collocation. Whatever evaluates f (CasADi, SCIP, Pyomo, floats) therefore serves all of them.
+Every scheme is a set of linear relations between values x and right-hand sides f(t, x, p) at the
+points of a mesh, ``A x = B f``: one-step and multistep methods (section 2.1 of Fernandez de Dios et
+al.), explicit Runge-Kutta with stages as points, and orthogonal collocation. So whatever evaluates
+f (CasADi, SCIP, Pyomo, floats) serves all of them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from typing import Literal, Protocol
 
 import numpy as np
@@ -96,10 +97,7 @@ def _matrices(shape: tuple[int, int], *groups: tuple[IntArray, Terms, Terms]) ->
 
 
 def quadrature(nodes: Array, start: Array, end: Array) -> Array:
-    """Return weights of interpolatory quadrature from `start` to `end`, shape (count, k).
-
-    The k nodes of each rule are distinct; it is exact for polynomials of degree k - 1.
-    """
+    """Return weights of quadrature from `start` to `end`, of order k, shape (count, k)."""
     count, k = nodes.shape
     scale = np.ptp(nodes, axis=1) if k > 1 else np.ones(count)
     centre = nodes[:, 0]
@@ -116,16 +114,16 @@ def lagrange(nodes: Array, at: Array) -> Array:
     """Return the Lagrange polynomials of `nodes`, shape (count, k), at `at`, shape (count,)."""
     k = nodes.shape[1]
     values = np.ones(nodes.shape)
-    for j in range(k):
-        for i in range(k):
-            if i != j:
-                values[:, j] *= (at - nodes[:, i]) / (nodes[:, j] - nodes[:, i])
+    for j, i in permutations(range(k), 2):
+        values[:, j] *= (at - nodes[:, i]) / (nodes[:, j] - nodes[:, i])
     return values
 
 
-def _step_of(mesh: Array, times: Array) -> IntArray:
-    """Return the number of the step that each time is in."""
-    return np.clip(np.searchsorted(mesh, times, side="right") - 1, 0, len(mesh) - 2)
+def _step_of(mesh: Array, times: Array) -> tuple[IntArray, Array, Array]:
+    """Return the number and length of the step that each time is in, and where it is in [0, 1]."""
+    step = np.clip(np.searchsorted(mesh, times, side="right") - 1, 0, len(mesh) - 2)
+    h = mesh[step + 1] - mesh[step]
+    return step, h, (times - mesh[step]) / h
 
 
 class _Multistep:
@@ -161,7 +159,7 @@ class _Multistep:
         self, mesh: Array, relations: Relations, times: Array, derivative: bool = False
     ) -> Weights:
         """Return the polynomial that a step is the integral of, at `times`."""
-        step = _step_of(mesh, times)
+        step, _, _ = _step_of(mesh, times)
         groups: list[tuple[IntArray, Terms, Terms]] = []
         for steps, base, nodes in self.stencils(len(mesh) - 1):
             here = np.flatnonzero(np.isin(step, steps))
@@ -189,8 +187,7 @@ def _terms(steps: IntArray, nodes: tuple[int, ...], weights: Array) -> Terms:
     return [(steps + n, weights[:, i]) for i, n in enumerate(nodes)]
 
 
-ONE = np.array(1.0)
-"""Coefficient of a term that is added as it is."""
+ONE = np.array(1.0)  # coefficient of a term that is added as it is
 
 
 @dataclass(frozen=True)
@@ -225,17 +222,9 @@ class Trapezoid(_Multistep):
 class AdamsMoulton(_Multistep):
     """Adams-Moulton with three steps, equation (5).
 
-    Attributes
-    ----------
-    start
-        How the first two steps are made: ``"trapezoid"`` as in the paper, whose local error
-        of third order stays in the solution (measured order 3), or ``"block"``, from the same
-        four right-hand sides as the third (order 4).
-
-    Raises
-    ------
-    InputError
-        `start` is none of these.
+    The first two steps are those of the rule of `start`: ``"trapezoid"`` as in the paper, whose
+    local error of third order stays in the solution (measured order 3), or ``"block"``, from the
+    same four right-hand sides as the third (order 4). Any other raises InputError.
     """
 
     start: StartUp = "trapezoid"
@@ -252,24 +241,33 @@ class AdamsMoulton(_Multistep):
         return [(np.arange(min(2, steps)), 0, (0, 1)), rest]
 
 
+def _hermite(
+    scheme: object, mesh: Array, relations: Relations, times: Array, derivative: bool = False
+) -> Weights:
+    """Return the cubic Hermite polynomial of values and right-hand sides at both ends."""
+    boundary, points = relations.boundary, len(relations.times)
+    step, h, s = _step_of(mesh, times)
+    left, right = boundary[step], boundary[step + 1]
+    if derivative:
+        value = 6 * s * (1 - s) / h
+        states = [(left, -value), (right, value)]
+        rhs = [(left, (1 - s) * (1 - 3 * s)), (right, s * (3 * s - 2))]
+    else:
+        value = s * s * (3 - 2 * s)
+        states = [(left, 1 - value), (right, value)]
+        rhs = [(left, h * s * (1 - s) ** 2), (right, h * s * s * (s - 1))]
+    return _matrices((len(times), points), (np.arange(len(times)), states, rhs))
+
+
 @dataclass(frozen=True)
 class Simpson(_Multistep):
     """Simpson's rule over two steps, equation (6).
 
-    Values between mesh points are those of the cubic Hermite polynomial of a step. On a mesh
-    whose steps change abruptly the two steps are not symmetric, and the measured order is 3
+    The first step is that of `start`: ``"trapezoid"`` as in the paper (measured order 3), or
+    ``"block"``, from the right-hand sides at the first three points (order 4). Any other raises
+    InputError. Values between mesh points are those of the cubic Hermite polynomial of a step. On a
+    mesh whose steps change abruptly the two steps are not symmetric, and the measured order is 3
     with either start.
-
-    Attributes
-    ----------
-    start
-        How the first step is made: ``"trapezoid"`` as in the paper (measured order 3), or
-        ``"block"``, from the right-hand sides at the first three points (order 4).
-
-    Raises
-    ------
-    InputError
-        `start` is none of these.
     """
 
     start: StartUp = "trapezoid"
@@ -283,11 +281,7 @@ class Simpson(_Multistep):
         first = (np.arange(min(1, steps)), 0, (0, 1, 2) if block else (0, 1))
         return [first, (np.arange(1, steps), -1, (-1, 0, 1))]
 
-    def interpolation(
-        self, mesh: Array, relations: Relations, times: Array, derivative: bool = False
-    ) -> Weights:
-        """Return the cubic Hermite polynomial, as the integrated parabola of two steps jumps."""
-        return _hermite(mesh, relations.boundary, len(mesh), times, derivative)
+    interpolation = _hermite
 
 
 @dataclass(frozen=True)
@@ -317,50 +311,17 @@ class RungeKutta:
         matrices = _matrices((4 * steps, len(times)), *stages, value)
         return Relations(times, np.append(start, 4 * steps), *matrices)
 
-    def interpolation(
-        self, mesh: Array, relations: Relations, times: Array, derivative: bool = False
-    ) -> Weights:
-        """Return the cubic Hermite polynomial of values and right-hand sides at both ends."""
-        return _hermite(mesh, relations.boundary, len(relations.times), times, derivative)
-
-
-def _hermite(
-    mesh: Array, boundary: IntArray, points: int, times: Array, derivative: bool
-) -> Weights:
-    step = _step_of(mesh, times)
-    h = mesh[step + 1] - mesh[step]
-    s = (times - mesh[step]) / h
-    left, right = boundary[step], boundary[step + 1]
-    if derivative:
-        value = 6 * s * (1 - s) / h
-        states = [(left, -value), (right, value)]
-        rhs = [(left, (1 - s) * (1 - 3 * s)), (right, s * (3 * s - 2))]
-    else:
-        value = s * s * (3 - 2 * s)
-        states = [(left, 1 - value), (right, value)]
-        rhs = [(left, h * s * (1 - s) ** 2), (right, h * s * s * (s - 1))]
-    return _matrices((len(times), points), (np.arange(len(times)), states, rhs))
+    interpolation = _hermite
 
 
 @dataclass(frozen=True)
 class Collocation:
     """Orthogonal collocation on finite elements.
 
-    In each element the solution is a polynomial of degree `points` that satisfies the
-    differential equation at the collocation points (equations (8)-(12) of Miro et al.).
-
-    Attributes
-    ----------
-    points
-        Number of collocation points in an element, K.
-    kind
-        ``"radau"`` (the last one is the end of the element; order 2 K - 1, for stiff systems)
-        or ``"legendre"`` (order 2 K).
-
-    Raises
-    ------
-    InputError
-        `points` or `kind` is none of these.
+    In each element the solution is a polynomial of degree `points`, K, that satisfies the
+    differential equation at as many collocation points (equations (8)-(12) of Miro et al.). They
+    are of the `kind` ``"radau"`` (the last one is the end of the element; order 2 K - 1, for stiff
+    systems) or ``"legendre"`` (order 2 K). Any other value raises InputError.
     """
 
     points: int = 3
@@ -386,10 +347,7 @@ class Collocation:
         """Order of the error between the points, one above the degree of the polynomial."""
         return self.points + 1
 
-    @property
-    def least_steps(self) -> int:
-        """A single element suffices."""
-        return 1
+    least_steps = 1
 
     @cached_property
     def nodes(self) -> Array:
@@ -435,9 +393,7 @@ class Collocation:
         self, mesh: Array, relations: Relations, times: Array, derivative: bool = False
     ) -> Weights:
         """Return the polynomial of an element."""
-        step = _step_of(mesh, times)
-        h = mesh[step + 1] - mesh[step]
-        s = (times - mesh[step]) / h
+        step, h, s = _step_of(mesh, times)
         start = relations.boundary[step]
         values = [b.deriv()(s) / h if derivative else b(s) for b in self._basis]
         terms = [(start + k, v) for k, v in enumerate(values)]

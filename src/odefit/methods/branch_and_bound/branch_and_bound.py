@@ -143,10 +143,7 @@ class BranchAndBound(Method):
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Estimate the unknowns, and prove how good the estimate is.
 
-        Raises
-        ------
-        InputError
-            Bounds are missing, or the equations or the noise cannot be enclosed.
+        InputError is raised if bounds are missing, or equations or noise cannot be enclosed.
         """
         bounded = BoundedProblem.of(problem, self.bounds, control, self.seconds, self.engine)
         enclosure = self.enclosure(bounded.problem)

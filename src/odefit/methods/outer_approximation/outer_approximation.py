@@ -200,11 +200,8 @@ class OuterApproximation(Method):
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Estimate, and prove how good the estimate is.
 
-        Raises
-        ------
-        InputError
-            Bounds are missing, the model has something that cannot be enclosed, the master
-            problem is too large, or the solver is not installed.
+        InputError is raised if bounds are missing, the model has something that cannot be enclosed,
+        the master problem is too large, or the solver is not installed.
         """
         absent = self.milp_solver.missing()
         if absent is not None:

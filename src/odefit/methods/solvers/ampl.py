@@ -247,10 +247,8 @@ class AmplSolver:
     def solve(self, instance: Instance, limits: Limits) -> Answer:
         """Write the problem, run the executable, read its answer.
 
-        Raises
-        ------
-        InputError
-            Something is missing, or the solver is global and the model has corners.
+        InputError is raised if something is missing, or the solver is global and the model has
+        corners.
         """
         if (reason := self.missing()) is not None:
             raise InputError(reason)

@@ -89,11 +89,8 @@ class Maingo:
     def solve(self, instance: Instance, limits: Limits) -> Answer:
         """Return the global optimum within the bounds.
 
-        Raises
-        ------
-        InputError
-            MAiNGO is not installed or does not know an option, a variable has no bounds, or the
-            model uses a function that it cannot bound.
+        InputError is raised if MAiNGO is not installed or does not know an option, a variable has
+        no bounds, or the model uses a function that it cannot bound.
         """
         if (reason := self.missing()) is not None:
             raise InputError(reason)

@@ -29,21 +29,11 @@ from odefit.methods.solvers.solver import (
     make_answer,
 )
 
+_LIMITS = "time node totalnode stallnode mem sol bestsol restart".split()
 OUTCOMES = {
-    "optimal": Outcome.SOLVED,
-    "gaplimit": Outcome.SOLVED,
-    "timelimit": Outcome.LIMIT,
-    "nodelimit": Outcome.LIMIT,
-    "totalnodelimit": Outcome.LIMIT,
-    "stallnodelimit": Outcome.LIMIT,
-    "memlimit": Outcome.LIMIT,
-    "sollimit": Outcome.LIMIT,
-    "bestsollimit": Outcome.LIMIT,
-    "restartlimit": Outcome.LIMIT,
-    "userinterrupt": Outcome.LIMIT,
-    "infeasible": Outcome.INFEASIBLE,
-    "unbounded": Outcome.INFEASIBLE,
-    "inforunbd": Outcome.INFEASIBLE,
+    **dict.fromkeys(("optimal", "gaplimit"), Outcome.SOLVED),
+    **dict.fromkeys((*(f"{name}limit" for name in _LIMITS), "userinterrupt"), Outcome.LIMIT),
+    **dict.fromkeys(("infeasible", "unbounded", "inforunbd"), Outcome.INFEASIBLE),
 }
 """Outcomes by SCIP's status; all others are failures."""
 
@@ -110,11 +100,8 @@ class Scip:
     def solve(self, instance: Instance, limits: Limits) -> Answer:
         """Return the global optimum within the bounds.
 
-        Raises
-        ------
-        InputError
-            SCIP is not installed, an option is unknown to it, or the model uses a function that
-            it cannot bound.
+        InputError is raised if SCIP is not installed, an option is unknown to it, or the model uses
+        a function that it cannot bound.
         """
         return self.follow(instance, limits, None)
 
@@ -233,8 +220,6 @@ class _Model:
         self._given: list[tuple[Any, float]] = []  # the start, variable by variable
         self._build()
 
-    # The model --------------------------------------------------------------------------------
-
     def _build(self) -> None:
         a, model, quicksum = self._assembly, self.model, self._scip.quicksum
         self._w = [
@@ -315,8 +300,6 @@ class _Model:
         if self._start is not None:
             self._given.append((top, self._start_objective() / self.scale * (1 + 1e-9)))
 
-    # The start --------------------------------------------------------------------------------
-
     def _packed_start(self) -> Array | None:
         i = self._instance
         if i.values is None or i.unknowns is None:
@@ -343,8 +326,6 @@ class _Model:
                 scale = float(np.clip(abs(objective), self._solver.resolution * scale, scale))
         return scale
 
-    # The run ----------------------------------------------------------------------------------
-
     def run(self, limits: Limits) -> Answer:
         """Solve within the limits."""
         model = self.model
@@ -368,8 +349,8 @@ class _Model:
                 model.optimize()
         except Exception as error:  # noqa: BLE001 - PySCIPOpt raises Exception itself
             seconds = time.perf_counter() - began
-            words = f"SCIP failed: {error}"
-            return make_answer(self._instance, Outcome.FAILED, None, None, None, seconds, words)
+            failed = Outcome.FAILED, None, None, None, seconds, f"SCIP failed: {error}"
+            return make_answer(self._instance, *failed)
         seconds = time.perf_counter() - began
         status = str(model.getStatus())
         values, unknowns = self.best()
