@@ -23,7 +23,7 @@ from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW, UNI
 from odefit.simulation.engines.cut_off import count_work
 
 PER_MODEL, PER_PRODUCT, PER_COEFFICIENT = 2000, 120, 0.2
-"""Operations, see :mod:`odefit.simulation.engines.cut_off`, that a Taylor model takes, each product of
+"""Operations (:mod:`odefit.simulation.engines.cut_off`) that a Taylor model takes, each product of
 two monomials, and each coefficient of a box."""
 
 MAX_MONOMIALS = 20_000
