@@ -75,8 +75,7 @@ class Scheme(Protocol):
         """Return the scheme's own polynomial (or its derivative) at `times` within the mesh."""
 
 
-Terms = Sequence[tuple[IntArray, Array]]
-"""Points and their coefficients, each an array with an entry for every row."""
+Terms = Sequence[tuple[IntArray, Array]]  # points and coefficients, each with an entry a row
 
 
 def _matrices(shape: tuple[int, int], *groups: tuple[IntArray, Terms, Terms]) -> Weights:
@@ -334,12 +333,10 @@ class Collocation:
 
     @property
     def name(self) -> str:
-        """The name that results show."""
         return f"{self.kind.capitalize()} collocation ({counted(self.points, 'point')})"
 
     @property
     def order(self) -> int:
-        """Order of the error at the ends of elements."""
         return 2 * self.points - (self.kind == "radau")
 
     @property
@@ -351,12 +348,11 @@ class Collocation:
 
     @cached_property
     def nodes(self) -> Array:
-        """Collocation points in an element [0, 1], shape (K,), increasing."""
+        """Points in [0, 1], shape (K,): roots of a polynomial, and for Radau the right end."""
         from scipy.special import roots_jacobi
 
         if self.kind == "legendre":
             return np.asarray((np.polynomial.legendre.leggauss(self.points)[0] + 1) / 2)
-        # roots of a Jacobi polynomial, and the right end
         inner = roots_jacobi(self.points - 1, 1.0, 0.0)[0] if self.points > 1 else np.zeros(0)
         return np.append((np.sort(inner) + 1) / 2, 1.0)
 

@@ -32,8 +32,8 @@ from odefit.structure.conserved_sums import conserved_by
 from odefit.structure.series.tape import NotRationalError, Term
 
 PER_FORM, PER_BOX = 18_000, 20
-"""Operations (:mod:`odefit.simulation.engines.cut_off`) that each form of a right-hand side takes in
-a step, and each box of it."""
+"""Operations (:mod:`odefit.simulation.engines.cut_off`) that each form of a right-hand side takes
+in a step, and each box of it."""
 
 STEPS_PER_SPAN = 4
 """Steps of a time span: in each, all other states are taken as anything between constants."""

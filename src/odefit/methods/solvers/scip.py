@@ -372,7 +372,6 @@ class _Model:
             return None, None
         solution = model.getBestSol()
         w = np.array([model.getSolVal(solution, v) for v in self._w])
-        # SCIP keeps bounds to within its tolerance
         return self._assembly.unpack(np.clip(w, self._assembly.lower, self._assembly.upper))
 
     def bound(self) -> float | None:
