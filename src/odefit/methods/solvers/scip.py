@@ -366,7 +366,7 @@ class _Model:
         )
 
     def best(self) -> tuple[Array | None, Array | None]:
-        """Return the best point so far."""
+        """Return the best point so far, in the bounds, which SCIP keeps to its tolerance alone."""
         model = self.model
         if model.getNSols() == 0:
             return None, None
