@@ -244,9 +244,8 @@ def _hermite(
     scheme: object, mesh: Array, relations: Relations, times: Array, derivative: bool = False
 ) -> Weights:
     """Return the cubic Hermite polynomial of values and right-hand sides at both ends."""
-    boundary, points = relations.boundary, len(relations.times)
     step, h, s = _step_of(mesh, times)
-    left, right = boundary[step], boundary[step + 1]
+    left, right = relations.boundary[step], relations.boundary[step + 1]
     if derivative:
         value = 6 * s * (1 - s) / h
         states = [(left, -value), (right, value)]
@@ -255,7 +254,7 @@ def _hermite(
         value = s * s * (3 - 2 * s)
         states = [(left, 1 - value), (right, value)]
         rhs = [(left, h * s * (1 - s) ** 2), (right, h * s * s * (s - 1))]
-    return _matrices((len(times), points), (np.arange(len(times)), states, rhs))
+    return _matrices((len(times), len(relations.times)), (np.arange(len(times)), states, rhs))
 
 
 @dataclass(frozen=True)
@@ -333,10 +332,12 @@ class Collocation:
 
     @property
     def name(self) -> str:
+        """The name that results show."""
         return f"{self.kind.capitalize()} collocation ({counted(self.points, 'point')})"
 
     @property
     def order(self) -> int:
+        """Order of the error at the ends of elements."""
         return 2 * self.points - (self.kind == "radau")
 
     @property
@@ -393,8 +394,7 @@ class Collocation:
         start = relations.boundary[step]
         values = [b.deriv()(s) / h if derivative else b(s) for b in self._basis]
         terms = [(start + k, v) for k, v in enumerate(values)]
-        shape = len(times), len(relations.times)
-        return _matrices(shape, (np.arange(len(times)), terms, []))
+        return _matrices((len(times), len(relations.times)), (np.arange(len(times)), terms, []))
 
 
 SCHEMES: dict[str, Scheme] = {
