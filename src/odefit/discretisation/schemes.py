@@ -241,7 +241,7 @@ class AdamsMoulton(_Multistep):
 
 
 def _hermite(
-    scheme: object, mesh: Array, relations: Relations, times: Array, derivative: bool = False
+    self: object, mesh: Array, relations: Relations, times: Array, derivative: bool = False
 ) -> Weights:
     """Return the cubic Hermite polynomial of values and right-hand sides at both ends."""
     step, h, s = _step_of(mesh, times)
