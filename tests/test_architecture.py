@@ -67,7 +67,7 @@ PRINTERS = (
 )
 """The modules that may print."""
 
-MOST_LINES = 500
+MOST_LINES = 420
 
 MOST_MODULES = 20
 
