@@ -1,7 +1,6 @@
 """The forward map of a problem: from unknowns to residuals and their Jacobian.
 
 An evaluation takes these steps:
-
 1. `trajectories/conditions.py` divides all conditions into units;
 2. `trajectories/trajectory.py` goes through the events and segments of one condition, or
    `trajectories/shared_map.py` through those of conditions that begin alike;

@@ -11,9 +11,9 @@ import pytest
 
 import odefit
 from odefit.assessment.intervals.deviance import Deviance
-from odefit.assessment.profiles.continuity import Joint, JointProblem, Straightened
+from odefit.assessment.profiles.continuity import Joint, JointProblem, Straightened, Tangents
 from odefit.assessment.profiles.families import Final
-from odefit.assessment.profiles.joined import Minimiser, Tangents
+from odefit.assessment.profiles.joined import Minimiser
 from odefit.assessment.profiles.on_nodes import (
     STOPPED,
     HeldOnNodes,

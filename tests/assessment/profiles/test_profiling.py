@@ -13,7 +13,7 @@ from scipy import optimize, stats
 
 import odefit
 from odefit import Control, ForwardMap, Model, Problem, SingleShooting
-from odefit.assessment.profiles import ProfilesData, profiling
+from odefit.assessment.profiles import ProfilesData, tasks
 from odefit.assessment.profiles.profiling import profile_all
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
@@ -235,7 +235,7 @@ def test_finished_sides_are_found_in_the_checkpoint(
 ) -> None:
     path = tmp_path / "checkpoint"
     first = profiled(decay(), checkpoint=path)
-    monkeypatch.setattr(profiling, "trace", None)  # nothing is left to trace
+    monkeypatch.setattr(tasks, "trace", None)  # nothing is left to trace
     again = profiled(decay(), checkpoint=path)
     assert [p.sentence for p in again.profiles] == [p.sentence for p in first.profiles]
     with pytest.raises(InputError, match="belongs to another"):

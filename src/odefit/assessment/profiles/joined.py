@@ -15,7 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.assessment.profiles.continuity import Joint, JointProblem, Straightened
+from odefit.assessment.profiles.continuity import (
+    Curvature,
+    Joint,
+    JointProblem,
+    Straightened,
+    Tangents,
+)
 from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.methods.shooting.linear_problem import (
     GeneralisedInverse,
@@ -46,95 +52,6 @@ SHORTEST = 1e-7
 
 AT_BOUND = 1e-8
 """Distance from a bound, in coordinates, that counts as none."""
-
-
-@dataclass(frozen=True, eq=False)
-class Curvature:
-    """Second derivatives of the Lagrangian beyond those of Gauss and Newton, in a basis.
-
-    The orthonormal directions have shape (w, k), and the derivatives along them (k, k).
-    """
-
-    basis: Array
-    matrix: Array
-
-    def on(self, directions: Array) -> Array:
-        """Return the second derivatives along other directions, shape (w, j), as (j, j)."""
-        parts = self.basis.T @ directions
-        return np.asarray(parts.T @ self.matrix @ parts)
-
-
-class Tangents:
-    """The linearised problem at a point: its null space, its shortest correction, multipliers.
-
-    `columns` are the numbers of the free coordinates: k unknowns, the `others`, then all nodes,
-    shape (w,); `null` is an orthonormal basis of the steps that keep the linearised conditions,
-    shape (w, d).
-    """
-
-    def __init__(self, at: Joint, others: IntArray) -> None:
-        from scipy.sparse import csc_array, eye_array, hstack, vstack
-        from scipy.sparse.linalg import splu
-
-        everything, n = at.by_coordinate.shape[1], len(at.vector)
-        self.at = at
-        self.columns: IntArray = np.concatenate([others, np.arange(n, everything)])
-        self.count = len(others)
-        self.rows = at.by_coordinate[:, self.columns]
-        self.conditions = at.gaps_by_coordinate[:, self.columns]
-        self._width, self._equations = len(self.columns), len(at.gaps)
-        self._factors = None
-        free = self._width - self._equations
-        spread = np.random.default_rng(0).normal(size=(self._width, free + 3))
-        if self._equations:
-            matrix = csc_array(self.conditions)
-            upper = hstack([eye_array(self._width), matrix.T])
-            lower = hstack([matrix, csc_array((self._equations, self._equations))])
-            self._factors = splu(csc_array(vstack([upper, lower])))
-            for _ in range(2):  # projected twice, rounding is gone
-                spread = self._solved(spread, np.zeros((self._equations, free + 3)))[: self._width]
-        self.null = np.linalg.svd(spread, full_matrices=False)[0][:, :free]
-
-    def _solved(self, first: Array, second: Array) -> Array:
-        assert self._factors is not None, "there are conditions"
-        return np.asarray(self._factors.solve(np.concatenate([first, second])))
-
-    def correction(self, gaps: Array) -> Array:
-        """Return the shortest step that closes some gaps, shape (w,)."""
-        if not self._equations:
-            return np.zeros(self._width)
-        return self._solved(np.zeros(self._width), -gaps)[: self._width]
-
-    def multipliers(self, near: BoolArray) -> Array:
-        """Return the multipliers of the conditions at which the gradient nearly vanishes.
-
-        `near` tells which unknowns are at a bound that holds them, shape (k,).
-        """
-        if not self._equations:
-            return np.zeros(0)
-        gradient = self.rows.T @ self.at.residuals
-        if near.any():
-            basis = self.null[: self.count][near].T
-            held = np.flatnonzero(near)
-            gradient[held] -= np.linalg.lstsq(basis, self.null.T @ gradient, rcond=1e-10)[0]
-        return self._solved(-gradient, np.zeros(self._equations))[self._width :]
-
-    def within(self, near: BoolArray) -> Array:
-        """Return a basis of the null space in which some unknowns do not move, shape (w, j)."""
-        if not near.any():
-            return self.null
-        _, s, vt = np.linalg.svd(self.null[: self.count][near])
-        rank = int(np.sum(s > 1e-10 * max(float(s.max(initial=0.0)), 1e-300)))
-        return np.asarray(self.null @ vt[rank:].T)
-
-    def unmoved(self, step: Array, near: BoolArray) -> Array:
-        """Return a step with a part of the null space added, so that some unknowns do not move."""
-        if not near.any():
-            return step
-        moved = np.linalg.lstsq(
-            self.null[: self.count][near], step[: self.count][near], rcond=1e-10
-        )
-        return np.asarray(step - self.null @ moved[0])
 
 
 @dataclass(frozen=True, eq=False)

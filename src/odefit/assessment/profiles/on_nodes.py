@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.assessment.profiles.continuity import Joint, JointProblem, Straightened
+from odefit.assessment.profiles.continuity import Curvature, Joint, JointProblem, Straightened
 from odefit.assessment.profiles.families import Final, Point
-from odefit.assessment.profiles.joined import Curvature, JoinedMinimum, Minimiser
+from odefit.assessment.profiles.joined import JoinedMinimum, Minimiser
 from odefit.common.arrays import Array, IntArray
 from odefit.methods.local.scaling import Scaling
 from odefit.problem.binding import scalar_value

@@ -15,16 +15,18 @@ from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.parts import Direction, Trouble, Uncertainty
 from odefit.assessment.profiles.checkpoint import SideCheckpoint
-from odefit.assessment.profiles.families import Family, Point
-from odefit.assessment.profiles.held import HeldUnknown
 from odefit.assessment.profiles.linear_checks import checked
 from odefit.assessment.profiles.noise_limits import limits_by_unknown
-from odefit.assessment.profiles.on_nodes import HeldOnNodes, is_narrow, suits_nodes
-from odefit.assessment.profiles.parts import End, Profile, ProfilesData, Side
-from odefit.assessment.profiles.pulled import PulledQuantity
+from odefit.assessment.profiles.parts import Profile, ProfilesData, Side
 from odefit.assessment.profiles.quantities import Quantity
-from odefit.assessment.profiles.tasks import Optimum, Task
-from odefit.assessment.profiles.tracing import GAIN, trace
+from odefit.assessment.profiles.tasks import (
+    Optimum,
+    Task,
+    begins_on_nodes,
+    side_of,
+    side_without_points,
+    traced_side,
+)
 from odefit.assessment.profiles.valleys import (
     merged,
     other_optima,
@@ -37,7 +39,6 @@ from odefit.assessment.profiles.verdicts import assembled
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, one_of
 from odefit.methods.estimate import Status
-from odefit.methods.local.scaling import Scaling
 from odefit.methods.polish import POLISH
 from odefit.methods.running.control import Control, Progress, running
 from odefit.methods.running.dispatch import dispatched
@@ -47,8 +48,6 @@ from odefit.methods.running.worker import Work
 from odefit.methods.running.workers import Workers
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engines.cut_off import cut_off
-from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.other_integrations import able_to_integrate
 
 MAX_ADOPTIONS = 5
@@ -59,9 +58,6 @@ MAX_CHECKS = 3
 
 MAX_PASSAGES = 3
 """Number of times that there are points added where the lowest curve passes to another valley."""
-
-MAX_OF_OTHERS = 1000
-"""Number of evaluations of the model after which a side from another valley ends."""
 
 
 def profile_all(
@@ -113,7 +109,7 @@ def profile_all(
             best = _optimum(forward, better, level)
     lowest = refuted(best, merged(best, tasks, sides))[0]
     evaluation = forward.evaluate(best.vector)
-    for task in unchecked(tasks, sides, _begins_on_nodes(forward, best, evaluation)):
+    for task in unchecked(tasks, sides, begins_on_nodes(forward, best, evaluation)):
         if task in lowest and lowest[task].end == "limit":
             lowest[task] = replace(lowest[task], unchecked=True)
     profiles = _assembled(forward, best, tasks, lowest, level)
@@ -212,14 +208,14 @@ def _everywhere(
         for t in tasks
         if t.quantity is None and (known[t].end == "limit") == limited
     ]
-    nothing = _nothing(len(best.vector), "stopped", "")
+    empty = side_without_points(len(best.vector), "stopped", "")
     for _ in range(1 + MAX_CHECKS):
         for task, side in _traced(again, *arguments):
             known[task] = side
             yield task, side
         missing = [t for t in again if t not in known]
         if missing or control.should_stop():
-            yield from ((task, nothing) for task in missing)
+            yield from ((task, empty) for task in missing)
             return
         again = starts_again(best, known, refuted(best, merged(best, tasks, known))[1])
         if not again:
@@ -231,7 +227,7 @@ def _everywhere(
             yield task, side
         missing = [t for t in points if t not in known]
         if missing or control.should_stop():
-            yield from ((task, nothing) for task in missing)
+            yield from ((task, empty) for task in missing)
             return
 
 
@@ -250,12 +246,12 @@ def _traced(
         known = {task: side for task, side in found.items() if side is not None}
     todo = [task for task in tasks if task not in known]
     work = Work(
-        partial(able_to_integrate, best.problem, best.vector, None), partial(_traced_side, best)
+        partial(able_to_integrate, best.problem, best.vector, None), partial(traced_side, best)
     )
     computed = dispatched(
         todo,
         lambda task: (work, (task, control.deadline)),
-        lambda task: _side(forward, best, task, control),
+        lambda task: side_of(forward, best, task, control),
         workers,
         control,
         total=len(todo),
@@ -269,135 +265,13 @@ def _traced(
                 error = outcome["error"]
                 side = outcome["value"]
                 if error is not None:
-                    side = _nothing(
+                    side = side_without_points(
                         len(best.vector), "failed", f"the worker process failed: {error}"
                     )
                 elif checkpoint is not None:  # a worker that died is no end of a side
                     checkpoint.add(todo[position], best.vector, side)
                 known[todo[position]] = side
             yield task, known[task]
-
-
-def _traced_side(best: Optimum, forward: ForwardMap, task: tuple[Task, float | None]) -> Side:
-    """Trace a side in a worker process, which keeps the compiled model."""
-    return _side(forward, best, task[0], Control(deadline=task[1]))
-
-
-def _side(forward: ForwardMap, best: Optimum, task: Task, control: Control) -> Side:
-    """Return one side of a profile, which is not to blame for integrations that were cut off."""
-    with np.errstate(all="ignore"):  # what overflows is infinite, and no point of a profile
-        side = _whole_side(forward, best, task, control)
-    return replace(side, end="stopped") if side.end == "failed" and cut_off().reached else side
-
-
-def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control) -> Side:
-    n, vector = len(best.vector), np.array(task.fit or task.start or best.vector)
-    evaluation = forward.evaluate(vector)
-    if isinstance(evaluation, Failure):
-        return _nothing(n, "failed", str(evaluation))
-    unit, choice = best.deviance.variance, evaluation.choice
-    if task.at is not None:
-        return _one_point(forward, best, task, task.at, choice, control)
-
-    def traced(family: Family, logarithmic: bool) -> Side:
-        first = family.first()
-        if isinstance(first, str):
-            return _nothing(n, "stopped" if control.should_stop() else "failed", first)
-        limit = best.limit_of(task)
-        stop = control.should_stop
-        most = MAX_OF_OTHERS if task.start else None
-        sign, edge = task.sign, None
-        if task.inward:
-            sign, edge = -sign, float(Scaling.of(best.problem).coordinates(best.vector)[task.index])
-        side = trace(family, first, sign, best.deviance, limit, logarithmic, stop, most, edge)
-        return _with_first(side, first, best.deviance) if task.start else side
-
-    if task.quantity is not None:
-        return traced(PulledQuantity(forward, task.quantity, vector, choice, unit), False)
-    logarithmic = best.problem.unknowns[task.index].parameter.scale == "log10"
-    nodes = forward.nodes is None and suits_nodes(best.problem)
-    tried = None
-    if not task.start and not _begins_on_nodes(forward, best, evaluation):
-        tried = traced(HeldUnknown(forward, task.index, vector, choice, unit), logarithmic)
-        if tried.end not in ("failed", "points") or not nodes:
-            return tried
-    on_nodes = HeldOnNodes(forward, task.index, vector, choice, unit, control.should_stop)
-    side = traced(on_nodes, logarithmic)
-    if side.end == "better":
-        side = replace(side, better=on_nodes.best())
-    elif tried is None and not task.start:
-        side = _with_optima(side, on_nodes, best)
-        if control.should_stop():  # optima may be missing, without which no limit is checked
-            side = replace(side, end="stopped", limit=math.nan)
-    # Those of the first point count, too: from a fit of another profile they are hundreds.
-    counts = on_nodes.evaluations, on_nodes.minimisations
-    side = replace(side, evaluations=counts[0], minimisations=counts[1])
-    if tried is None:
-        return side
-    found = tried if side.end in ("failed", "points") else side
-    return replace(
-        found,
-        evaluations=tried.evaluations + side.evaluations,
-        minimisations=tried.minimisations + side.minimisations,
-    )
-
-
-def _begins_on_nodes(forward: ForwardMap, best: Optimum, at: Evaluation | Failure) -> bool:
-    """Tell whether sides are traced on nodes from the beginning, as their valley is narrow.
-
-    The optimum has been evaluated `at` its vector.
-    """
-    if forward.nodes is not None or isinstance(at, Failure) or not suits_nodes(best.problem):
-        return False
-    return is_narrow(at, best.vector, best.deviance.variance)
-
-
-def _one_point(
-    forward: ForwardMap,
-    best: Optimum,
-    task: Task,
-    at: float,
-    choice: EngineChoice,
-    control: Control,
-) -> Side:
-    """Return one more point of a curve, from another point of it."""
-    deviance, stop = best.deviance, control.should_stop
-    fit = np.array(task.fit)
-    on_nodes = HeldOnNodes(forward, task.index, fit, choice, deviance.variance, stop)
-    point: Point | str = on_nodes.first()
-    if isinstance(point, Point):
-        gain = 0.5 * GAIN * best.limit * deviance.variance
-        point = on_nodes.point([point], at, gain)
-    if isinstance(point, Point):
-        side = _with_first(_nothing(len(fit), "points", ""), point, deviance)
-    else:
-        side = _nothing(len(fit), "stopped" if stop() else "failed", str(point))
-    counts = on_nodes.evaluations, on_nodes.minimisations
-    return replace(side, evaluations=counts[0], minimisations=counts[1])
-
-
-def _with_optima(side: Side, on_nodes: HeldOnNodes, best: Optimum) -> Side:
-    """Return a side with the optima to which it leads."""
-    highest = best.deviance.minimum + 0.5 * best.limit * best.deviance.variance
-    gain = 0.5 * GAIN * best.limit * best.deviance.variance
-    return replace(side, optima=on_nodes.optima(highest, gain))
-
-
-def _with_first(side: Side, first: Point, deviance: Deviance) -> Side:
-    """Return a side that begins at another fit than the estimate, with that fit as its first."""
-    return replace(
-        side,
-        at=np.concatenate([[first.at], side.at]),
-        deviances=np.concatenate([[deviance.at(first.cost)], side.deviances]),
-        slopes=np.concatenate([[2 / deviance.variance * first.slope], side.slopes]),
-        vectors=np.concatenate([first.vector[None, :], side.vectors]),
-    )
-
-
-def _nothing(n: int, end: End, reason: str) -> Side:
-    """Return a side without points."""
-    none, vectors = np.zeros(0), np.zeros((0, n))
-    return Side(none, none, none, vectors, math.nan, end, reason, none, 0, 0)
 
 
 # The whole ------------------------------------------------------------------------------------
@@ -420,7 +294,7 @@ def _assembled(
     for low, high in zip(tasks[::2], tasks[1::2], strict=True):
         if low not in sides and high not in sides:
             continue
-        missing = _nothing(len(vector), "stopped", "")
+        missing = side_without_points(len(vector), "stopped", "")
         both = sides.get(low, missing), sides.get(high, missing)
         text, logarithmic = "", False
         if low.quantity is None:

@@ -73,25 +73,23 @@ class _Rows:
 
 @dataclass(frozen=True, eq=False)
 class _BatchRows:
-    """Where the values of a batch of intervals go."""
+    """The places of the values of a batch of intervals."""
 
     intervals: IntArray  # Intervals that end at a node
     is_end: BoolArray  # Which of the batch's values are the ends of these
-    # Rows of measurements at a node, and its number.
-    at_nodes: IntArray
-    nodes: IntArray
+    at_nodes: IntArray  # Rows of measurements at a node
+    nodes: IntArray  # The numbers of these nodes
     at: IntArray  # Rows of all other measurements: the other values, in their order
 
 
 class IntervalMap:
     """The forward map of one condition on shooting intervals.
 
-    A node holds the differential states, and the scalars that events assign.
-
-    Intervals begin at the nodes, whose times increase, the first at t0, the others before the last
-    data time. An event at a node happens after it; a measurement at a node is one of the node.
-    `sizes` are typical sizes of a node's values, for error control. `remote` integrates the
-    intervals that are not part of a batch in other processes.
+    A node holds the differential states, and the scalars that events assign. Intervals begin at the
+    nodes, whose times increase, the first at t0, the others before the last data time. An event at
+    a node happens after it; a measurement at a node is one of the node. `sizes` are typical sizes
+    of a node's values, for error control. `remote` integrates the intervals that are not part of a
+    batch in other processes.
     """
 
     def __init__(
@@ -192,8 +190,6 @@ class IntervalMap:
             by_unknown=by_unknown,
         )
 
-    # As one batch -----------------------------------------------------------------------------
-
     @cached_property
     def _without_events(self) -> list[int]:
         """Numbers of the intervals in which nothing happens, and in which values are wanted."""
@@ -286,8 +282,6 @@ class IntervalMap:
             at=rows[~measured],
         )
 
-    # One at a time ----------------------------------------------------------------------------
-
     def _one_by_one(
         self, intervals: Sequence[int], vector: Array, nodes: Array, choice: EngineChoice
     ) -> Iterable[Trajectory | Failure]:
@@ -298,10 +292,7 @@ class IntervalMap:
     def integrate(
         self, intervals: Iterable[int], vector: Array, nodes: Iterable[Array], choice: EngineChoice
     ) -> Iterable[Trajectory | Failure]:
-        """Integrate some intervals one after the other, each from a node of its own.
-
-        Returns trajectories, with sensitivities by the problem's unknowns and the node's values.
-        """
+        """Integrate intervals in turn, each from its node; sensitivities include the node's."""
         for i, node in zip(intervals, nodes, strict=True):
             found = self._maps[i](np.concatenate([vector, node]), self._times[i], choice)
             choice = found.choice
