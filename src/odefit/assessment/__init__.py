@@ -1,4 +1,4 @@
-"""What an answer is worth: local optimality, uncertainty, certificates."""
+"""The assessment of an answer: local optimality, uncertainty, certificates."""
 
 from odefit.assessment.parts import Assessment, Continuity, Direction, Local, Uncertainty
 from odefit.methods.estimate import Agreement, Certificate, Completeness

@@ -1,4 +1,4 @@
-"""How many solutions there are, and how many of them were found, in words."""
+"""The numbers of solutions that exist and that were found, in words."""
 
 from __future__ import annotations
 

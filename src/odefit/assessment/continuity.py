@@ -1,4 +1,4 @@
-"""Whether a trajectory through shooting nodes is continuous, and under which conditions."""
+"""Continuity of a trajectory through shooting nodes, and its conditions."""
 
 from __future__ import annotations
 

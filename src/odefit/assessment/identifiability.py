@@ -93,7 +93,7 @@ class PointFinding:
 
 @dataclass(frozen=True, eq=False)
 class Identifiability:
-    """What measurements at the data times can determine, numerically and locally.
+    """The unknowns that measurements at the data times determine, numerically and locally.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What an answer is worth: the parts of the assessment, as plain values.
+"""The parts of the assessment of an answer, as plain values.
 
 Each part says only what was shown: ``local`` never speaks of other optima, ``complete`` counts
 solutions, ``bounds`` (``global`` in result files) holds a lower bound together with its scope.
@@ -44,7 +44,7 @@ OPTIONAL = {"optional": True}
 
 @dataclass(frozen=True)
 class Local:
-    """Whether the answer is a local optimum on the integrated trajectories.
+    """True if the answer is a local optimum on the integrated trajectories.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Local:
 
 @dataclass(frozen=True)
 class Continuity:
-    """How a trajectory through nodes is to be read.
+    """The reading of a trajectory through nodes.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Continuity:
 
 @dataclass(frozen=True)
 class Assessment:
-    """What is proved of an answer, and on what."""
+    """The proof about an answer, and the problem that it refers to."""
 
     local: Local | None = None
     complete: Completeness | None = None
@@ -108,7 +108,7 @@ class Assessment:
 
 
 Treatment = Literal["as-is", "scaled", "withheld"]
-"""What becomes of standard errors and intervals where the goodness of fit is bad."""
+"""Treatments of standard errors and intervals where the goodness of fit is bad."""
 
 INTERVAL_CHOICES: tuple[Treatment, ...] = get_args(Treatment)
 """All of these, the default first."""
@@ -136,7 +136,7 @@ class Direction:
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """How far the data determine the unknowns.
+    """The uncertainty of the unknowns, as far as the data determine them.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the commands share: exit statuses, options, checks of these, and the line of progress."""
+"""Parts that commands share: exit statuses, options, their checks, the line of progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which unknowns act on what is measured: their effects, whatever their units."""
+"""The effects of unknowns on the measurements, whatever their units."""
 
 from __future__ import annotations
 

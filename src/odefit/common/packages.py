@@ -38,7 +38,7 @@ INSTALLED_AS = {
     "uvicorn": "odefit[explore]",
     "yaml": "odefit[petab]",
 }
-"""What to install for packages that come as an extra of odefit."""
+"""The extras of odefit that install some packages."""
 
 
 def require(package: str) -> None:
@@ -53,7 +53,7 @@ def require(package: str) -> None:
 
 
 def installed(package: str) -> bool:
-    """Whether a package is there, without the time that it takes to import it."""
+    """True if a package is installed, without the time that it takes to import it."""
     try:
         return find_spec(package) is not None
     except ValueError:  # it is kept from being imported

@@ -120,7 +120,7 @@ class Assembly:
 
     @property
     def likelihood(self) -> bool:
-        """Whether the objective has logarithms of standard deviations, and may be negative."""
+        """True if the objective has logarithms of standard deviations, and may be negative."""
         return any(b.outputs > 1 for b in self.discretisation.residuals)
 
     def pack(self, values: Array, unknowns: Array) -> Array:

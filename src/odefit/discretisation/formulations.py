@@ -1,4 +1,4 @@
-"""How strictly the discretised equations are asked to hold (sections 2.1 and 2.2).
+"""Formulations: how strictly the discretised equations have to hold (sections 2.1 and 2.2).
 
 H stands for the equations that the scheme makes of the differential equations; the other
 constraints (initial values, events, algebraic equations) hold exactly in every formulation.
@@ -34,7 +34,7 @@ class Constraints:
 
 
 class Formulation(Protocol):
-    """How strictly H = 0 is asked to hold."""
+    """The strictness with which H = 0 has to hold."""
 
     @property
     def name(self) -> str:

@@ -39,7 +39,7 @@ class Instance:
 
 
 StateGuess = Literal["data", "simulation", "zero"]
-"""What the initial guess of the states is made from."""
+"""Sources of the initial guess of the states."""
 
 DIVERGENCE_RATIO = 1e3
 """Ratio of a simulated value to the typical size of its state, or to the guess of it, from which a

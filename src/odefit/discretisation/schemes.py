@@ -29,7 +29,7 @@ Stencil = tuple[IntArray, int, tuple[int, ...]]
 right-hand sides it uses, both counted from the left end of the step."""
 
 StartUp = Literal["trapezoid", "block"]
-"""How a multistep method makes the steps that lack earlier points."""
+"""Ways in which a multistep method makes the steps that lack earlier points."""
 
 
 @dataclass(frozen=True, eq=False)

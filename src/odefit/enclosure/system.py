@@ -115,7 +115,7 @@ class Mode:
 
     @cached_property
     def dependence(self) -> Array:
-        """Whether state i is state j or depends on it, directly or not, as 0 and 1, (n, n)."""
+        """One where state i is state j or depends on it, directly or not, else zero, (n, n)."""
         n = len(self.right_hand_sides.terms)
         entries = np.array([term.value != 0 for term in self.jacobian.terms])
         return _closure(entries.reshape(n, n) + np.eye(n))

@@ -69,7 +69,7 @@ class Constants:
 
 @dataclass(frozen=True, eq=False)
 class StepMethod:
-    """How steps of a system are computed, with `order` coefficients of Taylor polynomials in time.
+    """The method of a system's steps, with `order` coefficients of Taylor polynomials in time.
 
     `tolerance` is the error of a whole solution that shorter steps could avoid, by state and in its
     units.

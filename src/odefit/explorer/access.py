@@ -30,7 +30,7 @@ POLICY = (
 """The content security policy: nothing comes from elsewhere, and no script or style is inline."""
 
 NO_FRAME = "; frame-ancestors 'none'"
-"""What is added for pages with the cookie. Frames of notebooks have the token in their address, and
+"""Headers for pages with the cookie. Frames of notebooks have the token in their address, and
 may stand in a page from anywhere, such as the disk or an editor with a scheme of its own."""
 
 REFUSAL = "Refused. Please open the address that 'odefit explore' has printed, with its token.\n"

@@ -43,7 +43,7 @@ class Explorer:
 
     @property
     def running(self) -> bool:
-        """Whether the page is still served."""
+        """True if the page is still served."""
         return self._server.running
 
     def wait(self, seconds: float | None = None) -> bool:

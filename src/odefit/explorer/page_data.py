@@ -1,4 +1,4 @@
-"""What the page is told, as JSON: the problem with its data and sliders, curves, fits."""
+"""The data of the page, as JSON: the problem with its data and sliders, curves, fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the observables change with each unknown, along the time."""
+"""Changes of the observables with each unknown, along the time."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class LocalServer:
 
     @property
     def running(self) -> bool:
-        """Whether it still answers."""
+        """True if it still answers."""
         return self._thread.is_alive() and not self._leaving.is_set()
 
     def wait(self, seconds: float | None = None) -> bool:

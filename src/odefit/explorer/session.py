@@ -1,4 +1,4 @@
-"""What the page can ask for: one problem, one set of values, one fit at a time."""
+"""The session of a page: one problem, one set of values, one fit at a time."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ def guarded(part: Part, counts: Callable[[], Part], scalars: AbstractSet[str]) -
 
 
 _TIGHT = {"^": 9, "*": 6, "/": 6, "+": 5, "-": 5}
-"""How tight operations bind; signs bind tighter than products, and conditions weaker than all."""
+"""The precedence of operations; signs bind tighter than products, conditions weakest."""
 
 
 def text_of(program: Sequence[Instruction]) -> str:

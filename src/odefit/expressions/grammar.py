@@ -43,7 +43,7 @@ PRECEDENCE: Mapping[str, int] = {
     **dict.fromkeys("+-", 5),
     **dict.fromkeys("*/", 6),
 }
-"""How tight operators bind; signs, ``!`` among them, and then powers bind tighter."""
+"""The precedence of operators; signs, ``!`` among them, and then powers bind tighter."""
 
 CONDITIONS = frozenset({*COMPARISONS, *LOGIC.values()})
 """Operations whose value is a condition; algebras know them as functions of these names."""
@@ -78,7 +78,7 @@ _OTHER_NAMES = {
     "theta": "heaviside", "unit_step": "heaviside", "iif": "if", "if_else": "ifelse",
     "square": "pulse",
 }  # fmt: skip
-"""What other tools call our functions."""
+"""Other tools' names of our functions."""
 
 _REMEDIES = {
     **dict.fromkeys(("geq", "ge"), "a >= b"),
@@ -104,7 +104,7 @@ _REMEDIES = {
     "cot": "1/tan(x)",
     "hill": "x^n/(k^n + x^n), or define the function in [functions]",
 }
-"""What is written here for functions of other tools."""
+"""The names here of other tools' functions."""
 
 _DELAYS = frozenset(("delay", "delayed", "lag", "delay1", "delay3", "dde", "history"))
 """Words of other tools for a value at an earlier time."""
@@ -114,7 +114,7 @@ CHAIN_REMEDY = (
     '"d[1]" = "r*(x - d[1])" and "d[2:n]" = "r*(d[i-1] - d[i])" in [ode], with r = n/delay; '
     "d[n] then stands for x at the earlier time, the sharper the larger n is"
 )
-"""What to write instead of a delay: the linear chain trick."""
+"""The replacement of a delay: the linear chain trick."""
 
 _LOOKALIKES = {
     "\u2212": "-", "\u2013": "-", "\u2014": "-", "\u00d7": "*", "\u00b7": "*", "\u22c5": "*",

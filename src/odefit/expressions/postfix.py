@@ -59,7 +59,7 @@ class Expression:
 
     @property
     def is_condition(self) -> bool:
-        """Whether its value is true or false, and no number."""
+        """True if its value is true or false, and no number."""
         return self.program[-1].text in CONDITIONS
 
     @property

@@ -95,14 +95,14 @@ class FitState:
 
     @property
     def unbeatable(self) -> bool:
-        """Whether the residuals are too small for anything to be better."""
+        """True if the residuals are too small for anything to be better."""
         tolerance, found = CostTolerance.of(self.answer.forward), self.answer
         negligible = tolerance.squares is not None and found.evaluation.cost <= tolerance.absolute
         return found.start.exact or negligible
 
     @property
     def corroborated(self) -> bool:
-        """Whether several methods have ended at the answer."""
+        """True if several methods have ended at the answer."""
         routes = self.estimate.routes
         methods = routes[:-1] if self.wanted.given_start else routes
         return sum(route.hits > 0 for route in methods) > 1

@@ -1,4 +1,4 @@
-"""What a fit goes on from: the answer of another fit, a file that holds one, or values by name.
+"""Start of a fit from another fit's answer, from a file that holds one, or from values by name.
 
 Every method begins with the problem's guess if there is one. So the given values become the guess
 of the problem that is searched, and their own objective is kept beside the ends of the search.
@@ -31,7 +31,7 @@ GIVEN_START = "start as given"
 """The name in ``result.routes`` of the values that a fit goes on from, as they were given."""
 
 StartValues = ResultData | str | Path | Mapping[str, float]
-"""What ``odefit.fit(..., start=)`` takes."""
+"""The types that ``odefit.fit(..., start=)`` takes."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""What a method returns: its starts, and what it proves of them."""
+"""The estimate that a method returns: its starts, and its proofs about them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ FINE_MESH_ERROR = 1e-2
 """Relative error of discretised trajectories up to which a mesh counts as fine enough."""
 
 NO_START = "stopped before the first start was finished"
-"""What is said of a search that was ended without any start."""
+"""The message of a search that was ended without any start."""
 
 
 class Status(Enum):
-    """How an estimation ended. The value is what files and the command line show."""
+    """The end of an estimation. Files and the command line show the value."""
 
     CONVERGED = "converged"
     NOT_CONVERGED = "not converged"
@@ -31,7 +31,7 @@ class Status(Enum):
 
     @property
     def cut_short(self) -> bool:
-        """Whether a limit or an interruption has ended it: there may be more to find."""
+        """True if a limit or an interruption has ended it: there may be more to find."""
         return self in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.MEMORY_LIMIT)
 
 
@@ -65,7 +65,7 @@ _CAUSES = {
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """What became of one start of a local method.
+    """The end of one start of a local method.
 
     Attributes
     ----------
@@ -202,7 +202,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the discretised problem's answer is from the integrated trajectories.
+    """The distance of the discretised problem's answer from the integrated trajectories.
 
     Attributes
     ----------
@@ -234,13 +234,13 @@ class Agreement:
 
     @property
     def fine(self) -> bool:
-        """Whether the mesh is fine enough to be believed on its own."""
+        """True if the mesh is fine enough to be believed on its own."""
         return self.error <= FINE_MESH_ERROR
 
 
 @dataclass(frozen=True)
 class Completeness:
-    """How many solutions no measurement of the outputs can tell apart, and how many were found.
+    """The numbers of solutions that have the same outputs, and that were found.
 
     Attributes
     ----------
@@ -285,7 +285,7 @@ the sizes of the states; or a failure where an interval cannot be integrated."""
 
 @dataclass(frozen=True)
 class Route:
-    """What one of the methods that :class:`odefit.Automatic` combines has tried and found.
+    """The attempts and findings of one method that :class:`odefit.Automatic` combines.
 
     Attributes
     ----------
@@ -318,7 +318,7 @@ class Route:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """What a method found.
+    """The findings of a method.
 
     Attributes
     ----------

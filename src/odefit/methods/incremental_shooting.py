@@ -68,7 +68,7 @@ class IncrementalShooting(LocalMethod):
 
     @property
     def controlled(self) -> bool:
-        """Whether sensitivities are under error control."""
+        """True if sensitivities are under error control."""
         return False
 
     @property
@@ -78,7 +78,7 @@ class IncrementalShooting(LocalMethod):
 
     @property
     def eliminate(self) -> bool:
-        """Whether unknowns of the observation alone are eliminated, see :class:`SingleShooting`."""
+        """True if unknowns of the observation alone are eliminated, see :class:`SingleShooting`."""
         return self.final.eliminate
 
     def screening_map(self, forward: ForwardMap, index: int) -> ForwardMap:

@@ -38,12 +38,12 @@ class Method(Protocol):
 
     @property
     def answer_is_final(self) -> bool:
-        """Whether :func:`odefit.fit` leaves the answer as it is."""
+        """True if :func:`odefit.fit` leaves the answer as it is."""
         return False
 
     @property
     def examines_structure(self) -> bool:
-        """Whether :func:`odefit.fit` counts the solutions with the outputs of the answer."""
+        """True if :func:`odefit.fit` counts the solutions with the outputs of the answer."""
         return False
 
 
@@ -89,12 +89,12 @@ class LocalMethod(Protocol):
 
     @property
     def eliminate(self) -> bool:
-        """Whether unknowns of the observation alone are eliminated."""
+        """True if unknowns of the observation alone are eliminated."""
         return False
 
     @property
     def controlled(self) -> bool:
-        """Whether it is for trajectories along which errors grow.
+        """True if it is for trajectories along which errors grow.
 
         Then sensitivities are under error control: without it data without noise would not be seen
         to be reproduced.
@@ -103,7 +103,7 @@ class LocalMethod(Protocol):
 
     @property
     def shares_conditions(self) -> bool:
-        """Whether workers may integrate the conditions of its evaluations."""
+        """True if workers may integrate the conditions of its evaluations."""
         return False
 
     @property

@@ -20,5 +20,5 @@ class Outlier:
 
     @property
     def words(self) -> str:
-        """What it is, and where."""
+        """Its kind, and its place."""
         return f"{self.observable} = {self.value:.4g} at t = {self.time:g}"

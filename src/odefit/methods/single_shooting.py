@@ -69,12 +69,12 @@ class SingleShooting(Method, LocalMethod):
 
     @property
     def controlled(self) -> bool:
-        """Whether sensitivities are under error control."""
+        """True if sensitivities are under error control."""
         return False
 
     @property
     def shares_conditions(self) -> bool:
-        """Whether workers may integrate the conditions of its evaluations."""
+        """True if workers may integrate the conditions of its evaluations."""
         return True
 
     def solve(self, problem: Problem, control: Control) -> Estimate:

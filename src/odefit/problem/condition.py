@@ -27,7 +27,7 @@ class Series:
 
     @property
     def sds_given(self) -> bool:
-        """Whether the data give the standard deviation of every value."""
+        """True if the data give the standard deviation of every value."""
         return self.sds is not None and not np.isnan(self.sds).any()
 
     def by_source_of_sds(self) -> list[Series]:
@@ -105,7 +105,7 @@ class Condition:
 
     @property
     def assignments(self) -> list[Mapping[str, Expression]]:
-        """What the events assign, of all that may happen."""
+        """The names that events of any kind assign."""
         found = [assign for _, assign in self.events] + [e.assign for e in self.located]
         if self.repeated is not None:
             found += [assign for _, assign in self.repeated.events]

@@ -139,7 +139,7 @@ class Experiment:
 
     @property
     def long(self) -> bool:
-        """Whether the data are a long table of records."""
+        """True if the data are a long table of records."""
         given = (self.by, self.doses, self.observable)
         return bool(self.columns) or any(v is not None for v in given)
 
@@ -206,7 +206,7 @@ ByState = Expression | str | float | Mapping[str, Expression | str | float]
 
 @dataclass(frozen=True)
 class Doses:
-    """How the dose records of a long table act.
+    """The action of the dose records of a long table.
 
     Attributes
     ----------

@@ -82,12 +82,12 @@ class Noise:
 
     @property
     def counts(self) -> bool:
-        """Whether the measurements are counts."""
+        """True if the measurements are counts."""
         return self.law.counts
 
     @property
     def gaussian(self) -> bool:
-        """Whether residuals are normal, on the scale of the transform, as far as measured."""
+        """True if residuals are normal, on the scale of the transform, as far as measured."""
         return self.law.normal
 
     @property
@@ -97,7 +97,7 @@ class Noise:
 
     @property
     def known(self) -> bool:
-        """Whether the problem says anything of the size of the noise, if only to estimate it."""
+        """True if the problem says anything of the size of the noise, if only to estimate it."""
         return not self.law.located or self.sd is not None or self.relative is not None
 
     def unknown(self, observable: str) -> str:

@@ -21,11 +21,11 @@ KINK_ROUNDING = 1.4e-4
 a search finds no minimum at a kink. No log-density changes by more than that."""
 
 DENSITY_FLOOR = 1e-12
-"""Where a density grows without limit towards zero, it counts as constant below this part of its
+"""A density that grows without limit towards zero counts as constant below this part of its
 scale in a search: otherwise nothing were a best fit."""
 
 EXCESS = 0.5
-"""What half the square of a residual exceeds the deviance by where the mode is an end."""
+"""The excess of half a squared residual over the deviance where the mode is an end."""
 
 ROOT_TWO_PI = math.sqrt(2 * math.pi)
 

@@ -55,12 +55,12 @@ prior, in which searches start."""
 
 
 EDGE_ROUNDING = 1e-13
-"""What the logarithm of a bound may differ by, relatively, from the end of a density's support."""
+"""The relative distance that a bound's logarithm may have from the end of a density's support."""
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What is known of an unknown before its data: a probability density.
+    """The knowledge of an unknown before its data: a probability density.
 
     ``Prior(1.0, 0.2)`` is normal, in natural units: it counts as one more measurement.
 
@@ -113,22 +113,22 @@ class Prior:
 
     @property
     def plain(self) -> bool:
-        """Whether it is normal in natural units, so that it acts as a measurement."""
+        """True if it is normal in natural units, so that it acts as a measurement."""
         return self.distribution == "normal" and self.on == "linear"
 
     @property
     def gaussian(self) -> bool:
-        """Whether its residual is a normally distributed function of the unknown."""
+        """True if its residual is a normally distributed function of the unknown."""
         return self.distribution in ("normal", "log-normal")
 
     @property
     def logarithmic(self) -> bool:
-        """Whether it is about orders of magnitude: on a logarithmic scale, or of a logarithm."""
+        """True if it is about orders of magnitude: on a logarithmic scale, or of a logarithm."""
         return self.on != "linear" or self.distribution.startswith("log-")
 
     @property
     def flat(self) -> bool:
-        """Whether the density is constant where it is not zero, so that it only bounds."""
+        """True if the density is constant where it is not zero, so that it only bounds."""
         return self.distribution == "uniform"
 
     def __str__(self) -> str:

@@ -21,7 +21,7 @@ from odefit.problem.units import NUMBER, Unit, unit_of
 
 @dataclass(frozen=True)
 class UnitReport:
-    """What the units of a problem say.
+    """The check of the units of a problem.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ def _hint(left: _Measured, right: _Measured) -> str:
 
 
 def has_units(problem: Problem) -> bool:
-    """Whether more than parameters have a unit, so that there is something to compare."""
+    """True if more than parameters have a unit, so that there is something to compare."""
     unknown = (p for p in problem.initial.values() if isinstance(p, Parameter))
     return bool(problem.units) or any(p.unit for p in unknown)
 

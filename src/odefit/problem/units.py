@@ -33,7 +33,7 @@ _NO_UNIT = (
     ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, SyntaxError,
     TokenError, TypeError, ValueError,
 )  # fmt: skip
-"""What Pint raises for texts that are not units; its own errors are among these."""
+"""The errors that Pint raises for texts that are not units, its own among them."""
 
 DIMENSIONLESS = "no unit (a number)"
 
@@ -104,7 +104,7 @@ class Unit:
         return math.exp(logarithms.get("", 0.0))
 
     def same(self, other: Unit) -> bool:
-        """Whether both are the same unit, however they are written."""
+        """True if both are the same unit, however they are written."""
         ratio = self.ratio(other)
         return ratio is not None and abs(ratio - 1.0) < SAME_SIZE
 

@@ -85,7 +85,7 @@ class VectorField:
 
     @cached_property
     def smooth(self) -> bool:
-        """Whether the equations have no kinks, so that an integrator of high order can step far."""
+        """True if the equations have no kinks, so that an integrator of high order can step far."""
         expressions = (*self.model.ode.values(), *self.model.algebraic.values())
         return not any(e.functions & NON_SMOOTH for e in expressions)
 

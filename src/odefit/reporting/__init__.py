@@ -1,1 +1,1 @@
-"""What a result looks like: tables, figures, sentences, the HTML report, the terminal."""
+"""The appearance of a result: tables, figures, sentences, the HTML report, the terminal."""

@@ -208,7 +208,7 @@ def compare(
 
 
 def _reproduces(result: ResultData) -> bool:
-    """Whether plain least squares leave no residuals but rounding errors."""
+    """True if plain least squares leave no residuals but rounding errors."""
     if result.log_likelihood is not None:
         return False
     series = [s for c in result.problem.conditions for s in c.series.values()]

@@ -1,4 +1,4 @@
-"""What is drawn of a fit: measurements with their spread, and the model as a smooth line."""
+"""Curves of a fit: measurements with their spread, and the model as a smooth line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``odefit check`` prints: a problem described, and what its data can determine."""
+"""The output of ``odefit check``: a problem described, and what its data can determine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ UNITS_UNCHECKED = (
     "They were not checked: that needs the package pint; install it with "
     "'pip install odefit[units]'."
 )
-"""What is said of units where Pint is missing."""
+"""The sentence on units where Pint is missing."""
 
 MAX_ROWS = 60
 """Largest number of rows of the table of experiments."""

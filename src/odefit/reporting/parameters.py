@@ -76,7 +76,7 @@ class Row:
 
     @property
     def estimated(self) -> bool:
-        """Whether the quantity was an unknown of the fit."""
+        """True if the quantity was an unknown of the fit."""
         return self.unknown is not None
 
 

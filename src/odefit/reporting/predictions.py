@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BandKind = str | Bootstrap | Posterior
-"""What bands are made from: a way that has a name, or samples."""
+"""The basis of bands: a way that has a name, or samples."""
 
 KINDS = ("linear", "profile")
 """Ways to bands that need no samples."""

@@ -1,4 +1,4 @@
-"""What the command line prints: a result as text, coloured where the terminal can."""
+"""The output of the command line: a result as text, coloured where the terminal can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fit found: the data of a result, without its tables, figures and files."""
+"""The data of a result, without its tables, figures and files."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class ResultData:
 
     @property
     def ambiguous(self) -> bool:
-        """Whether other solutions fit as well as the best."""
+        """True if other solutions fit as well as the best."""
         return any(notice.kind is NoticeKind.EQUAL_SOLUTIONS for notice in self.notices)
 
     @property
@@ -231,7 +231,7 @@ class ResultData:
 
     @property
     def success(self) -> bool:
-        """Whether the fit converged: ``status`` is ``Status.CONVERGED``."""
+        """True if the fit converged: ``status`` is ``Status.CONVERGED``."""
         return self.status is Status.CONVERGED
 
     @property
@@ -325,7 +325,7 @@ class ResultData:
 
     @cached_property
     def _offset(self) -> float | None:
-        """What is added to twice the cost to give -2 log L."""
+        """The number that, added to twice the cost, gives -2 log L."""
         if self.log_likelihood is None:
             return None
         offset = FitMeasure.of(self.problem).offset

@@ -1,4 +1,4 @@
-"""Whether the numbers of a result agree with each other: its file may come from a stranger."""
+"""Checks that the numbers of a result agree with each other: its file may come from a stranger."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _NO_UNKNOWNS = np.zeros(0, dtype=np.intp)
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """What measurements depend on of trajectories: each is a direction of its own."""
+    """Values of trajectories on which measurements depend: each is a direction of its own."""
 
     states: IntArray  # Numbers of the states, shape (s,)
     scalars: tuple[str, ...]  # The scalars that events assign, by name

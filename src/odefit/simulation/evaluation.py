@@ -1,4 +1,4 @@
-"""What the forward map returns at one vector of unknowns."""
+"""The values of the forward map at one vector of unknowns."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class ForwardMap:
 
     @property
     def arguments(self) -> tuple[Problem, EngineName, float | None, Nodes | None, int | None, bool]:
-        """What makes the same forward map in another process."""
+        """The maker of the same forward map in another process."""
         engines = self.engines
         setting, tolerance = engines.setting, engines.tolerance
         return self.problem, setting, tolerance, self.nodes, engines.steps, engines.controlled
@@ -205,7 +205,7 @@ class ForwardMap:
 
     @property
     def series_rows(self) -> Sequence[SeriesRows]:
-        """Where the residuals of each series of measurements stand in an :class:`Evaluation`."""
+        """The place of the residuals of each series of measurements in an :class:`Evaluation`."""
         return self._residuals.series_rows
 
     @property

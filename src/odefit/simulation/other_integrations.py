@@ -1,4 +1,4 @@
-"""What integrates where the usual engines at their usual tolerances do not."""
+"""Engines for problems in which the usual ones fail at their usual tolerances."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odefit.simulation.nodes import Nodes
 from odefit.simulation.second_opinion import better_map, second_opinion
 
 UNCONTROLLED = "the usual engines without error control of the derivatives"
-"""What integrates where derivatives have no bounds: that of a root of a state that begins at 0."""
+"""Engines for unbounded derivatives, such as that of a root of a state that begins at 0."""
 
 
 def other_integrations(

@@ -58,7 +58,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class SecondOpinion:
-    """What other engines say of an integration."""
+    """The second opinion of other engines on an integration."""
 
     engine: EngineName
     difference: Difference | None  # Where it differs most; None where it could not integrate

@@ -34,7 +34,7 @@ TIME_LIMIT = CountedSeconds(120.0)
 """Default of the time limit: seconds that are counted as work."""
 
 PERIODIC_STATES = ("sin(", "cos(")
-"""How names of auxiliary states begin that determine their arguments only up to a period."""
+"""Prefixes of auxiliary states that determine their arguments only up to a period."""
 
 
 def structural_identifiability(

@@ -152,7 +152,7 @@ def observation_unknowns(problem: Problem) -> ObservationUnknowns:
 
 @dataclass(frozen=True)
 class _SeriesForm:
-    """How the observable of a series and its standard deviation depend on the candidates."""
+    """The dependence of a series' observable and standard deviation on the candidates."""
 
     observable: Form
     sd: Form

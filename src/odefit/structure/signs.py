@@ -61,7 +61,7 @@ class Range:
 
     @property
     def nonnegative(self) -> bool:
-        """Whether no number in it is negative."""
+        """True if no number in it is negative."""
         return self.low >= 0.0
 
 
@@ -84,7 +84,7 @@ _IMAGES: Mapping[str, Range] = {
     "cos": Range(-1.0, 1.0),
     "tanh": Range(-1.0, 1.0),
 }
-"""Where the values of a function are, whatever its argument."""
+"""The range of a function, whatever its argument."""
 
 
 class RangeAlgebra:

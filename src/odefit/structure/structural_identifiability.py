@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 IdentifiabilityStatus = Literal[
     "globally", "locally", "in combination", "no effect", "outside", "undecided"
 ]
-"""How far an unknown is identifiable; see :class:`UnknownIdentifiability`."""
+"""The identifiability of an unknown; see :class:`UnknownIdentifiability`."""
 
 STATUS_WORDS: Mapping[IdentifiabilityStatus, str] = {
     "globally": "globally",
@@ -28,7 +28,7 @@ STATUS_WORDS: Mapping[IdentifiabilityStatus, str] = {
 
 @dataclass(frozen=True)
 class UnknownIdentifiability:
-    """How far one unknown is structurally identifiable.
+    """The structural identifiability of one unknown.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class UnknownIdentifiability:
 
     @property
     def identifiable(self) -> bool | None:
-        """Whether the unknown is locally identifiable; None if that was not examined or decided."""
+        """True if the unknown is locally identifiable; None if that was not examined or decided."""
         if self.status in ("outside", "undecided"):
             return None
         return self.status in ("globally", "locally")
@@ -72,7 +72,7 @@ class UnknownIdentifiability:
 
 @dataclass(frozen=True)
 class StructuralIdentifiability:
-    """How far perfect data of the measured outputs determine the unknowns.
+    """The structural identifiability of the unknowns, from perfect data of the measured outputs.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class StructuralIdentifiability:
 
     @property
     def _limit(self) -> str:
-        """What ended the analysis of the unknowns that are not decided."""
+        """The reason why the analysis of some unknowns ended undecided."""
         if self.reached is None:
             return "the limit"
         return f"the derivatives up to order {self.reached}"

@@ -62,12 +62,12 @@ class NoiseFreedom:
 
     @property
     def enough(self) -> bool:
-        """Whether some measurements are left to tell of every standard deviation."""
+        """True if every standard deviation has measurements left that inform about it."""
         return bool((self.share > MIN_SHARE).all())
 
     @property
     def factors(self) -> BoolArray:
-        """Which of the unknowns are factors of standard deviations, shape (q,).
+        """The unknowns that are factors of standard deviations, as booleans, shape (q,).
 
         The estimate of a factor has a chi-square distribution. Others, such as the terms of a sum,
         may come close to zero.

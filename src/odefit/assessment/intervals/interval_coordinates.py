@@ -55,7 +55,7 @@ class IntervalCoordinates:
 
     @property
     def _kinds(self) -> tuple[BoolArray, BoolArray, BoolArray]:
-        """Which unknowns have both bounds, a lower one alone, an upper one alone."""
+        """The unknowns with both bounds, with a lower one alone, and with an upper one alone."""
         low, high = np.isfinite(self.lower), np.isfinite(self.upper)
         return low & high, low & ~high, ~low & high
 

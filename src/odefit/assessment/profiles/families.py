@@ -81,7 +81,7 @@ class Family(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether a point lies exactly where it is asked for."""
+        """True if a point lies exactly where it is asked for."""
 
     def first(self) -> Point | str:
         """Return the point of the optimum, or why there is none."""
@@ -138,7 +138,7 @@ class Model:
 
 
 class Common:
-    """What both families share: the evaluations, counted, and the engine of the next one."""
+    """The parts that both families share: counted evaluations, and the engine of the next one."""
 
     def __init__(
         self, forward: ForwardMap, vector: Array, choice: EngineChoice, unit: float

@@ -13,7 +13,7 @@ from odefit.common.arrays import Array
 from odefit.methods.estimate import Status
 
 End = Literal["limit", "bound", "flat", "failed", "stopped", "better", "points", "contradicted"]
-"""How a side of a profile ends: at the limit of the interval, at a bound, flat without end, where
+"""The end of a side of a profile: at the limit of the interval, at a bound, flat, where
 no refit converges, where time was up, at a better optimum, after as much work as may be, or at a
 limit that fits of other profiles refute."""
 
@@ -118,7 +118,7 @@ class Profile:
 
     @property
     def closed(self) -> bool:
-        """Whether the interval has two limits."""
+        """True if the interval has two limits."""
         return math.isfinite(self.lower) and math.isfinite(self.upper)
 
 

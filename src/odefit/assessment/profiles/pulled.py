@@ -34,7 +34,7 @@ from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import EngineChoice
 
 STIFFNESS = 10.0
-"""How many times stiffer than the data the residual is that pulls at a quantity."""
+"""The stiffness of the residual that pulls at a quantity, relative to the data's."""
 
 PULLS = 3
 """Largest number of minimisations that bring a quantity to the value that is asked for."""

@@ -50,7 +50,7 @@ class ElementaryFunction(ABC):
         self._values: Sequence[TaylorModel] = (y,)
         self._weighted_x = np.zeros_like(x.c)  # E x
         self._equations: Sequence[Sequence[Product]] = ()
-        """By equation: the products of which its term with the highest weight is the sum."""
+        """The products, by equation, whose sum is its term with the highest weight."""
 
     def compute_order(self, k: int) -> None:
         """Compute the coefficients of order k, from those of the argument up to order k."""

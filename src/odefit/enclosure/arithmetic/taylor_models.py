@@ -79,7 +79,7 @@ class Monomials:
 
     @cached_property
     def squares(self) -> Array:
-        """Which monomials are the square of a variable, as booleans, shape (M,)."""
+        """The monomials that are the square of a variable, as booleans, shape (M,)."""
         return np.array([len(e) == 2 and e[0] == e[1] for e in self.exponents])
 
     @cached_property

@@ -178,12 +178,12 @@ class StepEquations:
 
     @property
     def explicit(self) -> bool:
-        """Whether each point follows from those before: then there is only one solution."""
+        """True if each point follows from those before: then there is only one solution."""
         return not (np.triu(self.a_new, 1).any() or np.triu(self.b_new).any())
 
     @property
     def one_step(self) -> bool:
-        """Whether the new points follow from the last point before them alone."""
+        """True if the new points follow from the last point before them alone."""
         return self.old == [self.new[0] - 1]
 
     def difference(self, other: StepEquations) -> float:

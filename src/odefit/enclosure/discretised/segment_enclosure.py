@@ -198,12 +198,12 @@ class SegmentEnclosure:
 
     @property
     def explicit(self) -> bool:
-        """Whether each point follows from those before."""
+        """True if each point follows from those before."""
         return all(step.explicit for step in self._steps)
 
     @property
     def continuous(self) -> bool:
-        """Whether no state jumps at the start."""
+        """True if no state jumps at the start."""
         return self._jump is None
 
     def readouts(

@@ -1,4 +1,4 @@
-"""What both versions of PEtab say, in one form."""
+"""The content of PEtab files of both versions, in one form."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ObservableRow:
 
 @dataclass(frozen=True)
 class Period:
-    """What holds from a time on."""
+    """The conditions that hold from a time on."""
 
     time: float  # of its beginning; STEADY for one that lasts until the steady state
     assign: Mapping[str, str]  # new values in PEtab's mathematics, by id

@@ -147,7 +147,7 @@ def comment_columns(experiments: Sequence[ExperimentRows], names: PetabNames) ->
 
 
 def _is_value(text: str, names: PetabNames) -> bool:
-    """Whether a cell is a number, or an expression in names of the model."""
+    """True if a cell is a number, or an expression in names of the model."""
     inside = {names.of(n) for n in names_in(text)}
     return as_number(text) is not None or (bool(inside) and inside <= names.known)
 

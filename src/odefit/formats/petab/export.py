@@ -29,7 +29,7 @@ from odefit.problem.problem import Problem, definition_of
 from odefit.problem.vector_field import VectorField
 
 DELAY = 1e-12
-"""By this part of the time span an event comes later, if a measurement at its very time does not
+"""The part of the time span by which an event comes later, if a measurement at its time does not
 see it: periods of PEtab begin before a measurement at their time."""
 
 EXPERIMENT = "experiment_number"
@@ -271,7 +271,7 @@ class Export:
             self._measure(name, condition, observable, series)
 
     def _shared(self, name: str) -> bool:
-        """Whether the model itself gives the value of a scalar."""
+        """True if the model itself gives the value of a scalar."""
         texts = self._changing[name]
         return len(set(texts)) == 1 and isinstance(self._resolved[0].scalars[name], float)
 

@@ -21,7 +21,7 @@ from odefit.problem.inputs.issues import Issues
 from odefit.problem.sbml import substituted
 
 Override = tuple[tuple[str, ...], tuple[str, ...]]
-"""What replaces the placeholders of an observable, and those of its noise."""
+"""Replacements of the placeholders of an observable, and of those of its noise."""
 
 
 class ObservedRow(NamedTuple):

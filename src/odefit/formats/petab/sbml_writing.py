@@ -87,7 +87,7 @@ class WrittenEvent:
 
 @dataclass(frozen=True)
 class SbmlEquations:
-    """What an SBML file says; formulas are texts with ``ln`` for the natural logarithm."""
+    """The content of an SBML file; formulas are texts with ``ln`` for the natural logarithm."""
 
     # parameters with their values, None where another file gives them
     constants: Mapping[str, float | None] = field(default_factory=dict)

@@ -24,7 +24,7 @@ CLOSE_NAMES = 3
 """Characters by which a mistaken name of a column may differ in length from the one meant."""
 
 ALIKE = 0.85
-"""How alike a mistaken name of a column and the one meant are at least, between 0 and 1: the
+"""The least similarity, between 0 and 1, of a mistaken name of a column and the one meant: the
 standard allows further columns of any name, and ``realDate``, at 0.63, is no ``replicateId``."""
 
 
@@ -273,7 +273,7 @@ VERSION_1_NAMES = {
     "parameterScaleNormal": ("normal", True),
     "parameterScaleLaplace": ("laplace", True),
 }
-"""What version 1 calls them, and whether they are meant on the scale of the parameter."""
+"""Names of version 1, and whether they are meant on the scale of the parameter."""
 
 
 def prior_of_version_1(row: Row, scale: str, issues: Issues) -> dict[str, Any] | None:

@@ -134,7 +134,7 @@ class Automatic(Method):
 
     @property
     def examines_structure(self) -> bool:
-        """Whether :func:`odefit.fit` counts the solutions with the outputs of the answer."""
+        """True if :func:`odefit.fit` counts the solutions with the outputs of the answer."""
         return True
 
     def solve(self, problem: Problem, control: Control) -> Estimate:

@@ -1,4 +1,4 @@
-"""What the ends of all starts say of the best among them."""
+"""The evidence of all starts' ends for the best among them."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ class Evidence:
 
     @property
     def certain(self) -> bool:
-        """Whether the best end is as good as noise allows, which hardly hides a better optimum."""
+        """True if the best end is as good as noise allows, which hardly hides a better optimum."""
         return _certain(self.fit)
 
     @property
     def unexplained(self) -> bool:
-        """Whether the best end is known to be no fit, or there is none."""
+        """True if the best end is known to be no fit, or there is none."""
         return self.best is None or self.fit.explained is False
 
     def status(self, control: Control, enough: bool) -> Status:

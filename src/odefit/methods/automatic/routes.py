@@ -128,9 +128,9 @@ class RouteRow:
     work_per_evaluation: float = 1.0
     """Work of one of its evaluations, relative to one of residuals and Jacobian."""
     optional: bool = False
-    """Whether the search may end without any start of it."""
+    """True if the search may end without any start of it."""
     guarded: bool = False
-    """Whether it may refuse what single shooting takes."""
+    """True if it may refuse what single shooting takes."""
     route: Callable[[RouteRow, ForwardMap], SearchRoute] | None = None
     """The class of the route where it plans in a way of its own."""
 
@@ -198,12 +198,12 @@ class SearchRoute:
 
     @property
     def sparse(self) -> bool:
-        """Whether there are fewer measurements than values of nodes, so that it screens points."""
+        """True if there are fewer measurements than values of nodes, so that it screens points."""
         return self.search is not None and self._screened > 1
 
     @property
     def closed(self) -> bool:
-        """Whether it can have no more starts."""
+        """True if it can have no more starts."""
         refused = sum(s.status is Status.FAILED and s.evaluations == 0 for s in self.starts)
         return (
             self.search is None
@@ -213,7 +213,7 @@ class SearchRoute:
 
     @property
     def unknown(self) -> bool:
-        """Whether its first start is under way, so that nobody knows how long its starts take."""
+        """True if its first start is under way, so that nobody knows how long its starts take."""
         return self.planned > 0 and not self.starts
 
     @property

@@ -93,7 +93,7 @@ class ContinuedSearch:
 
 
 class Ladder:
-    """Which searches go on, from the ends that are there.
+    """The choice of the searches that go on, from the ends that are known.
 
     Ends of other routes are on the first rung.
     """

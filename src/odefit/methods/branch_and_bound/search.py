@@ -99,7 +99,7 @@ class TreeCheckpoint:
 
     @property
     def due(self) -> bool:
-        """Whether saving now takes little beside the time since the last saving."""
+        """True if saving now takes little beside the time since the last saving."""
         return self._checkpoint.due
 
     def save(self, tree: Tree, search: SearchState) -> None:
@@ -264,7 +264,7 @@ class TreeSearch:
 
     @property
     def closed(self) -> bool:
-        """Whether the gap of the bounds is as small as was asked."""
+        """True if the gap of the bounds is as small as was asked."""
         return math.isfinite(self.upper_bound) and self.lower_bound >= self._target
 
     def run(self) -> None:
@@ -355,7 +355,7 @@ class TreeSearch:
 
     @property
     def status(self) -> Status:
-        """How the search ended."""
+        """The end of the search."""
         if self.incumbent is None:
             return Status.FAILED
         if self.closed:
@@ -368,7 +368,7 @@ class TreeSearch:
 
     @property
     def message(self) -> str:
-        """How the search ended, in words."""
+        """The end of the search, in words."""
         if self.incumbent is None:
             return "no values of the unknowns were found at which the residuals can be enclosed"
         said = "the bounds have met" if self.closed else "the bounds have not met"

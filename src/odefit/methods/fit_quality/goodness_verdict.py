@@ -10,7 +10,7 @@ from typing import Literal
 from odefit.common.errors import counted
 
 CheckKind = Literal["chi-square", "pattern", "normality", "outliers"]
-"""What is asked of residuals: their size, their order in time, their distribution, single ones."""
+"""The properties of residuals that are tested: size, order in time, distribution, single ones."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class FarResidual:
 
 @dataclass(frozen=True)
 class Goodness:
-    """Whether the residuals look like noise.
+    """True if the residuals look like noise.
 
     Attributes
     ----------

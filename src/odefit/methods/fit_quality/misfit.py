@@ -41,7 +41,7 @@ class Misfit:
     short: str
     """The sentence without the ratio."""
     accepted: bool = False
-    """Whether nothing better can be had, as the answer is proved to be the best, obeys constraints,
+    """True if nothing better can be had, as the answer is proved to be the best, obeys constraints,
     or misses a few outliers alone."""
     outliers: tuple[Outlier, ...] = ()
 

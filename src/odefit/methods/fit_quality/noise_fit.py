@@ -35,10 +35,10 @@ SLOW_PARTS = (4, 10, 25, 60)
 
 @dataclass(frozen=True)
 class NoiseFit:
-    """How large residuals are beside the noise."""
+    """Sizes of residuals relative to the noise."""
 
     explained: bool | None
-    """Whether noise alone explains them; None where nothing is known of the noise."""
+    """True if noise alone explains them; None where nothing is known of the noise."""
     chi_square: float = math.nan
     """The weighted sum of squares of the measurements whose noise is given."""
     values: int = 0
@@ -51,7 +51,7 @@ class NoiseFit:
     pattern: float = 1.0
     """The probability that noise has slow parts as large as those of the residuals."""
     stiff: bool = False
-    """Whether the equations are stiff there."""
+    """True if the equations are stiff there."""
     relative: float = math.nan
     """The largest root mean square of the residuals of a series over its largest value."""
     outliers: int = 0
@@ -59,7 +59,7 @@ class NoiseFit:
 
     @property
     def sentence(self) -> str:
-        """How the residuals compare with the noise, in words.
+        """The comparison of the residuals with the noise, in words.
 
         It is the beginning of a sentence; it is empty if nothing is known.
         """

@@ -27,7 +27,7 @@ MIN_SAMPLES = 10  # smallest number of matched samples for a covariance
 
 @dataclass(frozen=True, eq=False)
 class MatchErrors:
-    """How a match scatters when the data are measured again.
+    """The scatter of a match when the data are measured again.
 
     Attributes
     ----------

@@ -55,7 +55,7 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "first is max": np.greater_equal,
     **{f"slope of {name}": slope for name, slope in DERIVATIVES.items()},
 }
-"""What each operation computes from one or two arguments."""
+"""The function of one or two arguments that each operation computes."""
 
 
 def scaled_with_zeros(factor: Any, derivative: Any) -> Any:

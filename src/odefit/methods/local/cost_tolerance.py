@@ -1,4 +1,4 @@
-"""When two costs count as equal, and when a cost counts as zero."""
+"""Tolerances by which two costs count as equal, and a cost as zero."""
 
 from __future__ import annotations
 

@@ -371,7 +371,7 @@ class VariableProjection:
 
 
 _known: WeakKeyDictionary[Problem, ObservationUnknowns] = WeakKeyDictionary()
-"""What was found of problems before: a problem has many starts."""
+"""Findings about earlier problems: a problem has many starts."""
 
 
 def _eliminated(problem: Problem) -> ObservationUnknowns:

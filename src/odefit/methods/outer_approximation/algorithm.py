@@ -161,7 +161,7 @@ class MasterSlaveSearch:
 
     @property
     def closed(self) -> bool:
-        """Whether the bounds have met (step 4a)."""
+        """True if the bounds have met (step 4a)."""
         return math.isfinite(self.upper) and self.upper - self.lower <= self._allowed
 
     @property

@@ -213,7 +213,7 @@ class Checkpoint:
 
     @property
     def due(self) -> bool:
-        """Whether writing now takes little beside the time since the last writing."""
+        """True if writing now takes little beside the time since the last writing."""
         return time.monotonic() >= self._next
 
     def put(self, key: str, value: Any) -> None:

@@ -68,10 +68,10 @@ WINDOWS_CRASH = 0xC0000000
 """Exit statuses from here on are those of crashes on Windows, such as 0xC0000005."""
 
 CAN_INTERRUPT = sys.platform != "win32"
-"""Whether a process can be asked to stop, and then gives its best so far."""
+"""True if a process can be asked to stop, and then gives its best so far."""
 
 CAN_START = bool(sys.executable) and not getattr(sys, "frozen", False)
-"""Whether Python can be started anew: not where it is part of another program."""
+"""True if Python can be started anew: not where it is part of another program."""
 
 Send = Callable[[Any], None]
 """A function that sends a message from the child to its parent."""
@@ -131,12 +131,12 @@ class Child:
 
     @property
     def gone(self) -> bool:
-        """Whether the process has ended, by itself or by others."""
+        """True if the process has ended, by itself or by others."""
         return not self.alive or self._process.poll() is not None
 
     @property
     def crashed(self) -> bool:
-        """Whether the process has died by a signal that was not sent to end it."""
+        """True if the process has died by a signal that was not sent to end it."""
         died_of = None if self.exit_code is None else death_signal(self.exit_code)
         return died_of not in (None, KILLED)
 

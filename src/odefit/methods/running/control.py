@@ -76,7 +76,7 @@ class Interruption(threading.Event):
         self.set()
 
     def is_set(self) -> bool:
-        """Whether the run is to end."""
+        """True if the run is to end."""
         return super().is_set() or (self._also is not None and self._also.is_set())
 
     @property
@@ -136,11 +136,11 @@ class Control:
 
     @property
     def out_of_time(self) -> bool:
-        """Whether the deadline has passed."""
+        """True if the deadline has passed."""
         return self.deadline is not None and time.time() >= self.deadline
 
     def should_stop(self) -> bool:
-        """Whether to end now: the deadline has passed, or the run was interrupted."""
+        """True if it is time to end: the deadline has passed, or the run was interrupted."""
         return self.interrupted.is_set() or self.out_of_time
 
     @property

@@ -1,4 +1,4 @@
-"""How much memory there is, how much a run uses, and when that is too much.
+"""Memory: the available amount, the use of a run, and its limit.
 
 Where memory runs out, Linux swaps until nothing moves, or kills a process. So a run looks ahead:
 it ends with the best so far while there is still memory to write it.

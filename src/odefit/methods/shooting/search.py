@@ -45,7 +45,7 @@ from odefit.simulation.engines.registry import ENGINES, IMPLICIT_TOLERANCE, Engi
 from odefit.simulation.nodes import Nodes, node_names
 
 States = Literal["relaxed", "data", "simulation"]
-"""How nodes get their start values, see :class:`ShootingSearch`."""
+"""The source of the nodes' start values, see :class:`ShootingSearch`."""
 
 SAME_COST = 0.1
 """Relative difference of costs up to which a single integration follows an answer on nodes.

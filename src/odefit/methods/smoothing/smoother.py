@@ -174,7 +174,7 @@ class SeriesSmoother(ABC):
     """A smoother that checks a series, normalises it, and fits the normalised series."""
 
     weights_measurements: ClassVar[bool] = False
-    """Whether measurements may have different standard deviations; otherwise these are refused."""
+    """True if measurements may have different standard deviations; otherwise these are refused."""
 
     @property
     @abstractmethod

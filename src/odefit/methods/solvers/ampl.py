@@ -226,7 +226,7 @@ class AmplSolver:
 
     @property
     def scope(self) -> Literal["local", "global"]:
-        """Whether the solver is local, or global and proves bounds."""
+        """True if the solver is local, or global and proves bounds."""
         return self._known.scope
 
     @property

@@ -37,7 +37,7 @@ MAX_HALVINGS = 6
 """Largest number of times that a Newton step is halved which does not lessen the defects."""
 
 TOLERANCES = Tolerances(cost=1e-9, step=1e-9, evaluations=200, patience=30)
-"""When the Gauss-Newton method ends."""
+"""The stopping rules of the Gauss-Newton method."""
 
 
 @dataclass(frozen=True, eq=False)

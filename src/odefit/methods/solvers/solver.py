@@ -35,7 +35,7 @@ LEAST_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class Limits:
-    """When a solver stops.
+    """The limits of a solver.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Limits:
 
 
 class Outcome(Enum):
-    """How a solver ended. The value is what files and tables show."""
+    """The end of a solver. Files and tables show the value."""
 
     SOLVED = "solved"
     LIMIT = "limit"
@@ -117,12 +117,12 @@ class Answer:
 
     @property
     def solved(self) -> bool:
-        """Whether the solver itself says that it has succeeded, the paper's SOLVED."""
+        """True if the solver itself says that it has succeeded, the paper's SOLVED."""
         return self.outcome is Outcome.SOLVED
 
     @property
     def success(self) -> bool:
-        """Whether nothing failed and the point is feasible, the paper's SUCCESS."""
+        """True if nothing failed and the point is feasible, the paper's SUCCESS."""
         fine = self.outcome in (Outcome.SOLVED, Outcome.LIMIT)
         return fine and self.values is not None and self.violation <= FEASIBILITY_TOLERANCE
 
@@ -140,7 +140,7 @@ class Solver(Protocol):
 
     @property
     def scope(self) -> Literal["local", "global"]:
-        """Whether the solver is local, or global and proves bounds."""
+        """True if the solver is local, or global and proves bounds."""
 
     def missing(self) -> str | None:
         """Return why it cannot run here, in a sentence with the remedy; None if it can."""

@@ -244,7 +244,7 @@ KnownEvent = tuple[float, Mapping[str, Expression]]
 
 @dataclass(eq=False)
 class Happening:
-    """What happens in an experiment."""
+    """The events of an experiment."""
 
     # events at known times, in the order in which they were given
     at: list[KnownEvent] = field(default_factory=list)

@@ -21,7 +21,7 @@ Change = Callable[[Parameter], Parameter]
 
 @dataclass(frozen=True)
 class Target:
-    """What a key of a revision means."""
+    """The meaning of a key of a revision."""
 
     key: str  # the key as it was given
     name: str  # of a parameter, of a state (for its initial value), or of a noise parameter

@@ -41,7 +41,7 @@ class Arrival:
 
 @dataclass(eq=False)
 class Course:
-    """What happens to one subject."""
+    """The events of one subject."""
 
     events: list[Event] = field(default_factory=list)  # its events in the order of time
     steady_state: bool | Cycle = False  # whether and how it begins in a steady state

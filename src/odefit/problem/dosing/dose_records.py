@@ -53,12 +53,12 @@ class Record:
 
     @property
     def doses(self) -> bool:
-        """Whether something is given."""
+        """True if something is given."""
         return self.kind in (1, 4)
 
     @property
     def resets(self) -> bool:
-        """Whether the system begins anew."""
+        """True if the system begins anew."""
         return self.kind in (3, 4)
 
 

@@ -1,4 +1,4 @@
-"""Which files may be read, and how much of them: a file may come from a stranger.
+"""Limits of the files that may be read: a file may come from a stranger.
 
 A file that names others, as a problem file names its tables, may name those in its own folder. What
 lies elsewhere has to be named by the user.
@@ -24,7 +24,7 @@ MAX_TABLE_SIZE = 100_000_000
 """Bytes of a table, or of a model in SBML: a million rows of ten numbers."""
 
 ADDRESS = "://"
-"""What an address has, and the name of a file of this machine has not."""
+"""The mark of an address, which the name of a file of this machine does not have."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ they move the cursor, colour and overwrite what stands on a screen, and hide wha
 
 
 def has_controls(text: str) -> bool:
-    """Whether a text has a character that a terminal obeys."""
+    """True if a text has a character that a terminal obeys."""
     return CONTROL.search(text) is not None
 
 

@@ -49,7 +49,7 @@ class Issues:
         self._note(self.warnings, place, message)
 
     def has_errors(self, place: str) -> bool:
-        """Whether a mistake was noted at `place` or at a part of it."""
+        """True if a mistake was noted at `place` or at a part of it."""
         starts = tuple(f"{self._prefix}{place}{end}" for end in (":", ",", ".", "[", " "))
         return any(e.startswith(starts) for e in self.errors)
 

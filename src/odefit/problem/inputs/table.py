@@ -20,7 +20,7 @@ from odefit.problem.inputs.file_access import has_controls, read_text
 from odefit.problem.inputs.issues import LARGEST, Issues, finite_number, too_large
 
 DELIMITERS = ",;\t"
-"""What may separate the columns; the one that occurs most often in the header does."""
+"""Possible separators of columns; the one that occurs most often in the header counts."""
 
 COMMENT = "#"
 """Lines above the names of the columns that begin with it are skipped."""

@@ -81,7 +81,7 @@ class NoiseDistribution:
     spread_words: ClassVar[str] = "standard deviation"
     has_spread: ClassVar[bool] = True
     spread_range: ClassVar[tuple[float, float] | None] = None
-    """Where starts look for a spread without a unit; None for one of the size of the data."""
+    """The range of start values of a spread without a unit; None for one of the data's size."""
     symmetric: ClassVar[bool] = True
     """Residuals of both signs are as probable, so that simulated fits hold for small samples."""
     kinked: ClassVar[bool] = False
@@ -89,7 +89,7 @@ class NoiseDistribution:
     least: ClassVar[float] = -math.inf
     """The least value that a measurement may have."""
     requirement: ClassVar[str] = ""
-    """What predictions have to be, in words, where not all numbers will do."""
+    """The requirement on predictions, in words, where not all numbers will do."""
     petab: ClassVar[str | None] = None
     """The name of the distribution in PEtab, and the standard deviation over PEtab's scale."""
     petab_sd: ClassVar[float] = 1.0

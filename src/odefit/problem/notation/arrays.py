@@ -19,7 +19,7 @@ from odefit.expressions.expressions import ExpressionError, parse
 from odefit.expressions.grammar import MAX_LENGTH, MAX_NESTING
 
 INDICES = ("i", "j")
-"""What the indices of the elements of an array's equation are called."""
+"""The names of the indices of an array's equation."""
 
 MAX_ELEMENTS = 10_000
 """So many elements one key or slice can stand for."""

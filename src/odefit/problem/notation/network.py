@@ -31,7 +31,7 @@ class Compartment(NamedTuple):
 
 @dataclass(frozen=True)
 class Network:
-    """What reactions say."""
+    """The content of reactions."""
 
     terms: Mapping[str, Part]  # the right-hand sides of the species that they change
     conserved: tuple[Part, ...]  # weighted sums of species that they leave as they are

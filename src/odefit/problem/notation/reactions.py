@@ -55,7 +55,7 @@ class Reaction:
 
     @property
     def changes(self) -> dict[str, Fraction]:
-        """By how much each species changes when it happens once; species that stay are zero."""
+        """The change of each species when it happens once; species that stay are zero."""
         return {s: self.products.get(s, ZERO) - self.reactants.get(s, ZERO) for s in self.species}
 
 

@@ -24,10 +24,10 @@ MAX_SUBMODELS = 1000
 _COMMENTS_AND_STRINGS = re.compile(r'"[^"\n]*"|//[^\n]*|#[^\n]*|/\*.*?\*/', re.DOTALL)
 _IMPORT = re.compile(r"\bimport\b")
 _LONG_QUOTES = re.compile(r'```|"{3}')
-"""What may hide the quotes and comments in it from the pattern above."""
+"""Text that may hide quotes and comments from the pattern above."""
 
 _UNNAMED = "__main"
-"""What libAntimony calls a model without a name."""
+"""The name that libAntimony gives to a model without one."""
 
 _MODEL_OR_PART = re.compile(r"\b(?:model|module)\s+\*?\s*(?P<model>\w+)|:\s*(?P<part>\w+)\s*\(")
 """The beginning of a model, or a model that becomes part of another."""

@@ -31,7 +31,7 @@ NUMBER_ATTRIBUTES = (
 """Attributes that MathML 2 has for a number."""
 
 BLANK = "\ufeff \t\r\n"
-"""What may stand before a document."""
+"""Text that may stand before a document."""
 
 _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 
@@ -259,7 +259,7 @@ class PackageUse:
         self._inside = max(0, self._inside - 1)
 
     def _matters(self, namespace: str) -> bool:
-        """Whether what is in a namespace is part of the model."""
+        """True if what is in a namespace is part of the model."""
         package = _package(namespace)
         if package in BESIDE_THE_MODEL or package in PART_OF_THE_MODEL:
             return package in PART_OF_THE_MODEL

@@ -176,7 +176,7 @@ def _matched(rule: int, candidates: list[list[str]], owner: dict[str, int], seen
 
 
 def varies(compartment: Symbol) -> bool:
-    """Whether the size of a compartment changes in time."""
+    """True if the size of a compartment changes in time."""
     return bool(compartment.rule or compartment.event)
 
 

@@ -36,7 +36,7 @@ LEVELS = {
     "||": 1, "&&": 1, "<": 2, "<=": 2, ">": 2, ">=": 2, "==": 2, "!=": 2,
     "+": 3, "-": 3, "*": 4, "/": 4,
 }  # fmt: skip
-"""How tightly operators bind, the loosest first; in PEtab ``&&`` and ``||`` bind alike."""
+"""The precedence of operators, the loosest first; in PEtab ``&&`` and ``||`` bind alike."""
 
 SIGN_LEVEL = 5
 

@@ -51,7 +51,7 @@ class FunctionDefinition:
 
 @dataclass(frozen=True)
 class Translator:
-    """What a tree is translated with."""
+    """The names and functions with which a tree is translated."""
 
     name: Callable[[str], Term]  # the term for an identifier; raises for unknown ones
     functions: Mapping[str, FunctionDefinition] = field(default_factory=dict)
@@ -180,7 +180,7 @@ _LEAVES = frozenset("name time integer real real_e rational true false pi e avog
 
 @cache
 def _kinds() -> dict[int, str]:
-    """What libsbml's types of nodes are, in the words of MathML."""
+    """The MathML names of libsbml's types of nodes."""
     require("libsbml")
     import libsbml
 
@@ -242,7 +242,7 @@ def applied(function: str, arguments: Sequence[Term]) -> Term:
 
 
 def is_function(name: str) -> bool:
-    """Whether :func:`applied` knows a function."""
+    """True if :func:`applied` knows a function."""
     return name in _BUILDERS
 
 

@@ -1,4 +1,4 @@
-"""What an SBML model says, as expressions."""
+"""The content of an SBML model, as expressions."""
 
 from __future__ import annotations
 

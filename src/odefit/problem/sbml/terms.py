@@ -14,7 +14,7 @@ from typing import NamedTuple
 from odefit.expressions.expressions import FUNCTIONS, MAX_LENGTH, ExpressionError
 
 EITHER, BOTH, COMPARISON, SUM, PRODUCT, SIGN, POWER, ATOM = range(8)
-"""How tightly the outermost operator of a text binds its parts, the loosest first."""
+"""The precedence of the outermost operator of a text, the loosest first."""
 
 OPPOSITES = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 """Comparisons, and those that hold where they do not."""
@@ -294,7 +294,7 @@ _TOKEN = re.compile(
 )
 _LOOSE_BEFORE = frozenset("(,+<>=&|")
 _LOOSE_AFTER = frozenset("),+-<>=&|!")
-"""What may stand before and after a sum that needs no parentheses."""
+"""Characters that may stand before and after a sum that needs no parentheses."""
 
 
 def substituted(text: str, replacements: Mapping[str, str]) -> str:
@@ -366,7 +366,7 @@ def replaced_in(term: Term, replacements: Mapping[str, Term]) -> Term:
 
 
 def _stands_loose(match: re.Match[str], value: Term) -> bool:
-    """Whether a sum or product needs no parentheses where a name stands."""
+    """True if a sum or product needs no parentheses where a name stands."""
     text, before, after = match.string, match.start() - 1, match.end()
     while before >= 0 and text[before] == " ":
         before -= 1

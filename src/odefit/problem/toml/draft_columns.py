@@ -1,4 +1,4 @@
-"""What the names and the order of a table's rows tell: usable names, times, and runs."""
+"""Conclusions from a table's names and the order of its rows: usable names, times, runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STAIRS = 4
 """A column without gaps has the steps of an input if it has so many rows, or more, per value."""
 
 BRACKETS = re.compile(r"[(\[{].*")
-"""What follows a bracket in the name of a column: mostly a unit."""
+"""The part after a bracket in the name of a column: mostly a unit."""
 
 SHORTEST_ALONE = 4
 """A unit that alone names a column of times has so many letters or is ``day``; `s` has fewer."""
@@ -152,7 +152,7 @@ _TIME_AND_UNIT = f"(t|time)_?({'|'.join(UNITS_OF_TIME)})"
 
 
 class Columns:
-    """What each column of a table may be."""
+    """The possible roles of each column of a table."""
 
     def __init__(self, cells: Cells, place: str) -> None:
         self.place = place
@@ -258,7 +258,7 @@ class Columns:
         return name
 
     def _constant(self, name: str) -> bool:
-        """Whether a column has one value for each subject."""
+        """True if a column has one value for each subject."""
         if self.by is None:
             return len(set(self.of(name))) == 1
         found: dict[str, set[float]] = {}

@@ -20,7 +20,7 @@ from odefit.problem.toml.draft_columns import Columns, are_counts, unit_of_time
 from odefit.problem.toml.reading import problem_from_mapping
 
 FIRST_UNKNOWNS = ("rate", "level", "initial value")
-"""What the placeholder has to be estimated of each observable."""
+"""The noise parameter that the placeholder needs for each observable."""
 
 FEWEST = 5
 """Values of an observable from which its noise is estimated."""

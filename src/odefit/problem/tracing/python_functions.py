@@ -66,7 +66,7 @@ class Parameters:
 
 
 class _Call:
-    """How a function is called: the order of its arguments, and how it takes parameters."""
+    """The call of a function: the order of its arguments, and the form of its parameters."""
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ _FUNCTIONS = {
     **{n: n for n in "exp log sin cos tan asin acos atan sinh cosh tanh".split()},
     "Abs": "abs", "Min": "min", "Max": "max",
 }  # fmt: skip
-"""What SymPy's functions are called here."""
+"""The names here of SymPy's functions."""
 
 _RELATIONS = {
     "StrictLessThan": "<", "LessThan": "<=", "StrictGreaterThan": ">", "GreaterThan": ">=",

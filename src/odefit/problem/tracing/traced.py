@@ -62,7 +62,7 @@ def as_part(value: object) -> Part | None:
 
 
 class _Recorded:
-    """What is known as an expression alone."""
+    """Values that are known as an expression alone."""
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -1,4 +1,4 @@
-"""What of a problem only integration handles, and the refusal of everything that does not."""
+"""Features of a problem that only integration handles, and their refusal by other methods."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ RANK = 1e-9
 """Directions whose singular value is smaller, relative to the largest, are left open."""
 
 MOST_NAMES = 400
-"""Where there are more names, the equations are solved together, weighted by rank, as sparse."""
+"""The number of names above which equations are solved together, weighted by rank, as sparse."""
 
 TimeScale = tuple[float, float]
 """The shortest sampling interval and the time span of the measurements."""

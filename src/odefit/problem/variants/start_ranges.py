@@ -62,7 +62,7 @@ def ranges(problem: Problem) -> list[Range]:
 
 
 class _Ranges:
-    """What the ranges of all unknowns of a problem depend on."""
+    """The basis of the ranges of all unknowns of a problem."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -189,7 +189,7 @@ def _time_span(unknown: Unknown, problem: Problem) -> tuple[float, float] | None
 
 
 def _is_rate(unknown: Unknown, problem: Problem) -> bool:
-    """Whether the unknown occurs in the right-hand sides, not only as a scale or an offset."""
+    """True if the unknown occurs in the right-hand sides, not only as a scale or an offset."""
     if unknown.kind == "initial":
         return False
     direct = {n for e in problem.given.ode.values() for n in e.names}

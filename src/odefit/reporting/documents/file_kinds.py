@@ -1,4 +1,4 @@
-"""What the name of a file says of its format, told before anything long begins."""
+"""The format of a file from its name, decided before anything long begins."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from odefit.result_data import ResultData
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
 form-action 'none'"
-"""What a browser may do with the page: show it, and nothing else."""
+"""The policy of the page for browsers: show it, and nothing else."""
 
 SECTIONS = {
     "estimates": "Estimates",
@@ -62,7 +62,7 @@ MAX_ENDINGS = 12
 """Kinds of endings of starts that a table lists."""
 
 NO_NUMBER = Markup('<span class="none">none</span>')
-"""What stands where there is no number; the remark in the same row says why."""
+"""The text in place of a missing number; the remark in the same row says why."""
 
 PLOTS = {
     "parameters": parameters.plot_parameters,

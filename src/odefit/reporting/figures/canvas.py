@@ -1,4 +1,4 @@
-"""Where a figure is drawn, and how wide: a column of a journal, or axes of the user's."""
+"""The place and width of a figure: a column of a journal, or axes of the user's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a problem says, in plain text and typeset: equations, noise, special experiments."""
+"""A problem in plain text and typeset: equations, noise, special experiments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INTERPOLATION = {
     "constant": "held from the left",
     "cubic": "interpolated by a cubic spline",
 }
-"""How the values of an input between its data are obtained, in words."""
+"""The interpolation of an input between its data, in words."""
 
 LOGARITHM = {"log": "natural logarithm", "log10": "decimal logarithm"}
 """The transforms of measurements, in words."""

@@ -70,7 +70,7 @@ REASONS = {
     "LINESEARCH_FAIL": "no consistent initial values for the algebraic variables",
     "BAD_EWT": "the states have become too small or not finite",
 }
-"""What a failure of CVODES or IDAS means for a model, by the name that they give it."""
+"""The meaning of a failure of CVODES or IDAS for a model, by the name that they give it."""
 
 OUTPUT_LOCK = threading.Lock()
 """Lock that is held while standard output and error, which all threads share, are diverted."""

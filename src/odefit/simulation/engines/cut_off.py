@@ -27,12 +27,12 @@ REASON = "the integration was ended from outside, as the search had to end"
 
 
 class CutOffError(Exception):
-    """What is not essential was asked for after the cut-off; see :class:`CutOff`."""
+    """The cut-off came before something that is not essential; see :class:`CutOff`."""
 
 
 @dataclass(frozen=True, eq=False)
 class CutOff:
-    """Whether integrations are to end now."""
+    """True if integrations are to end now."""
 
     # One number, which compiled integrators look at: not zero if they are to end.
     flag: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(1, dtype=np.uint8))
@@ -42,7 +42,7 @@ class CutOff:
 
     @property
     def reached(self) -> bool:
-        """Whether integrations are to end now."""
+        """True if integrations are to end now."""
         return bool(self.flag[0])
 
     def now(self) -> None:

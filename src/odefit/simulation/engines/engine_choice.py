@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """What integrations so far have shown of the stiffness of a problem.
+    """The stiffness of a problem, as far as integrations have shown it.
 
     Every integration takes a choice and returns one. A search that hands the choice of one
     evaluation to the next tries first what served last; a search that does not, pays for the

@@ -72,7 +72,7 @@ Integrated = tuple[Solved, EngineChoice]
 
 
 class _Integration(NamedTuple):
-    """What is integrated: a field with a pattern of sensitivities, along a segment."""
+    """The object of an integration: a field with a pattern of sensitivities, along a segment."""
 
     field: VectorField
     pattern: SensitivityPattern

@@ -1,4 +1,4 @@
-"""What an integration could step across unseen: functions that are flat to all orders elsewhere.
+"""Features that an integration could step across unseen: functions that are flat elsewhere.
 
 A step or a pulse that is smooth, such as ``tanh((t - t1)/0.1)`` or ``exp(-((x - 5)/0.1)^2)``, is
 constant to all digits away from its centre. Derivatives show nothing of it there, so that the
@@ -208,7 +208,7 @@ class _Finder:
 
 @dataclass(frozen=True, eq=False)
 class NarrowFeatures:
-    """What has to be watched of a vector field, so that no integration steps across it."""
+    """The terms of a vector field to be watched, so that no integration steps across them."""
 
     # CasADi's symbols: time, states, scalars, and five numbers of each input's polynomial.
     variables: Any

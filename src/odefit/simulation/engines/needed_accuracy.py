@@ -1,4 +1,4 @@
-"""How accurate small values have to be, from what is measured and how accurately."""
+"""The accuracy that small values need, from the measurements and their accuracy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KNOWN: WeakKeyDictionary[Problem, float] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class NeededAccuracy:
-    """What the measurements of a problem ask of the accuracy of small values."""
+    """The accuracy of small values that the measurements of a problem need."""
 
     finest: float = math.inf  # see :func:`finest_noise`
     measured: Mapping[str, float] = field(default_factory=dict)  # see :func:`measured_sizes`

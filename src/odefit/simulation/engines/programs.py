@@ -197,7 +197,7 @@ ARRAY_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "COSH": np.cosh,
     "TANH": np.tanh,
 }
-"""What the operations of programs do to arrays."""
+"""The action of the operations of programs on arrays."""
 
 _NAMES = {code: name for name, code in OPERATIONS.items()}
 _BINARY = frozenset(name for name, code in OPERATIONS.items() if code <= OPERATIONS["FMAX"])

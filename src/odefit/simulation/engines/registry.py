@@ -63,7 +63,7 @@ TIGHT = 1e-11  # relative tolerance of the engines that decide between two which
 
 @dataclass(frozen=True)
 class EngineTask:
-    """What an engine is made for, and how accurate it has to be."""
+    """The purpose of an engine, and the accuracy that it has to have."""
 
     field: VectorField
     pattern: SensitivityPattern
@@ -290,7 +290,7 @@ ENGINES: Mapping[EngineName, EngineRow] = {row.name: row for row in _ROWS}
 """All engines by name, in the order in which they are preferred among equals."""
 
 TAYLOR, *STIFF = (row for row in _ROWS if row.automatic)
-"""What "auto" chooses from: the engine that is fastest until equations are stiff, and those that
+"""The engines of "auto": the one that is fastest until equations are stiff, and those that
 integrate the others, the better ones first."""
 
 

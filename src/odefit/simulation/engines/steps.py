@@ -1,4 +1,4 @@
-"""What a step of each engine costs, how many steps each gets, and when another is tried."""
+"""The costs of a step of each engine, the number of steps of each, and the switch to another."""
 
 from __future__ import annotations
 
@@ -138,5 +138,5 @@ class StepCosts:
 
     @property
     def too_large_for_taylor(self) -> bool:
-        """Whether the Taylor method would take too long to compile."""
+        """True if the Taylor method would take too long to compile."""
         return self.operations > MAX_TAYLOR_OPERATIONS

@@ -1,4 +1,4 @@
-"""What an event assigns, with derivatives along directions, and back from derivatives by it."""
+"""The assignments of an event, with derivatives along directions, and back."""
 
 from __future__ import annotations
 

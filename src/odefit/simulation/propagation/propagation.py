@@ -1,4 +1,4 @@
-"""What moves a condition through time: its initial values, its events, and the engines between."""
+"""The way of a condition through time: its initial values, events, and the engines between."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from odefit.problem.problem import Problem
 
 @dataclass(frozen=True, eq=False)
 class PriorRows:
-    """What priors add to residuals and Jacobian.
+    """The contribution of priors to residuals and Jacobian.
 
     Attributes
     ----------

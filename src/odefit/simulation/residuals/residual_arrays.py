@@ -84,7 +84,7 @@ class SeriesRows(NamedTuple):
 
     @property
     def gaussian(self) -> bool:
-        """Whether the density of its measurements is normal, and none is censored."""
+        """True if the density of its measurements is normal, and none is censored."""
         return self.noise.gaussian and self.series.censored is None
 
 

@@ -30,7 +30,7 @@ class Linearised(NamedTuple):
 
     @property
     def finite(self) -> bool:
-        """Whether all numbers are finite."""
+        """True if all numbers are finite."""
         return all(bool(np.isfinite(part).all()) for part in self)
 
 

@@ -89,12 +89,12 @@ SENSITIVITIES_AT_REST = 1e-6
 times the tolerance of the engine, where that is more."""
 
 LATER = (1e2, 1e4, 1e6)
-"""How many times later equations that contain the time must still have the steady state."""
+"""The factor of time at which equations that contain it must still have the steady state."""
 
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """What acts on a trajectory that comes to rest."""
+    """The influences on a trajectory that comes to rest."""
 
     time: float
     inputs: Array  # Values of the inputs, constant from then on, shape (u,)

@@ -36,7 +36,7 @@ from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
 
 
 class UnitOutcome(NamedTuple):
-    """What the integration of a unit has found."""
+    """The result of the integration of a unit."""
 
     found: Mapping[int, Trajectory] | Failure  # Trajectories by condition, or why there is none
     after: EngineChoice  # The next choice of an engine for it

@@ -207,7 +207,7 @@ class IntervalMap:
 
     @cached_property
     def _segments(self) -> dict[int, Segment]:
-        """By the number of an interval, the segment through its times."""
+        """The segment through the times of each interval, by its number."""
         found = {}
         for i, times in enumerate(self._times):
             start = float(self.node_times[i])
@@ -265,7 +265,7 @@ class IntervalMap:
 
     @cached_property
     def _batch_rows(self) -> _BatchRows:
-        """Where values of the batch go: rows of measurements, or the ends of intervals."""
+        """The places of values of the batch: rows of measurements, or the ends of intervals."""
         batch = np.array(self._without_events)
         lengths = [len(self._segments[i].times) for i in self._without_events]
         inner = batch < len(self.node_times) - 1

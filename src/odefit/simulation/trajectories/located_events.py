@@ -1,4 +1,4 @@
-"""Where a trajectory with located events stands, what happens at them, and how it comes to rest.
+"""The position of a trajectory with located events, their actions, and its coming to rest.
 
 The derivatives follow the module's text of :mod:`odefit.simulation.trajectories.located_map`.
 """
@@ -54,7 +54,7 @@ class Moment(NamedTuple):
 
 @dataclass
 class Walk:
-    """Where a trajectory stands."""
+    """The position of a trajectory."""
 
     time: float
     now: Values

@@ -21,7 +21,7 @@ from odefit.simulation.trajectories.trajectory import Trajectory, switched_scala
 
 
 class _Branch(NamedTuple):
-    """What integrates a shared segment."""
+    """The integration of a shared segment."""
 
     # Events and engines, with sensitivities by the unknowns that act on all its conditions.
     propagation: Propagation

@@ -102,7 +102,7 @@ class _Event:
 
 @dataclass(frozen=True)
 class _Beginning:
-    """What a shared segment begins with; `passed` is how many events each condition has behind."""
+    """The beginning of a shared segment; `passed` counts the events that each condition has had."""
 
     conditions: tuple[int, ...]
     parent: int

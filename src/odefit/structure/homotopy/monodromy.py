@@ -48,7 +48,7 @@ MAX_BATCH_IF_COUNTED = 96
 """Largest number where the number of solutions is known: there may be few left to find."""
 
 TRACKER = TrackerOptions(max_steps=300)
-"""How paths are tracked. Longer paths are given up: others find the same solutions for less."""
+"""Options of tracking. Longer paths are given up: others find the same solutions for less."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class GenericSolutions:
 
     @property
     def complete(self) -> bool:
-        """Whether the search ended by itself, and nothing says that solutions are missing."""
+        """True if the search ended by itself, and nothing says that solutions are missing."""
         return self.miss_probability <= MISS_PROBABILITY
 
 

@@ -19,7 +19,7 @@ from odefit.common.arrays import Array, BoolArray, ComplexArray, IntArray
 
 
 class PathStatus(Enum):
-    """How a path ended, or that it is still being tracked."""
+    """The end of a path, or that it is still being tracked."""
 
     RUNNING = "running"
     REACHED = "reached"
@@ -77,7 +77,7 @@ class TrackedPaths:
 
     @property
     def reached(self) -> BoolArray:
-        """Which paths reached their ends, shape (paths,)."""
+        """The paths that reached their ends, as booleans, shape (paths,)."""
         return np.array([s is PathStatus.REACHED for s in self.statuses], dtype=bool)
 
 

@@ -84,7 +84,7 @@ class LocalRank:
 
     @property
     def proved(self) -> bool:
-        """Whether all unknowns are determined: a rank full at one point is so almost everywhere."""
+        """True if all unknowns are determined: a rank full at one point is so almost everywhere."""
         return self.best.rank == len(self.names)
 
     @property
@@ -211,7 +211,7 @@ class _PointSearch:
 
     @property
     def full(self) -> bool:
-        """Whether further derivatives tell nothing more."""
+        """True if further derivatives tell nothing more."""
         return self.all.rank == self.algebraic.rank == self.count
 
     def finding(self, complete: bool) -> PointRank:

@@ -1,4 +1,4 @@
-"""Whether ranks at given initial values are final, or higher derivatives may still raise them.
+"""Test whether ranks at given initial values are final, or may rise with higher derivatives.
 
 Around generic states the rank of the outputs' derivatives is final as soon as it rests once: the
 gradient of the next derivative is a combination of those before it, with coefficients whose
@@ -53,7 +53,7 @@ MAX_FAILURES = 8
 
 @dataclass(frozen=True)
 class Reach:
-    """How far derivatives at given initial values have to be followed, with `width` directions.
+    """The orders to which derivatives at given initial values are followed, in `width` directions.
 
     `order` is the last that is informative; `final` tells whether those beyond it are known not to
     be.
@@ -66,7 +66,7 @@ class Reach:
 
     @property
     def generic(self) -> bool:
-        """Whether no initial value is given, so that there is nothing special about the start."""
+        """True if no initial value is given, so that there is nothing special about the start."""
         return self.width == 0
 
 

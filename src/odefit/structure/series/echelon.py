@@ -48,7 +48,7 @@ class Echelon:
 
     @property
     def determined(self) -> BoolArray:
-        """Which unit rows are in the span, shape (width,)."""
+        """The unit rows that are in the span, as booleans, shape (width,)."""
         # A row of the span is the sum of the basis rows with its own entries at their pivots: a
         # unit row in the span is one of the basis rows.
         result = np.zeros(self.width, dtype=bool)

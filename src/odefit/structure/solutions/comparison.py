@@ -1,4 +1,4 @@
-"""Which solutions of a square system agree in the derivatives beyond it too.
+"""Comparison of a square system's solutions in the derivatives beyond it.
 
 A square system takes as many Taylor coefficients as there are unknowns, and most of its solutions
 differ in the next ones. Those that do not are indistinguishable.

@@ -39,7 +39,7 @@ MAX_TRANSPORTS = 3
 """Largest number of paths on which a collision is carried to the reference point."""
 
 TRACKER = TrackerOptions(max_steps=600)
-"""How paths are tracked."""
+"""Options of tracking."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class IndistinguishableSolutions:
 
     @property
     def complete(self) -> bool:
-        """Whether the search ended by itself, with as many solutions as were expected."""
+        """True if the search ended by itself, with as many solutions as were expected."""
         return self.miss_probability <= MISS_PROBABILITY
 
 

@@ -43,7 +43,7 @@ REASONS = {
     integration.UNDEFINED: "the right-hand side is not defined at the start",
     integration.CUT_OFF: REASON,
 }
-"""What the end of an integration means for a model."""
+"""The meaning of the end of an integration for a model."""
 
 
 class BdfEngine:

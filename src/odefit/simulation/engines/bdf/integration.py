@@ -52,7 +52,7 @@ from odefit.simulation.engines.bdf.watching import largest_defect
 Flag = npt.NDArray[np.uint8]  # a number that is looked at while another thread may set it
 
 FINISHED, TOO_MANY_STEPS, NO_CONVERGENCE, TOO_STEEP, UNDEFINED, CUT_OFF = range(6)
-"""How an integration can end."""
+"""The ends of an integration."""
 
 MAX_ITERATIONS = 4  # Newton iterations of a step
 CONVERGENCE = 0.03  # error of the Newton iteration, in units of the tolerance

@@ -1,4 +1,4 @@
-"""What is recorded of the steps of an integration, so that they can be gone through backwards.
+"""The record of an integration's steps, so that they can be gone through backwards.
 
 A record has a row for each step that was tried. With it and the equations, all else of a step
 can be found again: histories need not be kept.

@@ -1,4 +1,4 @@
-"""What a step could have stepped across: its defect, and changes of sign of watched terms.
+"""Signs that a step has stepped across something: its defect, changes of sign of watched terms.
 
 The error test of a step sees the equations at its end alone. Where functions may be flat elsewhere
 (:mod:`odefit.simulation.engines.narrow_features`), the defect of the interpolating polynomial P is

@@ -52,7 +52,7 @@ _MAX_TERMS = 30  # terms of the Taylor series that are never exceeded
 _SERIES_NORMS = [0.0] + [
     (2.0**-53 * math.factorial(d + 2)) ** (1.0 / (d + 1)) for d in range(_MAX_TERMS)
 ]
-"""By number of terms, the norm up to which the first term left out is below rounding."""
+"""The norm, by number of terms, up to which the first term left out is below rounding."""
 
 SERIES_NORM = 2.0
 """1-norm up to which the series is taken in one piece: its terms hardly cancel yet."""
