@@ -144,11 +144,11 @@ def test_an_interrupt_of_the_writing_breaks_nothing_off(tmp_path: Path, campaign
     """Matplotlib, its import broken off, brings the interpreter down at its end."""
     out = tmp_path / "out"
     code = (
-        "from evidence import CAMPAIGNS\n"
-        "from evidence.command_line import main\n"
-        "from tests.evidence.campaigns import FONTS, TWICE\n"
-        "CAMPAIGNS.update(fonts=FONTS, twice=TWICE)\n"
-        f"raise SystemExit(main(['run', {campaign!r}, '--out', {str(out)!r}]))\n"
+        "from types import SimpleNamespace\n"
+        "from evidence import command_line\n"
+        f"from tests.evidence.campaigns import {campaign.upper()} as campaign\n"
+        "command_line.row = lambda name: SimpleNamespace(campaign=lambda: campaign)\n"
+        f"raise SystemExit(command_line.main(['run', {campaign!r}, '--out', {str(out)!r}]))\n"
     )
     ran = subprocess.run(
         [sys.executable, "-c", code],
