@@ -100,7 +100,7 @@ def prediction_table(
 
 
 def beyond_the_data(problem: Problem, condition: Condition, end: float) -> Iterator[str]:
-    """Yield what of an experiment has ended before `end`, the last time of a prediction."""
+    """Yield the parts of an experiment that have ended before `end`, the last time predicted."""
     for name, given in condition.inputs.items():
         if given.times[-1] < end:
             yield (

@@ -45,7 +45,7 @@ class Simulation:
 
     @property
     def table(self) -> pd.DataFrame:
-        """The same as a table with the columns ``t``, the states, the observables."""
+        """The simulation as a table with the columns ``t``, the states, the observables."""
         return frame(self.times, {**self.states, **self.observables})
 
 

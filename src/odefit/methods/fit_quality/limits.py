@@ -3,8 +3,8 @@
 Three ask whether noise explains the residuals of an answer, and pay differently for a mistake:
 
 - The *search* goes on if it does not. A doubt costs time alone, so its limits are narrow.
-- The *status* says that an answer is none, or warns of it. Real residuals are seldom independent
-  and models of real data seldom exact, so its limits are wide.
+- The *status* says that an answer does not describe the data, or warns. Real residuals are seldom
+  independent and models of real data seldom exact, so its limits are wide.
 - The *report* states the probability of such residuals. It is compared with simulated noise, and
   one significance is all that it needs.
 """
@@ -20,7 +20,8 @@ SEARCH_SIGMAS = 3.0
 that are left where outliers are taken out."""
 
 STATUS_SIGMAS = 6.0
-"""The same for the status: more than any number of fits shows by chance."""
+"""Standard deviations by which chi-square may exceed its mean for the status: more than any number
+of fits shows by chance."""
 
 MAX_NOISE_RATIO = 2.0
 """Root mean square of residuals over the noise that is given, up to which the status takes them for
@@ -32,18 +33,18 @@ SEARCH_RATIO = 1.5
 """Root mean square of residuals over the noise, up to which the search takes them for noise."""
 
 MAX_ESTIMATED_RATIO = 4.0
-"""The same for the status."""
+"""Root mean square of residuals over the noise, up to which the status takes them for noise."""
 
 MAX_SYSTEMATIC_RATIO = 10.0
-"""The same above which an answer does not describe the data, however small its residuals are beside
-these."""
+"""Root mean square of residuals over the noise, above which an answer does not describe the data,
+however small its residuals are beside these."""
 
 SEARCH_POINTS = 100
 """Number of times of a series below which the search does not tell its noise from its signal: the
 limit is near to the noise, of which the estimate needs many values."""
 
 STATUS_POINTS = 16
-"""The same for the status, whose limits are far from the noise."""
+"""The number for the status, which needs fewer times: its limits are far from the noise."""
 
 MAX_NOISE = 0.3
 """Noise of a series, over the spread of its values, above which its signal is not resolved."""
@@ -58,8 +59,8 @@ MAX_UNFIT_SHARE = 0.05
 describe the data unless their noise is as large."""
 
 MAX_CORROBORATED_SHARE = 0.25
-"""The same where several independent methods have ended at the same optimum: then it is rather the
-model that is not that of the data."""
+"""The same share where several independent methods have ended at one optimum: then the model,
+rather than the search, is wrong."""
 
 # Patterns, for the search -------------------------------------------------------------------------
 
@@ -69,8 +70,8 @@ pattern. It is also the share of right answers that are taken for doubtful ones:
 search takes up to a hundred times as long."""
 
 MIN_PATTERN_CHANCE_ESTIMATED = 0.2
-"""The same where noise is estimated from the data: the size of the residuals says less then, and a
-worse optimum may have hardly larger ones."""
+"""This probability where noise is estimated from the data: the size of the residuals is weaker
+evidence then, and a worse optimum may have hardly larger ones."""
 
 MIN_POINTS_FOR_PATTERN = 100
 """Number of residuals of a series below which no pattern is looked for: few residuals of mere noise

@@ -259,7 +259,7 @@ def power(exponent: float) -> Univariate:
 
 
 MAX_INFLECTIONS = 22
-"""With more inflections in an interval, only the image of the function bounds its values."""
+"""Number of inflections in an interval above which only the function's image bounds its values."""
 
 TANGENTS = 3
 """Number of slopes beside that of the secant."""

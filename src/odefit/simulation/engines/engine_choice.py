@@ -52,7 +52,7 @@ class UnitChoices(EngineChoice):
 
 
 def choices_of(choice: EngineChoice, count: int) -> Sequence[EngineChoice] | None:
-    """Return the choices for `count` units; None if there are none of their own."""
+    """Return the choices for `count` units; None if units have no choices of their own."""
     if isinstance(choice, UnitChoices) and len(choice.units) == count:
         return choice.units
     return None

@@ -101,7 +101,7 @@ class StepCosts:
     """Predicted times of a step.
 
     The predictions are right within a factor of about two on published models of 2 to 25 states
-    with up to 43 directions. They are numbers of the equations, so that choices which hang on them
+    with up to 43 directions. They are numbers of the equations, so that choices that depend on them
     are the same on any machine.
     """
 
