@@ -65,8 +65,14 @@ class VectorField:
                 folded[name] = first
             elif name in used or name in assigned:
                 runtime.append(name)
-        field = cls(model, tuple(runtime), folded, None)
-        return cls(model, tuple(runtime), folded, field._elimination())
+        return cls.eliminated(model, tuple(runtime), folded)
+
+    @classmethod
+    def eliminated(
+        cls, model: Model, scalars: tuple[str, ...], folded: Mapping[str, float]
+    ) -> VectorField:
+        """Return the vector field of a model, without the algebraic variables it can do without."""
+        return cls(model, scalars, folded, cls(model, scalars, folded, None)._elimination())
 
     @property
     def states(self) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.failure import Failure
 from odefit.simulation.evaluation import CostGradient, Evaluation
 from odefit.simulation.events.event_assignments import EventAssignments
+from odefit.simulation.modes.surfaces import Surfaces
 from odefit.simulation.propagation.propagation import Propagation
 from odefit.simulation.residuals.residual_arrays import ResidualSource
 from odefit.simulation.trajectories.shared_segments import (
@@ -260,7 +261,8 @@ class AdjointGradient:
         self._assemble = assemble
         self._unknowns = len(problem.unknowns)
         self._lengths = [len(c.times) for c in conditions]
-        self.exists = not field.algebraic and all(_plain(c) for c in conditions)
+        smooth = not field.algebraic and Surfaces.of(field) is None
+        self.exists = smooth and all(_plain(c) for c in conditions)
         if not self.exists:
             return
         self._watched = _watched(problem, field)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, Failure, ForwardMap, InputError, Model, Problem
-from odefit.simulation.events.triggers import change_time
+from odefit.simulation.events.roots import change_time
 from tests.simulation.numerics import differences, evaluated
 
 INF = np.inf

@@ -58,6 +58,8 @@ class SegmentSolution:
     algebraic: Array  # Algebraic variables, shape (k, a)
     algebraic_sensitivities: Array  # Derivatives of the algebraic variables, shape (k, a, m)
     steps: int
+    # Rates of the states just before the last time, shape (n,), where the right-hand side switches
+    arrival: Array | None = None
 
     @classmethod
     def without_algebraic(cls, states: Array, sensitivities: Array, steps: int) -> SegmentSolution:

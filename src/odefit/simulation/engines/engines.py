@@ -116,6 +116,7 @@ class Engines:
         self._batch_integrators: dict[SensitivityPattern, BatchIntegrator] = {}
         self._watched: dict[VectorField, NarrowFeatures | None] = {}
         self._stopped: dict[float, tuple[StoppedField, Engines]] = {}
+        self._of_modes: dict[VectorField, Engines] = {}
 
     def with_accuracy(self, tolerance: float, controlled: bool) -> Engines:
         """Return engines with another accuracy of the implicit ones; what is compiled is shared."""
@@ -127,6 +128,12 @@ class Engines:
     def for_another_field(self, needed: NeededAccuracy) -> Engines:
         """Return engines with the same settings, for another field."""
         return Engines(self.setting, self.tolerance, self.steps, self.controlled, needed)
+
+    def of_mode(self, field: VectorField) -> Engines:
+        """Return engines with the same settings for a field that has the same states, made once."""
+        if field not in self._of_modes:
+            self._of_modes[field] = self.for_another_field(self.needed)
+        return self._of_modes[field]
 
     # Which engine ------------------------------------------------------------------------------
 

@@ -24,8 +24,16 @@ from odefit.simulation.engines.engine import (
 )
 from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.engines.engines import Engines, Integrated
-from odefit.simulation.engines.segments import Segment, before_rest, inputs_before
+from odefit.simulation.engines.segments import (
+    Segment,
+    before_rest,
+    inputs_before,
+    segment_between,
+)
 from odefit.simulation.events.event_assignments import EventAssignments
+from odefit.simulation.modes.modes import Inputs, Modes
+from odefit.simulation.modes.surfaces import Surfaces
+from odefit.simulation.modes.walk import ModeWalk
 from odefit.simulation.propagation.algebraic import consistent
 from odefit.simulation.propagation.steep import RestingStates, first_step, is_steep
 from odefit.simulation.steady.steady_state import SteadyStateSearch, Surroundings
@@ -73,8 +81,9 @@ class Propagation:
         self._column = {unknown: k for k, unknown in enumerate(unknowns)}
         self._pattern = pattern or sensitivity_pattern(field, [condition], unknowns)
         self._events: dict[int, EventAssignments] = {}
-        steep = not field.algebraic and is_steep(field)
-        self._resting = RestingStates(field, engines) if steep else None
+        self._resting: dict[VectorField, RestingStates | None] = {}
+        surfaces = Surfaces.of(field)
+        self._modes = None if surfaces is None else Modes(surfaces)
         self._fixed = np.array([isinstance(scalars[s], float) for s in field.scalars], dtype=bool)
 
     def sizes(self, vector: Array) -> Array:
@@ -162,14 +171,43 @@ class Propagation:
         """Integrate a segment from these values; one without end ends at a steady state."""
         if np.isinf(segment.times[-1]):
             return self._to_rest(segment, now, choice)
-        field, engines = self.field, self._engines
-        if self._resting is not None:
-            field, engines = self._resting.without(now)
+        if self._modes is not None:
+            return ModeWalk(self._modes, self._in_mode, segment, now, choice).run()
+        return self._integrate(self.field, self._engines, segment, now, choice)
+
+    def _in_mode(
+        self, field: VectorField, segment: Segment, now: Values, choice: EngineChoice
+    ) -> Integrated:
+        return self._integrate(field, self._engines.of_mode(field), segment, now, choice)
+
+    def _integrate(
+        self,
+        field: VectorField,
+        engines: Engines,
+        segment: Segment,
+        now: Values,
+        choice: EngineChoice,
+    ) -> Integrated:
+        """Integrate a field that does not switch."""
+        if field not in self._resting:
+            steep = not field.algebraic and is_steep(field)
+            self._resting[field] = RestingStates(field, engines) if steep else None
+        resting = self._resting[field]
+        if resting is not None:
+            field, engines = resting.without(now)
             segment, now = self._begun(field, segment, now)
         solved, choice = engines.integrate(field, self._pattern, segment, now, choice)
         step = engines.step_time(field, self._pattern.directions, choice)
         count_work(solved.steps * step / NANOSECONDS)
         return solved, choice
+
+    def rates(self, time: float, now: Values) -> Array | None:
+        """Return the rates of the states, shape (n,), where the right-hand side switches."""
+        if self._modes is None:
+            return None
+        segment = segment_between(self.condition, self.field.inputs, time, np.array([time + 1.0]))
+        point = self._modes.point(time, now, Inputs(np.zeros(0), segment.polynomials[:1]), 0)
+        return self._modes.speed(self._modes.begin(point, 1.0)[0], point)
 
     def _begun(self, field: VectorField, segment: Segment, now: Values) -> tuple[Segment, Values]:
         """Return a segment and its values behind a point where derivatives have no bounds."""

@@ -65,6 +65,8 @@ class Walk:
     triggered: int = 0  # Number of triggered events so far
     # The comparison that has triggered the last one, and when.
     last: tuple[int, float] = (-1, -np.inf)
+    # Rates of the states just before, where the right-hand side switches and they are known
+    arrival: Array | None = None
     failures: int = 0  # Number of solutions since then that have ended earlier than was wanted
 
     def may_end_earlier(self, end: float, small: float) -> bool:
@@ -153,13 +155,14 @@ class LocatedEvents:
     def _apply(self, walk: Walk, moment: Moment) -> None:
         """Let one event happen, with the jump of the sensitivities."""
         now, time = walk.now, walk.time
+        walk.arrival, arrival = None, walk.arrival
         if moment.change is None or not moment.change.any():
             walk.now = self.propagation.after_event(
                 moment.assign, time, self.vector, self.sizes, now
             )
             return
         change = moment.change
-        speed = self.rates(time, now)
+        speed = self.rates(time, now, arrival)
         moved = now._replace(sensitivities=now.sensitivities + np.outer(speed, change))
         clock = clock_of(self.condition.inputs, time, change)
         after = self.propagation.after_event(
@@ -175,8 +178,13 @@ class LocatedEvents:
             raise StoppedError(solved.time, solved.reason, self.choice)
         return solved
 
-    def rates(self, time: float, now: Values) -> Array:
-        """Return the derivatives of the states in time, shape (n,)."""
+    def rates(self, time: float, now: Values, arrival: Array | None = None) -> Array:
+        """Return the derivatives of the states in time, shape (n,); `arrival` if it is known."""
+        if arrival is not None:
+            return arrival
+        switching = self.propagation.rates(time, now)
+        if switching is not None:
+            return switching
         inputs, at = self.condition.inputs, np.array([time])
         states, algebraic = now.states[None], now.algebraic[None]
         return np.asarray(rates_of(self.field, inputs, at, states, now.scalars, algebraic)[0])

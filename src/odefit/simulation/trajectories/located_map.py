@@ -26,12 +26,10 @@ from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.failure import Failure
 from odefit.simulation.engines.segments import segment_between
+from odefit.simulation.events.roots import change_time, cubic_root, near_extrema
 from odefit.simulation.events.triggers import (
     TANGENT,
     MovingExpression,
-    change_time,
-    cubic_root,
-    near_extrema,
     rates_of,
     text_of,
     triggers_of,
@@ -241,6 +239,7 @@ class _LocatedCourse:
 
     def _move(self, walk: Walk, time: float, found: SegmentSolution, place: int) -> None:
         walk.time, walk.now = time, found.at(place, walk.now)
+        walk.arrival = found.arrival if place == -1 else None
 
     # Watching conditions ----------------------------------------------------------------------
 
@@ -311,7 +310,8 @@ class _LocatedCourse:
         """Find the first of the changes between two times that triggers an event: it happens."""
         whole, before = self.whole, self.events.truths(walk.flags)
         changed = np.flatnonzero(holds[:, 0] != holds[:, 1])
-        roots = [cubic_root(whole._comparisons[k], times, values[k], rates[k]) for k in changed]
+        holds_at = [c.holds for c in whole._comparisons]
+        roots = [cubic_root(holds_at[k], times, values[k], rates[k]) for k in changed]
         flags = walk.flags.copy()
         driver = int(changed[0])
         for place in np.argsort(roots, kind="stable"):
@@ -319,7 +319,7 @@ class _LocatedCourse:
             flags[driver] = not flags[driver]
             if (self.events.truths(flags) & ~before).any():
                 break
-        guess = cubic_root(whole._comparisons[driver], times, values[driver], rates[driver])
+        guess = cubic_root(holds_at[driver], times, values[driver], rates[driver])
         self._to_root(walk, driver, float(times[1]), guess)
         walk.flags = flags
         soon = ROUNDING * max(abs(walk.time), self.span)
@@ -327,7 +327,7 @@ class _LocatedCourse:
         self.events.count(walk, before, MAX_TRIGGERED if stuck else 1)
         walk.last = driver, walk.time
         moving = whole._differences[driver]
-        speed = self.events.rates(walk.time, walk.now)
+        speed = self.events.rates(walk.time, walk.now, walk.arrival)
         there = moving(walk.time, self.vector, self.sizes, walk.now, speed)
         if there.rate == 0.0 and there.changes.any():
             raise StoppedError(
@@ -355,7 +355,7 @@ class _LocatedCourse:
         def at(time: float) -> tuple[float, float]:
             found = self._integrated(walk, np.array([time]))
             there = found.at(-1, walk.now)
-            speed = self.events.rates(time, there)
+            speed = self.events.rates(time, there, found.arrival)
             moved = moving(time, self.vector, self.sizes, there, speed)
             return moved.value, moved.rate
 

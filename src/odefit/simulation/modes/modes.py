@@ -1,0 +1,260 @@
+"""Modes of a vector field: which field is in force at a point, and what decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odefit.common.arrays import Array, IntArray
+from odefit.expressions.algebras import DUAL, NUMPY, Dual
+from odefit.expressions.expressions import TIME, Expression
+from odefit.simulation.engines.engine import Values
+from odefit.simulation.modes.sliding import ModeField, mode_field
+from odefit.simulation.modes.surfaces import Mode, Surfaces, with_side
+
+MOST_TOGETHER = 6  # surfaces that can be met at one time
+
+STILL = 1e-12  # rates through a surface, relative to the largest of their terms, that count as none
+
+ON_SURFACE = 1e-9
+"""Distance to a surface, relative to the largest of its terms, or to what is passed in a time span,
+that counts as none where a motion begins."""
+
+
+class Inputs(NamedTuple):
+    """Inputs in time: breakpoints between polynomials, as in a segment."""
+
+    breakpoints: Array
+    polynomials: Array
+
+    def at(self, times: Array, pieces: IntArray) -> tuple[Array, Array]:
+        """Return the inputs and their derivatives at times, on these pieces, shapes (inputs, k)."""
+        left, *c = np.moveaxis(self.polynomials[pieces], -1, 0)
+        s = times[:, None] - left
+        values = c[0] + s * (c[1] + s * (c[2] + s * c[3]))
+        return values.T, (c[1] + s * (2.0 * c[2] + s * 3.0 * c[3])).T
+
+    def pieces(self, times: Array) -> IntArray:
+        """Return the pieces that hold from these times on."""
+        return np.searchsorted(self.breakpoints, times, side="right")
+
+
+class Crossing(NamedTuple):
+    """A surface at a point."""
+
+    value: float  # of its quantity
+    normal: Array  # the derivatives of that by the states, shape (n,)
+    by_scalars: Array  # and by the run-time scalars, shape (p,)
+    in_time: float  # and by the time, with the inputs, where the states stand still
+    size: float  # the size of what is subtracted in the quantity
+
+    def rate(self, speed: Array) -> float:
+        """Return the derivative in time, where the states change with `speed`."""
+        return float(self.normal @ speed) + self.in_time
+
+    def changes(self, now: Values) -> Array:
+        """Return the derivatives along the directions, shape (m,)."""
+        return self.normal @ now.sensitivities + self.by_scalars @ now.scalar_sensitivities
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A point of a motion."""
+
+    time: float
+    now: Values
+    values: Mapping[str, Any]  # of the states, scalars, inputs and the time, by name
+    input_rates: Array  # shape (inputs,)
+
+
+class Modes:
+    """The modes of a vector field."""
+
+    def __init__(self, surfaces: Surfaces) -> None:
+        self.surfaces = surfaces
+        self.count = len(surfaces.quantities)
+
+    def field(self, mode: Mode) -> ModeField:
+        """Return the field of a mode that goes on."""
+        found = mode_field(self.surfaces, mode)
+        assert found is not None
+        return found
+
+    # At a point --------------------------------------------------------------------------------
+
+    def point(self, time: float, now: Values, inputs: Inputs, piece: int) -> Point:
+        """Return the point of a motion at a time, with the inputs of a piece."""
+        field = self.surfaces.field
+        u, rates = inputs.at(np.array([time]), np.array([piece]))
+        values: dict[str, Any] = {TIME: np.float64(time)}
+        values |= zip(field.states, now.states, strict=True)
+        values |= zip(field.scalars, now.scalars, strict=True)
+        values |= zip(field.inputs, u[:, 0], strict=True)
+        return Point(time, now, values, rates[:, 0])
+
+    def crossing(self, number: int, point: Point) -> Crossing:
+        """Return what a surface is at a point."""
+        field, now = self.surfaces.field, point.now
+        n, p = len(field.states), len(field.scalars)
+        values: dict[str, Dual] = {TIME: Dual(np.float64(point.time), {n + p: 1.0})}
+        for k, name in enumerate((*field.states, *field.scalars)):
+            values[name] = Dual(point.values[name], {k: 1.0})
+        for name, rate in zip(field.inputs, point.input_rates, strict=True):
+            values[name] = Dual(point.values[name], {n + p: float(rate)})
+        quantity = self.surfaces.quantities[number]
+        found = quantity.evaluate(field.complete(values, DUAL), DUAL)
+        by = found.gradient(n + p + 1)
+        size = float(np.abs(by[:n] * now.states).max(initial=abs(float(found.value))))
+        return Crossing(float(found.value), by[:n], by[n : n + p], float(by[-1]), size)
+
+    def speed(self, mode: Mode, point: Point) -> Array:
+        """Return the rates of the states in a mode, shape (n,)."""
+        made = self.field(mode)
+        further = made.field.inputs[len(self.surfaces.field.inputs) :]
+        extra = zip(further, point.input_rates[[*made.derived]], strict=True)
+        rates = made.field.rhs({**point.values, **dict(extra)}, NUMPY)
+        return np.array([float(r) for r in rates])
+
+    def begin(self, point: Point, span: float) -> tuple[Mode, Array | None]:
+        """Return the mode in which a motion goes on from a point, and a correction.
+
+        What follows of sensitivities that leave the surface is added along the directions, shape
+        (n, m); None if there is nothing to correct.
+        """
+        crossings = [self.crossing(k, point) for k in range(self.count)]
+        sides = [1 if c.value >= 0.0 else -1 for c in crossings]
+        written = np.array([float(r) for r in self.surfaces.field.rhs(point.values, NUMPY)])
+        on = []
+        for k, c in enumerate(crossings):
+            speeds = [self.speed(with_side(sides, k, side), point) for side in (-1, 1)]
+            if c.value == 0.0 and np.array_equal(speeds[0], written):
+                sides[k] = -1
+            passed = max(abs(c.rate(speed)) for speed in speeds) * span
+            if abs(c.value) <= ON_SURFACE * max(c.size, passed if np.isfinite(passed) else 0.0):
+                on.append(k)
+        mode = self.settled(point, on, tuple(sides), crossings) if on else tuple(sides)
+        for k in on:
+            if crossings[k].value != 0.0 and mode[k] != 0:
+                mode = with_side(mode, k, sides[k])  # what has not yet crossed is found to cross
+        if 0 not in mode or not point.now.sensitivities.shape[1]:
+            return mode, None
+        after, correction = self.speed(mode, point), np.zeros(point.now.sensitivities.shape)
+        for k in np.flatnonzero(np.equal(mode, 0)).tolist():
+            before = self.speed(with_side(mode, k, sides[k]), point)
+            correction += jump(crossings[k], point.now, before, after)
+        return mode, correction
+
+    def settled(
+        self, point: Point, on: Sequence[int], sides: Mode, crossings: Sequence[Crossing]
+    ) -> Mode:
+        """Return the mode that goes on where a point lies on some surfaces.
+
+        `sides` are those of the others, and for these surfaces the ones that the motion prefers
+        where it could go on either way. `crossings` has all surfaces by number.
+        """
+        on = list(on)[:MOST_TOGETHER]
+        base = [-1 if k in on or s == 0 else s for k, s in enumerate(sides)]
+        below = self.speed(tuple(base), point)
+        ups = [self.speed(with_side(base, k, 1), point) for k in on]
+        at = [crossings[k] for k in on]
+        drift = np.array([c.rate(below) for c in at])
+        slopes = np.array([[c.normal @ (up - below) for up in ups] for c in at])
+        terms = np.maximum(np.abs(below), np.abs(np.array(ups)).max(axis=0))
+        still = STILL * np.array([np.abs(c.normal) @ terms + abs(c.in_time) for c in at])
+        found = []
+        for choice in product((-1, 0, 1), repeat=len(on)):
+            if _is_consistent(np.array(choice), drift, slopes, still):
+                mode = list(base)
+                for k, side in zip(on, choice, strict=True):
+                    mode[k] = side
+                found.append(tuple(mode))
+        found = [mode for mode in found if mode_field(self.surfaces, mode) is not None]
+        if not found:
+            return tuple(s or -1 for s in sides)
+        return max(found, key=lambda mode: sum(a == b for a, b in zip(mode, sides, strict=True)))
+
+    # Along a motion ----------------------------------------------------------------------------
+
+    def guards(self, mode: Mode) -> list[tuple[int, int, Expression]]:
+        """Return what ends a mode: a surface, a sign, and an expression.
+
+        The mode ends where sign times expression is negative: for a surface beside the motion that
+        is where it gets to the other side, for one along which it slides where a share is below 0
+        (sign 1) or, less 1, above it (sign -1).
+        """
+        shares = self.field(mode).shares
+        found = []
+        for k, side in enumerate(mode):
+            if side:
+                found.append((k, side, self.surfaces.quantities[k]))
+            elif shares[k].constant is None:
+                found += [(k, 1, shares[k]), (k, -1, shares[k])]
+        return found
+
+    def along(
+        self,
+        mode: Mode,
+        times: Array,
+        pieces: IntArray,
+        states: Array,
+        scalars: Array,
+        inputs: Inputs,
+    ) -> tuple[Array, Array]:
+        """Return the guards of a mode, times their signs, and their rates, shapes (guards, k)."""
+        field, made = self.surfaces.field, self.field(mode)
+        u, rates = inputs.at(times, pieces)
+        plain: dict[str, Any] = {n: states[:, i] for i, n in enumerate(field.states)}
+        plain |= zip(field.scalars, scalars, strict=True)
+        plain |= {**dict(zip(field.inputs, u, strict=True)), TIME: times}
+        extra = dict(zip(made.field.inputs[len(u) :], rates[[*made.derived]], strict=True))
+        speed = made.field.rhs({**plain, **extra}, NUMPY)
+        moving: dict[str, Dual] = {n: Dual(v) for n, v in {**plain, **extra}.items()}
+        moving |= {n: Dual(plain[n], {0: v}) for n, v in zip(field.states, speed, strict=True)}
+        moving |= {n: Dual(plain[n], {0: v}) for n, v in zip(field.inputs, rates, strict=True)}
+        moving[TIME] = Dual(times, {0: 1.0})
+        whole = {**field.complete(moving, DUAL), **{n: Dual(v) for n, v in extra.items()}}
+        guards = self.guards(mode)
+        found, slopes = np.empty((len(guards), len(times))), np.empty((len(guards), len(times)))
+        for row, (k, sign, expression) in enumerate(guards):
+            dual = expression.evaluate(whole, DUAL)
+            value = dual.array(len(times)) - (1.0 if mode[k] == 0 and sign < 0 else 0.0)
+            found[row], slopes[row] = sign * value, sign * dual.gradient(1, len(times))[:, 0]
+        return found, slopes
+
+
+def jump(crossing: Crossing, now: Values, before: Array, after: Array) -> Array:
+    """Return the jump of the sensitivities at a surface where the rates of the states jump.
+
+    Its time tau changes by -(dg/dtheta)/(dg/dt), and S+ = S- + (f- - f+) tau' (Rozenvasser 1967).
+    """
+    rate = crossing.rate(before)
+    changes = crossing.changes(now)
+    if rate == 0.0 or not changes.any():
+        return np.zeros(now.sensitivities.shape)
+    return np.outer(before - after, -changes / rate)
+
+
+def _is_consistent(choice: Array, drift: Array, slopes: Array, still: Array) -> bool:
+    """Return whether a motion can go on with these sides, 0 where it slides.
+
+    The quantities of the surfaces have the rates ``drift + slopes @ shares``. To slide along
+    surfaces, the motion has to be led back to them.
+    """
+    shares = (choice > 0).astype(float)
+    slides = np.flatnonzero(choice == 0)
+    if len(slides):
+        matrix = slopes[np.ix_(slides, slides)]
+        known = drift[slides] + slopes[slides] @ shares
+        if not np.isfinite(matrix).all() or np.linalg.eigvals(matrix).real.max() >= 0.0:
+            return False
+        found = np.linalg.solve(matrix, -known)
+        near = still[slides] / np.abs(np.diag(matrix) + (np.diag(matrix) == 0))
+        if (found < -near).any() or (found > 1.0 + near).any():
+            return False
+        shares[slides] = found
+    rates = (drift + slopes @ shares) * choice
+    return bool((rates > np.where(choice == 0, -np.inf, still)).all())

@@ -1,0 +1,194 @@
+"""Surfaces at which right-hand sides switch, and the equations on each side of them.
+
+A comparison of states in ``piecewise`` makes the right-hand side jump where both of its sides are
+equal. Comparisons of the same two sides, as those in ``sign(w)``, share one surface. On either side
+of it the condition is known, so that equations without it remain, which are as smooth as the user
+has written them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+from odefit.expressions.expressions import PIECEWISE, TIME, Expression, Instruction
+from odefit.expressions.formulas import Part, PartAlgebra, call, evaluated
+from odefit.expressions.grammar import COMPARISONS, CONDITIONS
+from odefit.problem.vector_field import VectorField
+
+Mode = tuple[int, ...]
+"""The side of each surface on which the motion is, -1 or 1; 0 if it slides along the surface."""
+
+MAX_SURFACES = 100  # with more of them the conditions are left to the engines
+
+_Program = tuple[Instruction, ...]
+
+_Condition = Part | bool
+
+
+@dataclass(frozen=True, eq=False)
+class Surfaces:
+    """The surfaces of a vector field, numbered from zero."""
+
+    field: VectorField
+    # Each surface is where one of these is zero; its sides are -1 and 1, by the sign.
+    quantities: tuple[Expression, ...]
+    _numbers: Mapping[_Program, int]
+
+    @classmethod
+    @lru_cache(maxsize=8)
+    def of(cls, field: VectorField) -> Surfaces | None:
+        """Return the surfaces of a field; None if it has no surface, or too many.
+
+        A field whose algebraic variables have to be solved for counts as one without surfaces.
+        """
+        equations = (*field.model.ode.values(), *field.model.algebraic.values())
+        if field.algebraic or field.smooth:
+            return None
+        moving = {*field.states, *field.inputs, *field.model.algebraic, TIME}
+        numbers: dict[_Program, int] = {}
+        algebra = _Finding(moving, numbers)
+        for expression in equations:
+            if PIECEWISE in expression.functions:
+                evaluated(expression, {}, algebra)
+            for divisor in _absolute_divisors(expression):
+                algebra.note(divisor)
+        if not 0 < len(numbers) <= MAX_SURFACES:
+            return None
+        return cls(field, tuple(Part(p).expression() for p in numbers), numbers)
+
+    def on(self, sides: Mode) -> VectorField:
+        """Return the field on one side of each surface."""
+        field, algebra = self.field, _OnSides(self._numbers, sides)
+        tables = {"ode": field.model.ode, "algebraic": field.model.algebraic}
+        written = {
+            section: {
+                n: e if _is_plain(e) else evaluated(e, {}, algebra).expression()
+                for n, e in equations.items()
+            }
+            for section, equations in tables.items()
+        }
+        return with_equations(field, written["ode"], written["algebraic"])
+
+
+def with_side(sides: Sequence[int], number: int, side: int) -> Mode:
+    """Return sides with another one for one surface."""
+    return tuple(side if k == number else old for k, old in enumerate(sides))
+
+
+def with_equations(
+    field: VectorField,
+    ode: Mapping[str, Expression],
+    algebraic: Mapping[str, Expression],
+    inputs: Sequence[str] = (),
+) -> VectorField:
+    """Return a field with other equations, and with further inputs."""
+    model = copy.copy(field.model)
+    every = {**model.inputs, **dict.fromkeys(inputs, "cubic")}
+    for section, table in (("ode", ode), ("algebraic", algebraic), ("inputs", every)):
+        object.__setattr__(model, section, MappingProxyType(dict(table)))
+    return VectorField.eliminated(model, field.scalars, field.folded)
+
+
+def _is_plain(expression: Expression) -> bool:
+    return not expression.functions & {PIECEWISE, "abs", "min", "max"}
+
+
+def _absolute_divisors(expression: Expression) -> list[Part]:
+    """Return what stands in ``abs`` by which something is divided: there the quotient jumps."""
+    found = []
+    if "abs" in expression.functions:
+        for at, (_, text, _) in enumerate(expression.program):
+            if text == "/" and expression.program[at - 1].text == "abs":
+                _, divisor = Part(expression.program[: at + 1]).operands()
+                found.append(Part(divisor.program[:-1]))
+    return found
+
+
+def _positive(difference: Part) -> tuple[Part, int]:
+    """Return a quantity without its sign, and that sign."""
+    negated = -difference
+    return (negated, -1) if len(negated.program) < len(difference.program) else (difference, 1)
+
+
+class _Finding(PartAlgebra):
+    """The algebra that finds the surfaces in what it goes through."""
+
+    def __init__(self, moving: set[str], numbers: dict[_Program, int]) -> None:
+        self._moving, self._numbers = moving, numbers
+
+    def call(self, function: str, arguments: Sequence[Part]) -> Part:
+        if function in COMPARISONS and function not in ("==", "!="):
+            self.note(arguments[0] - arguments[1])
+        return call(function, arguments)
+
+    def note(self, difference: Part) -> None:
+        """Note the surface where a difference is zero."""
+        quantity, _ = _positive(difference)
+        if quantity.names & self._moving and (-difference).program not in self._numbers:
+            self._numbers.setdefault(quantity.program, len(self._numbers))
+
+
+class _OnSides(PartAlgebra):
+    """The algebra that leaves out what is decided where each surface has one known side."""
+
+    def __init__(self, numbers: Mapping[_Program, int], sides: Sequence[int]) -> None:
+        self._numbers, self._sides = numbers, sides
+
+    def _side(self, difference: Part) -> int:
+        """Return the sign of a difference; 0 where it is not known."""
+        for quantity, sign in ((difference, 1), (-difference, -1)):
+            number = self._numbers.get(quantity.program)
+            if number is not None:
+                return sign * self._sides[number]
+        return 0
+
+    def call(self, function: str, arguments: Sequence[Any]) -> Any:
+        if function in COMPARISONS:
+            side = self._side(arguments[0] - arguments[1])
+            if not side:
+                return call(function, arguments)
+            return function == "!=" or (function[0] == ">" if side > 0 else function[0] == "<")
+        if function in CONDITIONS:
+            return _joined(function, arguments)
+        if function == PIECEWISE:
+            return _chosen(arguments)
+        if function == "abs" and (side := self._side(arguments[0])):
+            return arguments[0] if side > 0 else -arguments[0]
+        if function in ("min", "max") and len(arguments) == 2:
+            first, second = arguments
+            if side := self._side(first - second):
+                return first if (side > 0) == (function == "max") else second
+        return call(function, arguments)
+
+
+def _joined(sign: str, conditions: Sequence[_Condition]) -> _Condition:
+    """Return what joins conditions of which some are known."""
+    left = [c for c in conditions if not isinstance(c, bool)]
+    known = [c for c in conditions if isinstance(c, bool)]
+    if sign == "!":
+        return call("!", left) if left else not known[0]
+    decisive = sign == "||"
+    if decisive in known:
+        return decisive
+    if not left:
+        return not decisive
+    return left[0] if known else call(sign, left)
+
+
+def _chosen(arguments: Sequence[Any]) -> Part:
+    """Return the value of ``piecewise`` whose condition is known to hold, or what remains of it."""
+    left: list[Part] = []
+    for value, condition in zip(arguments[:-1:2], arguments[1::2], strict=True):
+        if condition is True:
+            left.append(value)
+            break
+        if condition is not False:
+            left += [value, condition]
+    else:
+        left.append(arguments[-1])
+    return left[0] if len(left) == 1 else call(PIECEWISE, left)

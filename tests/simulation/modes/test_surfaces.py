@@ -1,0 +1,66 @@
+"""Surfaces of right-hand sides, and the equations on their sides."""
+
+from __future__ import annotations
+
+import pytest
+
+from odefit import Experiment, ForwardMap, Model, Problem
+from odefit.simulation.modes.sliding import mode_field
+from odefit.simulation.modes.surfaces import Surfaces
+
+
+def surfaces(**ode: str) -> Surfaces | None:
+    model = Model(ode=ode)
+    data = {"t": [0.0, 1.0], **{state: [1.0, 1.0] for state in ode}}
+    parameters: dict[str, dict[str, float]] = {name: {} for name in sorted(model.parameters)}
+    problem = Problem(
+        model,
+        experiments=[Experiment("one", data)],
+        parameters=parameters,
+        initial=dict.fromkeys(ode, 1.0),
+    )
+    return Surfaces.of(ForwardMap(problem).field)
+
+
+def found(**ode: str) -> Surfaces:
+    of = surfaces(**ode)
+    assert of is not None
+    return of
+
+
+def test_comparisons_of_the_same_two_sides_share_a_surface() -> None:
+    of = found(x="sign(x - c) + heaviside(c - x) + if(c <= x && x < c, 1, 2)", y="if(0 > y, 1, 2)")
+    assert [q.text for q in of.quantities] == ["x - c", "y"]
+
+
+def test_kinks_and_what_time_or_parameters_decide_make_no_surface() -> None:
+    assert surfaces(x="abs(x) + max(x, 1) + if(t > c, 1, 2) + if(c > 2, 1, 2)") is None
+
+
+def test_a_quotient_by_a_magnitude_jumps() -> None:
+    of = found(v="-F*v/abs(v)")
+    assert of.on((1,)).model.ode["v"].text == "-F*v/v"
+
+
+@pytest.mark.parametrize(
+    ("text", "above", "below"),
+    [
+        ("-k*sign(x - c)", "-k", "-k*-1"),
+        ("if(x > c, a, if(x > c, b, k))", "a", "k"),
+        ("if(!(x < c) && a > y, a, k)", "piecewise(a, a > y, k)", "k"),
+        ("if(x != c, a, b) + if(x > c, 1, 0)", "a + 1", "a"),
+        ("abs(x - c)*if(x > c, 1, 2)", "x - c", "(c - x)*2"),
+        ("max(c, x)*if(x > c, 1, 2)", "x", "c*2"),
+    ],
+)
+def test_conditions_are_left_out_on_each_side(text: str, above: str, below: str) -> None:
+    of = found(x=text, y="x")
+    sides = [of.on((side, *(0 for _ in of.quantities[1:]))) for side in (1, -1)]
+    assert [field.model.ode["x"].text for field in sides] == [above, below]
+
+
+def test_a_field_that_slides_keeps_its_surface() -> None:
+    field = mode_field(found(x="a - b*if(x > c, 1, 0)", y="x - y"), (0,))
+    assert field is not None
+    assert field.field.model.ode["x"].constant == 0.0
+    assert field.shares[0].text == "-a/(a - b - a)"
