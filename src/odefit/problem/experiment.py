@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -39,8 +40,8 @@ class Event:
     Attributes
     ----------
     times
-        The times at which it happens, in the model's time unit: numbers, or expressions in
-        parameters and constants.
+        The times at which it happens, in the model's time unit: numbers, expressions in
+        parameters and constants, or dates where the times of the data are dates.
     assign
         For each state or constant that changes, its new value, computed from the values just
         before.
@@ -92,9 +93,11 @@ class Experiment:
         Its name in results.
     data
         A pandas DataFrame, or arrays by column: ``t``, observables, their ``<name>_sd``,
-        inputs. Not-a-number means not measured.
+        inputs. Not-a-number means not measured. Dates among the times become numbers: the time
+        since `t0` if that is a date, otherwise since the first one, in the problem's time unit.
     t0
-        Time of the initial values; None for the first data time, or 0 if that is infinite.
+        Time of the initial values: a number, or a date where the times are dates; None for the
+        first data time, or 0 if that is infinite.
     initial, constants
         Values that differ from the problem's own: a number, an expression in parameters, or (for
         initial values) an unknown (a :class:`Parameter` or a mapping of its fields).
@@ -125,7 +128,7 @@ class Experiment:
 
     name: str
     data: Mapping[str, Any] | pd.DataFrame
-    t0: float | None = None
+    t0: float | str | datetime.date | None = None
     initial: Mapping[str, Value | Parameter | Mapping[str, Any]] = field(default_factory=dict)
     constants: Mapping[str, Value] = field(default_factory=dict)
     events: Sequence[Event] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from odefit.problem.building.preparation import Definition, as_initial, experime
 from odefit.problem.building.resolution import resolve
 from odefit.problem.building.revision import revised
 from odefit.problem.building.switches import with_switches
+from odefit.problem.building.times import without_dates
 from odefit.problem.condition import Condition
 from odefit.problem.dosing.subjects import with_subjects
 from odefit.problem.experiment import Doses, Experiment, Value, frame
@@ -71,7 +73,7 @@ class Problem:
     experiments
         The experiments, one or more.
     t0
-        Time of the initial values, if `data` are given.
+        Time of the initial values, if `data` are given: a number, or a date where the times are.
     time
         Name of the column, or of the index, of `data` that has the times.
     by, doses, observable, columns
@@ -130,7 +132,7 @@ class Problem:
         *,
         noise: Mapping[str, Noise | Mapping[str, Any]] | None = None,
         experiments: Sequence[Experiment] = (),
-        t0: float | None = None,
+        t0: float | str | datetime.date | None = None,
         time: str = TIME,
         by: str | None = None,
         doses: Doses | Mapping[str, Any] | None = None,
@@ -168,11 +170,14 @@ class Problem:
             k: found.items(f"[{k}]", notation.table(table or {}, f"[{k}]", found))
             for k, table in tables.items()
         }
-        given = [
-            notation.experiment(e, experiment_place(e.name), found)
-            for e in experiments
-            if isinstance(e, Experiment)
-        ]
+        given = []
+        for e in experiments:
+            if isinstance(e, Experiment):
+                place = experiment_place(e.name)
+                numbered, note = without_dates(e, time_unit, place, found)
+                given.append(notation.experiment(numbered, place, found))
+                if note:
+                    self.notes, self.time_unit = (*self.notes, note), time_unit or "d"
         given, model = with_subjects(given, model, {k: dict(v) for k, v in plain.items()}, found)
         self.given = self.model = model
         self.experiments = tuple(prepared(e, found) for e in given)

@@ -299,8 +299,8 @@ ROW = "ID,TIME,AMT,DV,EVID,RATE,DUR,II,ADDL,SS,CMT\n1,1,,3.1,0,,,,,,\n"
             "column DV: the value is censored without a limit",
         ),
         (
-            "ID,TIME,DV\n1,2020-01-01,1\n",
-            "'2020-01-01' is not a number; give times as numbers, such as",
+            "ID,TIME,DV\n1,01.01.2020,1\n",
+            "'01.01.2020' is not a number; write dates as year-month-day, such as",
         ),
         (
             "ID,DV\n1,1\n",

@@ -139,7 +139,11 @@ def test_the_smallest_problem_file_is_read(errors: Errors) -> None:
         ('data = "data.csv"', "data = { t = [0], x = 3 }", "column x: expected a list of numbers"),
         ('data = "data.csv"', "data = { t = [0, 1], x = [1] }", "column x: 1 values, but 2 times"),
         ("[[experiment]]", "[[experiment]]\nname = 3", "name: expected a text in quotes, got 3"),
-        ("[[experiment]]", "[[experiment]]\nt0 = '0'", "t0: expected a number, got '0'"),
+        (
+            "[[experiment]]",
+            "[[experiment]]\nt0 = '0'",
+            "t0: expected a number or a date such as 2024-01-31, got '0'",
+        ),
         ("[[experiment]]", "[[experiment]]\nt0 = nan", "t0: expected a finite number, got nan"),
         ("[[experiment]]", "[[experiment]]\ninitial = 3", "initial: expected a table, got 3"),
         ("[[experiment]]", "[[experiment]]\nevent = 3", "expected tables, got 3"),

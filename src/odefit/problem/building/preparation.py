@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from odefit.common.errors import shown
-from odefit.expressions.expressions import TIME, Expression, parse
-from odefit.problem.building.columns import NAMES_OF_TIME, column_names
+from odefit.expressions.expressions import Expression, parse
+from odefit.problem.building.times import with_times
 from odefit.problem.experiment import UNREADABLE, Cycle, Event, Experiment, data_place
 from odefit.problem.inputs.file_access import has_controls
 from odefit.problem.inputs.issues import Issues, finite_number
@@ -55,13 +55,11 @@ def prepared(experiment: Experiment, issues: Issues) -> Experiment:
             "square brackets and line breaks cannot be used in the name of an experiment",
         )
     t0 = experiment.t0
-    data, time = _with_times(
-        _owned(experiment.data), experiment.time, data_place(experiment), issues
-    )
+    data, time = with_times(experiment.data, experiment.time, data_place(experiment), issues)
     return replace(
         experiment,
         name=name,
-        data=data,
+        data=_owned(data),
         time=time,
         t0=None if t0 is None else finite_number(t0, f"{place} t0", issues),
         initial={
@@ -152,37 +150,6 @@ def _flag(value: object, place: str, issues: Issues) -> bool:
     if not isinstance(value, bool):
         issues.expected(place, "true or false", value)
     return value is True
-
-
-def _with_times(data: Any, time: str, place: str, issues: Issues) -> tuple[Any, str]:
-    """Return `data` with its times in the column ``t``, and that name.
-
-    Data without times stay as they are; the mistake is reported when the columns are read.
-    """
-    names = column_names(data)
-    if names is None:
-        return data, time
-    if time not in names:
-        index = getattr(getattr(data, "index", None), "name", None)
-        alike = time == TIME and str(index).casefold() in NAMES_OF_TIME
-        if index is not None and TIME not in names and (index == time or alike):
-            return data.rename_axis(TIME).reset_index(), TIME
-        known = [name for name in names if name.casefold() in NAMES_OF_TIME]
-        if time != TIME or len(known) != 1:
-            return data, time
-        time = known[0]  # one column alone says by its name that it has the times
-    if time != TIME and TIME in names:
-        issues.error(
-            f"{place}, column {TIME}",
-            f"the times are in column '{time}', so that no other column can have the name '{TIME}',"
-            " which is that of the time; rename or remove it",
-        )
-        return UNREADABLE, TIME
-    if time == TIME:
-        return data, TIME
-    if isinstance(data, Mapping):
-        return {TIME if name == time else name: data[name] for name in data}, TIME
-    return data.rename(columns={time: TIME}), TIME
 
 
 def _owned(data: Any) -> Any:

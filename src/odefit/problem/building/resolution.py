@@ -115,7 +115,7 @@ class _Resolution:
     def _condition(self, experiment: Experiment) -> Condition:
         place = experiment_place(experiment.name)
         columns = read_columns(experiment, self.model, self.issues)
-        t0 = experiment.t0
+        t0 = experiment.t0 if isinstance(experiment.t0, float) else None
         if t0 is None and len(columns.times):
             first = float(columns.times[0])
             t0 = first if math.isfinite(first) else 0.0

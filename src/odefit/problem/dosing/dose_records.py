@@ -9,10 +9,11 @@ from typing import Any
 
 from odefit.common.errors import did_you_mean, shown
 from odefit.expressions.expressions import TIME
-from odefit.problem.building.columns import NAMES_OF_TIME
+from odefit.problem.building.times import time_column
 from odefit.problem.experiment import Experiment, data_place
+from odefit.problem.inputs.cells import is_missing, plain_number, remedy
 from odefit.problem.inputs.issues import LARGEST, Issues, too_large
-from odefit.problem.inputs.table import Cells, remedy
+from odefit.problem.inputs.table import Cells
 from odefit.problem.model import Model
 
 ROLES: dict[str, tuple[str, ...]] = {
@@ -25,9 +26,6 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 BESIDE = ("", "_sd", "_cens")
 """Endings of the columns that belong to an observable."""
-
-MISSING = frozenset({"", ".", "nan", "na", "n/a", "null", "none"})
-"""Cells that hold nothing, in lower case."""
 
 EVIDS = "0 (a measurement), 1 (a dose), 2 (another change), 3 (a reset) or 4 (a reset and a dose)"
 
@@ -101,7 +99,7 @@ class LongTable:
         """Return the records of each subject, in the order of the table, by the text of its ID."""
         found: dict[str, list[Record]] = {}
         for row in range(self._count):
-            if all(_missing(column[row]) for column in self._columns.values()):
+            if all(is_missing(column[row]) for column in self._columns.values()):
                 continue
             key = self._subject(row)
             record = None if key is None else self._record(row)
@@ -127,7 +125,7 @@ class LongTable:
         if time != TIME:
             self._missing_column("time", time)
             return None
-        found = next((name for name in self._columns if name.casefold() in NAMES_OF_TIME), None)
+        found = time_column(self._experiment, self._columns)
         if found is None:
             have = ", ".join(self._columns)
             self._refuse(
@@ -240,12 +238,12 @@ class LongTable:
         if by is None:
             return ""
         value = self._columns[by][row]
-        if _missing(value):
+        if is_missing(value):
             self._error(row, by, "the row belongs to no subject; fill the field")
             return None
         if isinstance(value, str):
             bare = value.strip()
-            number = _number(bare)
+            number = plain_number(bare)
             return bare if number is None or not number.is_integer() else str(int(number))
         return str(int(value)) if float(value).is_integer() else str(value)
 
@@ -253,12 +251,12 @@ class LongTable:
         """Return the number in a cell; None where it is empty, or mistaken, with the reason."""
         name = self._roles.get(role, role)
         cell = self._columns[name][row] if name in self._columns else None
-        if _missing(cell):
+        if is_missing(cell):
             return None
-        number = _number(cell)
+        number = plain_number(cell)
         if number is None:
             text = str(cell).strip()
-            self._error(row, role, f"{shown(cell)} is not a number; {remedy(text)}")
+            self._error(row, role, f"{shown(cell)} is not a number; {remedy(text, name)}")
             return None
         if abs(number) > LARGEST:
             self._error(row, role, too_large(number))
@@ -311,7 +309,7 @@ class LongTable:
             interval=self._value(row, "II", least=0.0),
             additional=self._whole(row, "ADDL", None, "a whole number that is not negative") or 0,
             steady=steady or 0,
-            target=None if _missing(target) else _code(target),
+            target=None if is_missing(target) else _code(target),
             values=values,
             others=self._values(row, (*self._model.inputs, *self.covariates)),
         )
@@ -391,23 +389,7 @@ def _raw_columns(data: Any) -> dict[str, list[Any]]:
     return {}
 
 
-def _missing(cell: Any) -> bool:
-    if isinstance(cell, str):
-        return cell.strip().casefold() in MISSING
-    return cell is None or type(cell).__name__ == "NAType" or cell != cell
-
-
-def _number(cell: Any) -> float | None:
-    if isinstance(cell, bool) or (isinstance(cell, str) and "_" in cell):
-        return None
-    try:
-        number = float(cell)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
-
-
 def _code(cell: Any) -> str:
     """Return the text of a code: ``"1"`` for 1, 1.0 and "1"."""
-    number = _number(cell)
+    number = plain_number(cell)
     return str(int(number)) if number is not None and number.is_integer() else str(cell).strip()

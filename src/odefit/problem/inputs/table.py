@@ -16,6 +16,16 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.common.errors import counted, shown
 from odefit.expressions.expressions import TIME
+from odefit.problem.inputs.cells import (
+    INFINITE,
+    NOT_MEASURED,
+    is_missing,
+    plain_number,
+    remedy,
+    with_decimal_point,
+    with_decimal_points,
+)
+from odefit.problem.inputs.dates import column_of_dates
 from odefit.problem.inputs.file_access import has_controls, read_text
 from odefit.problem.inputs.issues import LARGEST, Issues, finite_number, too_large
 
@@ -28,18 +38,6 @@ COMMENT = "#"
 SEPARATOR_LINES = frozenset(f"sep={delimiter}" for delimiter in DELIMITERS)
 """First lines by which spreadsheets say what separates the columns; they are skipped."""
 
-INFINITE = frozenset({"inf", "infinity"})
-"""Words for infinity, in lower case: as a time, that of the steady state."""
-
-NOT_MEASURED = frozenset({"nan", "na", "n/a", "null", "none"})
-"""Cells that count as empty, with a warning; in any case."""
-
-_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\Z")
-_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
-_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?\Z")
-_DATE = re.compile(r"[0-9]{1,4}([-/.:][0-9]{1,4})+([T ].*)?\Z")
-_NUMBER_AND_MORE = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*[A-Za-z%/µ°]+")
-
 
 def read_table(
     path: Path, label: str, used: Collection[str], issues: Issues, time: str = TIME
@@ -51,7 +49,7 @@ def read_table(
     rows, and lines above the names that begin with ``#``, are skipped.
 
     A text in one of the `used` columns is a mistake; any other column comes back empty if it is not
-    all numbers. Every row needs a value in the column `time`.
+    all numbers. Every row needs a value in the column `time`, which may hold dates.
     """
     text = read_text(path, label, issues)
     if text is None:
@@ -68,7 +66,11 @@ def read_table(
         if name in columns:
             twice.add(name)
         elif name in used:
-            columns[name] = _numbers(cells, rows.lines, place, issues, name == time)
+            dates = _dates(cells, rows.lines, place, issues) if name == time else None
+            if dates is None:
+                columns[name] = _numbers(cells, rows.lines, place, issues, name == time)
+            else:
+                columns[name] = dates
             if name == time:
                 _check_times(cells, rows.lines, place, issues)
         elif not name:
@@ -76,11 +78,13 @@ def read_table(
                 issues.warn(label, f"column {index + 1} has no name and is not used")
         else:
             quiet = Issues()
-            values = _numbers(cells, rows.lines, place, quiet)
+            values = _dates(cells, rows.lines, place, quiet)
+            if values is None:
+                values = _numbers(cells, rows.lines, place, quiet)
             columns[name] = np.full(len(cells), math.nan) if quiet.errors else values
     for name in sorted(twice):
         issues.error(f"{label}, column {name}", "two columns have this name; rename one")
-    return columns
+    return None if issues.has_errors(f"{label}, column {time}") else columns
 
 
 class Cells(dict[str, list[str]]):
@@ -136,21 +140,28 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
     if not start:
         issues.error(label, "the file is empty; expected a row of names and rows of numbers")
         return None
-    unquoted = re.sub(r'"[^"]*"', "", start)
+    above = len(comments)
+    unquoted, second = ([re.sub(r'"[^"]*"', "", line) for line in text.splitlines()] + [""])[:2]
     delimiter = max(DELIMITERS, key=unquoted.count)
-    if unquoted.count(delimiter) == 0 and len(unquoted.split()) > 1:
-        issues.error(
-            f"{label}, row {len(comments) + 1}",
-            f"no comma, semicolon or tab between the names {shown(start.strip())}; separate the "
-            "columns by one of them, not by spaces",
-        )
-        return None
+    if unquoted.count(delimiter) == 0:
+        between = max(DELIMITERS, key=second.count)
+        if second.count(between) and not any(map(_holds, second.split(between))):
+            _refuse_title(label, above + 1, start, issues)
+            return None
+        if len(unquoted.split()) > 1 or "|" in unquoted:
+            issues.error(
+                f"{label}, row {above + 1}",
+                f"no comma, semicolon or tab between the names {shown(start.strip())}; separate "
+                f"the columns by one of them, not by {'bars' if '|' in unquoted else 'spaces'}",
+            )
+            return None
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     header: list[str] = []
     cells: list[list[str]] = []
     lines: list[int] = []
     ragged: list[tuple[int, int]] = []
-    above = len(comments)
+    again: list[int] = []
+    texts: list[str] = []
     try:
         for row in reader:
             if not any(row) or not any(cell.strip() for cell in row):
@@ -158,6 +169,15 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
             if not header:
                 header = row
                 continue
+            if row == header:
+                again.append(above + reader.line_num)
+                continue
+            if not cells and not ragged and not any(map(_holds, row)):
+                if sum(map(bool, row)) > sum(map(bool, header)):
+                    title = ", ".join(filter(None, header))
+                    _refuse_title(label, above + 1, title, issues)
+                    return None
+                texts = row
             if len(row) > len(header) and not any(c.strip() for c in row[len(header) :]):
                 row = row[: len(header)]
             if row[0].lstrip().startswith(COMMENT):
@@ -174,6 +194,19 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
     except csv.Error as error:
         issues.error(f"{label}, row {above + reader.line_num}", f"cannot be read as CSV: {error}")
         return None
+    if texts and any(_holds(cell) for row in cells[1:2] for cell in row):
+        issues.error(
+            f"{label}, row {lines[0]}",
+            f"no number in the row below the names, {shown(', '.join(texts))}; if these are the "
+            "units, write them into the names, and remove the row",
+        )
+        return None
+    if again:
+        issues.error(
+            f"{label}, row {again[0]}",
+            f"the names of the columns stand here again{_and_more(len(again), 'row')}; remove the "
+            "row, and if another run begins here, add a column that tells runs apart",
+        )
     if ragged:
         line, count = ragged[0]
         comma = "; is the comma a decimal comma? Write decimal points" if delimiter == "," else ""
@@ -184,7 +217,7 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
             f"{comma if count > len(header) else '; complete the row'}",
         )
     if not ragged and not cells:
-        if all(_float(cell) is not None for cell in header):
+        if all(plain_number(cell) is not None for cell in header):
             issues.error(label, "the first row has the names of the columns, then come the numbers")
         else:
             issues.error(label, "no rows below the header")
@@ -210,31 +243,35 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
         )
         return None
     if delimiter != ",":
-        _take_decimal_commas(cells)
+        texts = [cell.strip() for row in cells for cell in row]
+        if with_decimal_points(texts):
+            cells = [[with_decimal_point(cell) for cell in row] for row in cells]
     return _Rows(header, cells, lines) if cells else None
 
 
-def _take_decimal_commas(rows: Sequence[list[str]]) -> None:
-    """Write decimal points for decimal commas, where the commas can mean nothing else.
+def _refuse_title(label: str, row: int, title: str, issues: Issues) -> None:
+    issues.error(
+        f"{label}, row {row}",
+        f"{shown(title.strip())} stands above the names of the columns, which seem to be in the "
+        f"next row; put {COMMENT} in front of it, or remove it",
+    )
 
-    They may separate thousands where there are points as well, or where three digits follow each.
-    """
-    texts = [cell.strip() for row in rows for cell in row]
-    commas = [text for text in texts if _DECIMAL_COMMA.match(text)]
-    if all(_THOUSANDS.match(text) for text in commas):
-        return
-    if any("." in text and _FLOAT.match(text) for text in texts):
-        return
-    for row in rows:
-        row[:] = [c.replace(",", ".") if _DECIMAL_COMMA.match(c.strip()) else c for c in row]
+
+def _holds(cell: str) -> bool:
+    """Return whether a cell begins as a number, a limit or a date does."""
+    return re.match(r"\s*[<>≤≥~]?\s*[+−-]?[.,]?[0-9]", cell) is not None
 
 
 def _is_data(header: Sequence[str]) -> bool:
     """Return whether what should be names are numbers, and cells that hold nothing."""
     bare = [cell.strip() for cell in header]
-    numbers = [_float(cell) is not None for cell in bare]
-    nothing = [not c or c == "." or c.casefold() in NOT_MEASURED for c in bare]
+    numbers = [plain_number(cell) is not None for cell in bare]
+    nothing = [is_missing(cell) for cell in bare]
     return any(numbers) and all(a or b for a, b in zip(numbers, nothing, strict=True))
+
+
+def _dates(cells: Sequence[str], lines: Sequence[int], place: str, issues: Issues) -> Array | None:
+    return column_of_dates(cells, lambda i: f"{place}, row {lines[i]}", issues)
 
 
 def _numbers(
@@ -262,7 +299,7 @@ def _carefully(
     wrong, named, large = [], [], []
     for i, cell in enumerate(cells):
         bare = cell.strip()
-        number = _float(bare)
+        number = plain_number(bare)
         if number is not None and abs(number) > LARGEST:
             large.append(i)
         elif number is not None:
@@ -275,14 +312,15 @@ def _carefully(
             wrong.append(i)
     if wrong:
         first = cells[wrong[0]].strip()
+        own = place.partition(", column ")[2]
         issues.error(
             f"{place}, row {lines[wrong[0]]}",
-            f"{shown(first)} is not a number{_and_more(len(wrong), 'row')}; {remedy(first)}",
+            f"{shown(first)} is not a number{_and_more(len(wrong), 'row')}; {remedy(first, own)}",
         )
     if large:
         issues.error(
             f"{place}, row {lines[large[0]]}",
-            f"{too_large(float(cells[large[0]]))}{_and_more(len(large), 'row')}",
+            f"{too_large(plain_number(cells[large[0]]) or 0.0)}{_and_more(len(large), 'row')}",
         )
     if named:
         issues.warn(
@@ -294,46 +332,12 @@ def _carefully(
 
 
 def _check_times(cells: Sequence[str], lines: Sequence[int], place: str, issues: Issues) -> None:
-    missing = [
-        line
-        for cell, line in zip(cells, lines, strict=True)
-        if not cell.strip() or cell.strip().casefold() in NOT_MEASURED
-    ]
+    missing = [line for cell, line in zip(cells, lines, strict=True) if is_missing(cell)]
     if missing:
         issues.error(
             f"{place}, row {missing[0]}",
             f"the time is missing{_and_more(len(missing), 'row')}; every row needs one",
         )
-
-
-def remedy(cell: str) -> str:
-    """Return what to write instead of a text in a column of numbers."""
-    if _DECIMAL_COMMA.match(cell):
-        return f"write a decimal point: {cell.replace(',', '.')}"
-    if _FLOAT.match(cell):
-        return f"it is beyond {LARGEST:g}: correct it, or choose another unit"
-    if _THOUSANDS.match(cell):
-        return f"write it without separators of thousands: {cell.replace(',', '')}"
-    if _DATE.match(cell):
-        return "give times as numbers, such as the hours since the first one"
-    if cell.startswith(("<", ">")):
-        return "leave a value beyond the limits of detection empty"
-    if _NUMBER_AND_MORE.match(cell):
-        return "give the number without a unit"
-    if cell.lstrip("+-").casefold() in INFINITE:
-        return "leave the field empty if it was not measured"
-    return "correct it, or leave the field empty if it was not measured"
-
-
-def _float(cell: str) -> float | None:
-    """Return a finite number in plain notation, else None."""
-    if "_" in cell:
-        return None
-    try:
-        number = float(cell)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _and_more(count: int, what: str) -> str:
@@ -359,6 +363,10 @@ def listed_column(values: Any, place: str, issues: Issues, *, infinite: bool) ->
     if not isinstance(values, list):
         issues.expected(place, "a list of numbers", values)
         return None
+    if infinite:  # the times
+        dates = column_of_dates(values, lambda i: f"{place}, value {i + 1}", issues)
+        if dates is not None:
+            return None if issues.has_errors(place) else dates
     column = np.full(len(values), math.nan)
     for i, value in enumerate(values):
         if infinite and value in (math.inf, "inf"):

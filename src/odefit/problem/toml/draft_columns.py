@@ -9,26 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from odefit.common.errors import InputError, shown
 from odefit.problem.building.columns import NAMES_OF_TIME
-from odefit.problem.dosing.dose_records import MISSING, ROLES
+from odefit.problem.dosing.dose_records import ROLES
 from odefit.problem.dosing.subjects import IDENTIFIERS
+from odefit.problem.inputs.cells import is_missing, plain_number
+from odefit.problem.inputs.dates import UNITS_OF_TIME
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.inputs.table import Cells
 from odefit.problem.model import check_name
-
-UNITS_OF_TIME = {
-    "hours": "h",
-    "hour": "h",
-    "h": "h",
-    "minutes": "min",
-    "min": "min",
-    "seconds": "s",
-    "sec": "s",
-    "s": "s",
-    "days": "d",
-    "day": "d",
-    "d": "d",
-}
-"""Units of time in the names of columns, and how they are written."""
 
 FEWEST_COUNTS = 4
 """So many different whole numbers, or more, make a column one of counts."""
@@ -128,14 +115,7 @@ def are_counts(values: Sequence[float]) -> bool:
 
 def number_in(cell: str) -> float | None:
     """Return the number in a cell, not-a-number where it is empty, None for a text."""
-    bare = cell.strip()
-    if bare.casefold() in MISSING:
-        return math.nan
-    try:
-        number = float(bare)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and "_" not in bare else None
+    return math.nan if is_missing(cell) else plain_number(cell)
 
 
 def _as_name(text: str) -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from odefit.common.errors import InputError
-from odefit.problem.dosing.dose_records import MISSING
 from odefit.problem.dosing.subjects import IDENTIFIERS
+from odefit.problem.inputs.cells import is_missing
 from odefit.problem.inputs.file_access import CONTROL
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.inputs.table import read_cells
@@ -163,7 +163,7 @@ class _Writer:
         codes = [cell.strip() for cell in c.texts[c.roles["DVID"]]]
         found: dict[str, list[float]] = {}
         for code, value in zip(codes, dv, strict=True):
-            if code.casefold() not in MISSING and not math.isnan(value):
+            if not is_missing(code) and not math.isnan(value):
                 found.setdefault(code, []).append(value)
         names = {code: self._free(f"y{i}") for i, code in enumerate(found, 1)}
         self.measured = {names[code]: values for code, values in found.items()}
@@ -269,7 +269,7 @@ class _Writer:
             return _quoted(state)
         amounts, codes = c.values[c.roles["AMT"]], c.texts[c.roles["CMT"]]
         used = {code.strip() for code, amount in zip(codes, amounts, strict=True) if amount > 0}
-        used = {code for code in used if code.casefold() not in MISSING}
+        used = {code for code in used if not is_missing(code)}
         if len(used) < 2:
             return _quoted(state)
         return f"{{ {', '.join(f'{_quoted(code)} = {_quoted(state)}' for code in sorted(used))} }}"

@@ -12,12 +12,13 @@ from odefit.problem.building.columns import used_columns
 from odefit.problem.building.preparation import experiment_place
 from odefit.problem.experiment import UNREADABLE, Cycle, Event, Experiment, data_place
 from odefit.problem.inputs.file_access import NamedFiles, refuse_controls
-from odefit.problem.inputs.issues import Issues, finite_number
+from odefit.problem.inputs.issues import Issues
 from odefit.problem.inputs.table import as_list, listed_column, read_cells, read_table
 from odefit.problem.model import Model
 from odefit.problem.noise import noise_hint
 from odefit.problem.parameters import is_pair
 from odefit.problem.problem import Problem
+from odefit.problem.toml.repetitions import repetitions
 
 FORMAT_VERSION = 1
 
@@ -32,8 +33,6 @@ EXPERIMENT_KEYS = (
     "t0", "initial", "constants", "steady_state", "event",
 )  # fmt: skip
 EVENT_KEYS = ("time", "times", "every", "until", "when", "initially", "measured", "assign")
-MAX_REPETITIONS = 100_000
-"""So many times of an event that is repeated; more is a mistake, such as an interval in seconds."""
 
 
 def problem_from_mapping(
@@ -100,8 +99,9 @@ def problem_from_mapping(
     )
     used = used_columns(model)
     files = NamedFiles(directory or Path(), within)
+    unit = texts["time_unit"] or ""
     experiments = [
-        _experiment(table, number, used, files, issues)
+        _experiment(table, number, used, files, unit, issues)
         for number, table in enumerate(listed or [], 1)
     ]
     problem = Problem(
@@ -112,7 +112,7 @@ def problem_from_mapping(
         experiments=experiments,
         name=texts["name"] or (Path(source).stem if source else "problem"),
         description=texts["description"] or "",
-        time_unit=texts["time_unit"] or "",
+        time_unit=unit,
         units=sections["units"],
         notes=notes,
         issues=issues,
@@ -248,7 +248,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _experiment(
-    raw: Mapping[str, Any], number: int, used: set[str], files: NamedFiles, issues: Issues
+    raw: Mapping[str, Any],
+    number: int,
+    used: set[str],
+    files: NamedFiles,
+    unit: str,
+    issues: Issues,
 ) -> Experiment:
     given = raw.get("name", f"experiment {number}")
     name = given if isinstance(given, str) else f"experiment {number}"
@@ -270,7 +275,7 @@ def _experiment(
         t0=known.get("t0"),
         initial=_table(known.get("initial"), f"{place} initial", issues) or {},
         constants=_table(known.get("constants"), f"{place} constants", issues) or {},
-        events=_events(events, f"{place} event", issues),
+        events=_events(events, f"{place} event", unit, issues),
         steady_state=_steady_state(known.get("steady_state", False), place, issues),
         source=label,
         time=time,
@@ -341,15 +346,17 @@ def _steady_state(value: Any, place: str, issues: Issues) -> Any:
     if "period" not in known:
         issues.error(f"{at}.period", "missing; write the time from one repetition to the next")
     tables = _list_of_tables(known.get("event"), f"{at}.event", issues) or []
-    return Cycle(known.get("period", 1.0), _events(tables, f"{at}.event", issues))
+    return Cycle(known.get("period", 1.0), _events(tables, f"{at}.event", "", issues))
 
 
-def _events(tables: Sequence[Mapping[str, Any]], place: str, issues: Issues) -> list[Event]:
-    found = [_event(table, f"{place} {i}", issues) for i, table in enumerate(tables, 1)]
+def _events(
+    tables: Sequence[Mapping[str, Any]], place: str, unit: str, issues: Issues
+) -> list[Event]:
+    found = [_event(table, f"{place} {i}", unit, issues) for i, table in enumerate(tables, 1)]
     return [event for event in found if event is not None]
 
 
-def _event(raw: Mapping[str, Any], place: str, issues: Issues) -> Event | None:
+def _event(raw: Mapping[str, Any], place: str, unit: str, issues: Issues) -> Event | None:
     known = _known_keys(raw, EVENT_KEYS, place, issues)
     time, times = known.get("time"), known.get("times")
     if time is not None and times is not None:
@@ -365,7 +372,7 @@ def _event(raw: Mapping[str, Any], place: str, issues: Issues) -> Event | None:
     if assign is None:
         return None
     if "every" in known or "until" in known:
-        times = _repetitions(known, place, issues)
+        times = repetitions(known, place, unit, issues)
         if times is None:
             return None
     return Event(
@@ -375,37 +382,3 @@ def _event(raw: Mapping[str, Any], place: str, issues: Issues) -> Event | None:
         measured=known.get("measured", "before"),
         initially=known.get("initially", True),
     )
-
-
-def _repetitions(known: Mapping[str, Any], place: str, issues: Issues) -> list[float] | None:
-    """Return the times of an event that is repeated at equal intervals, the last one included."""
-    numbers = []
-    for key, meaning in (
-        ("time", "when it happens first"),
-        ("every", "the interval"),
-        ("until", "the latest time at which it may happen"),
-    ):
-        if key not in known:
-            issues.error(
-                f"{place} {key}",
-                f"missing; time, every and until belong together: {key} is {meaning}",
-            )
-            return None
-        number = finite_number(known[key], f"{place} {key}", issues)
-        if number is None:
-            return None
-        numbers.append(number)
-    first, interval, last = numbers
-    if interval <= 0:
-        issues.error(f"{place} every", f"expected a positive interval, got {interval:g}")
-        return None
-    if last < first:
-        issues.error(f"{place} until", f"{last:g} is before time = {first:g}")
-        return None
-    count = (last - first) / interval * (1.0 + 1e-12)  # 0.1 is not exactly a tenth
-    if count >= MAX_REPETITIONS:
-        issues.error(
-            f"{place} every", f"more than {MAX_REPETITIONS} repetitions; choose a longer interval"
-        )
-        return None
-    return [first + i * interval for i in range(int(count) + 1)]

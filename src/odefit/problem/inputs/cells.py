@@ -1,0 +1,116 @@
+"""Cells of tables: what counts as a number, as not measured, and the remedy for all else."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from odefit.problem.inputs.issues import LARGEST
+
+INFINITE = frozenset({"inf", "infinity"})
+"""Words for infinity, in lower case: as a time, that of the steady state."""
+
+NOT_MEASURED = frozenset(
+    {"nan", "na", "n/a", "n.a.", "#n/a", "null", "none", "missing", ".", "-", "--", "?"}
+)
+"""Cells that count as empty, with a warning; in any case."""
+
+MISSING = NOT_MEASURED | {""}
+"""Cells that hold nothing, in lower case."""
+
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\Z")
+_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?\Z")
+_OTHER_THOUSANDS = re.compile(
+    r"[+-]?[0-9]{1,3}([ '\u2019\xa0\u202f][0-9]{3})+([.,][0-9]*)?\Z"
+    r"|[+-]?[0-9]{1,3}(\.[0-9]{3})+,[0-9]*\Z"
+)
+_DATE = re.compile(
+    r"[0-9]{1,4}([-/.][0-9]{1,4})+([T ].*)?\Z"
+    r"|[0-9]{1,4}[- ./]?(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
+    re.IGNORECASE,
+)
+_CLOCK = re.compile(r"[0-9]{1,3}:[0-9]{2}|[0-9.]+\s*(d|h|hr|min|m|s)\w*\s*[0-9]", re.IGNORECASE)
+_FORTRAN = re.compile(r"[+-]?[0-9]*\.?[0-9]*[dD][+-]?[0-9]+\Z")
+_NUMBER_AND_MORE = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*[A-Za-z%/µ°]+")
+_ABOVE = re.compile(r"[>≥]|above\b|over|(a|>)?uloq\b|alq\b|o\.?r\.?\Z", re.IGNORECASE)
+_LIMIT = re.compile(
+    r"[<>≤≥]|(below|above|under|over)\b|(b|a)?[lu]{0,2}loq\b|[bau]lq\b|<?lod\b|bd[lq]?\b|n\.?d\.?\Z"
+    r"|not\s*det|overflow\b|o\.?r\.?\Z",
+    re.IGNORECASE,
+)
+
+
+def plain_number(cell: Any) -> float | None:
+    """Return a finite number, or the one in a text in plain notation; else None."""
+    if isinstance(cell, bool) or (isinstance(cell, str) and "_" in cell):
+        return None
+    try:
+        number = float(cell.replace("\u2212", "-") if isinstance(cell, str) else cell)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell of a table, text or not, holds nothing."""
+    if isinstance(cell, str):
+        return cell.strip().casefold() in MISSING
+    return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
+
+
+def remedy(cell: str, column: str) -> str:
+    """Return what to write instead of a text in a column of numbers."""
+    if _DECIMAL_COMMA.match(cell):
+        point = cell.replace(",", ".")
+        if _THOUSANDS.match(cell):
+            return f"write {point} if the comma is a decimal one, else {cell.replace(',', '')}"
+        return f"write a decimal point: {point}"
+    if _FLOAT.match(cell):
+        return f"it is beyond {LARGEST:g}: correct it, or choose another unit"
+    if _THOUSANDS.match(cell):
+        return f"write it without separators of thousands: {cell.replace(',', '')}"
+    if _OTHER_THOUSANDS.match(cell):
+        bare = re.sub(r"[^0-9.,+-]", "", cell)
+        bare = bare.replace(".", "") if "," in bare else bare
+        return f"write it without separators of thousands: {bare.replace(',', '.')}"
+    if _DATE.match(cell):
+        return "write dates as year-month-day, such as 2024-01-31, or times as numbers"
+    if _FORTRAN.match(cell):
+        return f"write the exponent with e: {re.sub('[dD]', 'e', cell)}"
+    if _CLOCK.match(cell):
+        return "give times as numbers, such as the hours since the first one"
+    if _LIMIT.match(cell):
+        above = _ABOVE.match(cell) is not None
+        limit, code = ("upper_limit", -1) if above else ("lower_limit", 1)
+        number = cell.lstrip("<>≤≥= ")
+        value = number if _FLOAT.match(number) else "the limit"
+        return (
+            f"if it is beyond a limit of quantification, write {value} here and either {limit} = "
+            f"{value} for the observable in [noise] or {code} in a column {column}_cens; if it was "
+            "not measured, leave the field empty"
+        )
+    if "±" in cell or "+/-" in cell or "+-" in cell:
+        return "write the standard deviation in a column of its own, with _sd behind the name"
+    if _NUMBER_AND_MORE.match(cell):
+        return "give the number without a unit"
+    if cell.lstrip("+-").casefold() in INFINITE:
+        return "leave the field empty if it was not measured"
+    return "correct it, or leave the field empty if it was not measured"
+
+
+def with_decimal_points(texts: list[str]) -> bool:
+    """Return whether the commas in texts can mean nothing but decimal points.
+
+    They may separate thousands where there are points as well, or where three digits follow each.
+    """
+    commas = [text for text in texts if _DECIMAL_COMMA.match(text)]
+    if all(_THOUSANDS.match(text) for text in commas):
+        return False
+    return not any("." in text and _FLOAT.match(text) for text in texts)
+
+
+def with_decimal_point(cell: str) -> str:
+    """Return a cell with a point for its decimal comma."""
+    return cell.replace(",", ".") if _DECIMAL_COMMA.match(cell.strip()) else cell
