@@ -294,6 +294,27 @@ def test_more_unknowns_than_measurements_are_refused() -> None:
         odefit.fit(problem)
 
 
+def test_one_value_after_t0_determines_a_rate() -> None:
+    """The case one-point-no-t0, with t0."""
+    problem = odefit.Problem(
+        odefit.Model(ode={"x": "-k*x"}),
+        {"t": [2.0], "x": [3.7]},
+        {"k": (0.0, None)},
+        {"x": 10.0},
+        t0=0.0,
+    )
+    result = odefit.fit(problem, seed=1, jobs=1)
+    assert result.best.vector == pytest.approx([np.log(10.0 / 3.7) / 2.0], rel=1e-6)  # .49713
+
+
+def test_values_at_t0_alone_are_refused_where_the_states_are_known() -> None:
+    problem = odefit.Problem(
+        odefit.Model(ode={"x": "-k*x"}), {"t": [0.0], "x": [3.7]}, {"k": (0.0, None)}, {"x": 10.0}
+    )
+    with pytest.raises(odefit.InputError, match="nothing is measured after t0, so that nothing"):
+        odefit.fit(problem)
+
+
 def test_a_prior_counts_as_a_measurement() -> None:
     problem = decay(data={"t": [0.0, 1.0], "y": [2.0, None]}).with_parameters(
         k={"prior": {"mean": 0.5, "sd": 0.1}}

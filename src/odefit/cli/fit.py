@@ -105,7 +105,7 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
     from odefit.methods.method_options import configured
     from odefit.methods.running.checkpoint import ForeignCheckpointError, remove_checkpoint
     from odefit.methods.running.cluster import dask_cluster
-    from odefit.reporting.terminal import print_notes, print_result
+    from odefit.reporting.terminal import print_notes, print_result, print_warnings
     from odefit.result.result import Result
 
     if options.weights is not None:
@@ -121,6 +121,8 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
     own["bounds"] = PROPOSE if PROPOSE in options.bounds else None
     method = configured(options.method, own, options.set)
     problem = with_unknowns(loaded(options.problem, options), options)
+    with told_later([], "printing warnings"):
+        print_warnings(problem.warnings)  # before the fit, which may take long
     checkpoint = options.checkpoint
     temporary = checkpoint is None and options.json is not None
     if temporary:
@@ -162,7 +164,7 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
     with told_later(refusals, "printing the result"):
         print_result(result)
     with told_later(refusals, "printing its notes"):
-        print_notes(result)
+        print_notes(result, printed=problem.warnings)
     if options.report is not None:
         if result.solutions:
             with told_later(refusals, "the report"):

@@ -30,6 +30,7 @@ from odefit.methods.running.control import (
 )
 from odefit.methods.running.memory import MemoryWatch, in_words, machine_memory, memory_limit
 from odefit.methods.running.run_log import LOGGER
+from odefit.problem.condition import AT_T0
 from odefit.problem.problem import Problem
 from odefit.result.result import Result
 from odefit.simulation.best_seen import BestSeen, noting
@@ -185,6 +186,8 @@ def check_fit(
             f"{counted(len(problem.unknowns), 'unknown')}; "
             "fix some of them (fixed = ...), give priors, or add data"
         )
+    if not problem.priors and not any(c.evolves for c in problem.conditions):
+        raise InputError(AT_T0)
     if not isinstance(seed, Integral) or seed < 0:
         raise InputError(f"seed: expected a whole number, not negative, got {seed!r}")
     check_time_limit(time_limit)

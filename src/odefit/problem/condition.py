@@ -11,6 +11,12 @@ from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.expressions.expressions import Expression
 from odefit.problem.experiment import Input
 
+AT_T0 = (
+    "nothing is measured after t0, so that nothing comes of the equations; give values of later "
+    "times, or an earlier t0"
+)
+"""The reason why a problem is not fitted whose values are all measured at t0."""
+
 
 @dataclass(frozen=True, eq=False)
 class Series:
@@ -111,6 +117,13 @@ class Condition:
             found += [assign for _, assign in self.repeated.events]
             found += [e.assign for e in self.repeated.located]
         return found
+
+    @property
+    def evolves(self) -> bool:
+        """True unless everything is measured at t0, where all states are known."""
+        later = any(np.any(self.times[s.rows] > self.t0) for s in self.series.values())
+        known = all(isinstance(value, float) for value in self.initial.values())
+        return later or not known or self.steady_start or self.sees_events(self.t0)
 
     @property
     def end(self) -> float:

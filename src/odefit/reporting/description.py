@@ -18,6 +18,7 @@ from odefit.assessment.identifiability import (
 )
 from odefit.common.errors import counted
 from odefit.common.packages import installed
+from odefit.problem.condition import AT_T0
 from odefit.problem.parameters import Parameter, Unknown
 from odefit.problem.problem import Problem
 from odefit.problem.unit_check import check_units, has_units
@@ -33,7 +34,7 @@ from odefit.reporting.formulas.equations import (
     written_lines,
 )
 from odefit.reporting.numbers import percent, significant
-from odefit.reporting.sentences import data_sentence, some
+from odefit.reporting.sentences import data_sentence, sentence, some
 from odefit.reporting.terminal import NARROW_WIDTH, bulleted, empty_table, plain_only
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines.registry import ENGINES
@@ -358,6 +359,8 @@ def _determined(problem: Problem, found: Identifiability) -> Iterator[str]:
             f"{counted(len(problem.unknowns), 'unknown')}: "
             "fix some, give priors, or add data."
         )
+    if not any(c.evolves for c in problem.conditions):
+        yield sentence(AT_T0)
     yield found.sentence
     if found.rank is None:
         yield "Give narrower bounds, or a guess at which the model can be integrated."

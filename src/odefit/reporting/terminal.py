@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -52,11 +52,24 @@ def print_result(result: ResultData, console: Console | None = None) -> None:
         console.print(part, highlight=False)
 
 
-def print_notes(result: ResultData, console: Console | None = None) -> None:
-    """Print what is to be known of `result` besides, if anything, to `console` (standard error)."""
+def print_notes(
+    result: ResultData, console: Console | None = None, *, printed: Sequence[str] = ()
+) -> None:
+    """Print what is to be known of `result` besides, if anything, to `console` (standard error).
+
+    Warnings among those that are `printed` already are left out.
+    """
+    print_warnings([w for w in remarks(result) if w not in printed], console)
+
+
+def print_warnings(warnings: Sequence[str], console: Console | None = None) -> None:
+    """Print what is to be known of a problem or a result to `console` (standard error)."""
     console = console or Console(stderr=True)
-    for part in _notice(result):
-        console.print(part, highlight=False)
+    if warnings:
+        console.print(Text(""))
+        console.print(Text("Please note", style="bold yellow"))
+        for warning in warnings:
+            console.print(bulleted(Text(warning)), highlight=False)
 
 
 def result_text(result: ResultData, width: int = TEXT_WIDTH) -> str:
@@ -106,14 +119,6 @@ def _parts(result: ResultData, width: int, ascii_only: bool) -> Iterator[Rendera
             if width < NARROW_WIDTH
             else _routes(result, routes, ascii_only)
         )
-
-
-def _notice(result: ResultData) -> Iterator[RenderableType]:
-    warnings = remarks(result)
-    if warnings:
-        yield Text("")
-        yield Text("Please note", style="bold yellow")
-        yield from (bulleted(Text(warning)) for warning in warnings)
 
 
 def _header(result: ResultData) -> RenderableType:

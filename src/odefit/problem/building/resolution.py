@@ -119,6 +119,13 @@ class _Resolution:
         if t0 is None and len(columns.times):
             first = float(columns.times[0])
             t0 = first if math.isfinite(first) else 0.0
+            if columns.measured == (t0, t0) and t0 and not experiment.steady_state:
+                self.issues.error(
+                    data_place(experiment),
+                    f"every value is measured at t = {t0:g}, the first time, which counts as t0; "
+                    "nothing comes of the equations in no time, so say at which time the initial "
+                    "values hold, such as t0 = 0.0",
+                )
         measured = columns.measured
         if t0 is not None and measured is not None and measured[0] < t0:
             self.issues.error(

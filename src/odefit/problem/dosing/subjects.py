@@ -13,10 +13,12 @@ from odefit.common.errors import InputError, did_you_mean
 from odefit.expressions.expressions import TIME, Expression, as_expression
 from odefit.problem.building.columns import as_table, column_names, used_columns
 from odefit.problem.building.preparation import experiment_place
+from odefit.problem.building.times import time_column
 from odefit.problem.dosing.dose_events import DoseEvents
-from odefit.problem.dosing.dose_records import ROLES, LongTable, Record
+from odefit.problem.dosing.dose_records import BESIDE, ROLES, LongTable, Record
 from odefit.problem.experiment import UNREADABLE, Experiment, as_doses, data_place, expressions_of
 from odefit.problem.inputs.issues import Issues, finite_number
+from odefit.problem.inputs.sentinels import point_out_sentinels
 from odefit.problem.inputs.table import Cells
 from odefit.problem.model import Model
 
@@ -44,6 +46,10 @@ def with_subjects(
         experiment = _with_own_names(given, model, tables, issues)
         if not experiment.long:
             _refuse_pooling(experiment, model, issues)
+            table = as_table(experiment.data) or {}
+            used = {*model.observables, *model.inputs, time_column(experiment, table)}
+            shown = {n: column for n, column in table.items() if n in used}
+            point_out_sentinels(shown, data_place(experiment), issues)
             found.append(experiment)
         elif experiment.data is not UNREADABLE and model.ode:
             made = _Subjects(experiment, model, tables, infusions, issues)
@@ -187,6 +193,7 @@ class _Subjects:
         for records in subjects.values():
             self._events.find_infusions(records, self._taken)
         self._infusions.update(self._events.infusions)
+        self._point_out_sentinels([r for records in subjects.values() for r in records])
         measured = {key: any(r.values for r in records) for key, records in subjects.items()}
         if not any(measured.values()):
             if not self._issues.has_errors(self._table.place):
@@ -201,6 +208,14 @@ class _Subjects:
                     "the subject has no measured value, and is left out",
                 )
         return [self._one(key, records) for key, records in subjects.items() if measured[key]]
+
+    def _point_out_sentinels(self, records: Sequence[Record]) -> None:
+        found: dict[str, list[float]] = {}
+        for record in records:
+            for name, value in (*record.values.items(), *record.others.items()):
+                if not name.endswith(BESIDE[1:]):
+                    found.setdefault(name, []).append(value)
+        point_out_sentinels(found, self._table.place, self._issues)
 
     def _one(self, key: str, records: list[Record]) -> Experiment:
         given = self._experiment

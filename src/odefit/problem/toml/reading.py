@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,7 @@ def problem_from_mapping(
         _experiment(table, number, used, files, unit, issues)
         for number, table in enumerate(listed or [], 1)
     ]
+    _warn_of_shared_files(listed or [], files, issues)
     problem = Problem(
         model,
         parameters=_parameters(sections["parameters"], issues),
@@ -286,6 +288,25 @@ def _experiment(
         ),
         columns=columns,
     )
+
+
+def _warn_of_shared_files(
+    tables: Sequence[Mapping[str, Any]], files: NamedFiles, issues: Issues
+) -> None:
+    """Warn of an experiment that takes its measurements where another one does."""
+    seen: dict[str, str] = {}
+    for number, table in enumerate(tables, 1):
+        name, data = str(table.get("name", f"experiment {number}")), table.get("data")
+        if not isinstance(data, str):
+            continue
+        columns = [table.get(key) for key in ("time", "by", "columns", "observable")]
+        first = seen.setdefault(f"{os.path.realpath(files.folder / data)} {columns}", name)
+        if first != name:
+            issues.warn(
+                f"{experiment_place(name)} data",
+                f"{shown(data)} has the measurements of {experiment_place(first)}, too, so that "
+                "each counts twice; name the file of this experiment, or its columns",
+            )
 
 
 def _names(value: Any, place: str, issues: Issues) -> dict[str, str]:

@@ -1,0 +1,73 @@
+"""Numbers that stand for a missing value, such as -999: far from all others of their column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.problem.inputs.issues import Issues
+
+FAR = 5.0
+"""So many times the range of all other values a number that may be a code lies away from them."""
+
+ENORMOUS, MANY_TIMES = 1e10, 1e6
+"""A value of this size that is so many times larger than all others needs not be a usual code."""
+
+_CODES = frozenset({-999.25, -32768.0, 32767.0, 65535.0, 2147483647.0, -2147483648.0})
+_BELOW = re.compile(r"-(9+(\.9+)?|777+|888+)\Z")
+_ABOVE = re.compile(r"(999+|99+\.9+)\Z")
+
+
+def sentinels(values: Array) -> tuple[list[tuple[float, int]], Array]:
+    """Return values that seem to stand for missing ones with their numbers, and all others."""
+    finite = values[np.isfinite(values)]
+    unique, counts = np.unique(finite, return_counts=True)
+    usual = np.array([not _is_code(u) for u in unique], dtype=bool)
+    if not usual.any():
+        return [], finite
+    sizes = np.sort(np.abs(unique[usual]))
+    if sizes[-1] >= ENORMOUS and len(sizes) > 1 and sizes[-1] > MANY_TIMES * sizes[-2]:
+        usual &= np.abs(unique) < sizes[-1]
+    low, high = unique[usual].min(), unique[usual].max()
+    found = [
+        (float(u), int(count))
+        for u, count in zip(unique[~usual], counts[~usual], strict=True)
+        if _is_far(float(u), float(low), float(high))
+    ]
+    return found, finite[~np.isin(finite, [u for u, _ in found])]
+
+
+def _is_code(value: float) -> bool:
+    text = f"{value:.10g}"
+    return value in _CODES or bool(_BELOW.match(text) or _ABOVE.match(text))
+
+
+def _is_far(value: float, low: float, high: float) -> bool:
+    """Return whether a code lies far from a range, or below values that are never negative."""
+    size = max(abs(low), abs(high))
+    if value < low:
+        if low >= 0.0:
+            return value <= -99.0 or -value >= high
+        return low - value > FAR * (high - low) and -value > 2.0 * size
+    return value - high > FAR * (high - low) and value > 2.0 * size
+
+
+def point_out_sentinels(columns: Mapping[str, Any], place: str, issues: Issues) -> None:
+    """Warn of each column of numbers in which some seem to stand for missing values."""
+    for name, column in columns.items():
+        try:
+            values = np.asarray(column, dtype=float).ravel()
+        except (TypeError, ValueError):
+            continue  # it is reported where it is read
+        found, others = sentinels(values)
+        for value, count in found:
+            issues.warn(
+                f"{place}, column {name}",
+                f"{value:.10g} stands in {count} of {len(values[np.isfinite(values)])} values, far "
+                f"from all others ({others.min():g} to {others.max():g}); if it means that nothing "
+                "was measured, leave these fields empty",
+            )
