@@ -84,6 +84,8 @@ def run_new(options: argparse.Namespace) -> int:
     write_atomically(target, made.text)
     for remark in made.remarks:
         print(f"not used: column {remark}", file=sys.stderr)
+    for note in made.notes:
+        print(f"note: {note}", file=sys.stderr)
     print(f"{target}: replace the placeholder in [ode], then run")
     typed = shlex.quote(str(target))
     folder = Path(os.path.realpath(target.parent))

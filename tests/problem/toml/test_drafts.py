@@ -11,6 +11,7 @@ import pytest
 
 import odefit
 from odefit.problem import InputError, Problem, load
+from odefit.problem.toml.draft_columns import rank_as_time
 from odefit.problem.toml.drafts import draft
 
 TIMES = np.linspace(0.0, 10.0, 12)
@@ -144,6 +145,10 @@ def test_it_fits_as_it_stands(tmp_path: Path, table: str) -> None:
         ("t,x\n0,\n1,\n", "no column beside the times can be a measurement (columns are: t, x);"),
         ("t,note\n0,a\n1,b\n", "note: has texts, such as 'a' in row 2; correct them if it is a"),
         ("", "the file is empty"),
+        ("x\n3\n2\n", "there is one column alone, 'x'; the times stand in a column of their own"),
+        ("t,x\n08:30,3\n09:30,2\n", "column t, row 2: '08:30' is not a time; give times as"),
+        ("Date,x\n31.01.2024,3\n", "column Date, row 2: '31.01.2024' is not a time; write dates"),
+        ("t,x\n0,5\n1,4\n2,<0.5\n", "x: has texts, such as '<0.5' in row 4; if it is beyond"),
     ],
 )
 def test_a_table_without_measurements_is_refused(tmp_path: Path, table: str, message: str) -> None:
@@ -175,6 +180,69 @@ def test_runs_below_each_other_become_experiments(tmp_path: Path) -> None:
     assert "covariates: EGF_nM." in (tmp_path / "d.toml").read_text(encoding="utf-8")
     lines = "".join(f"{t},{decay(t, u)},{u}\n" for u in (0.1, 0.1) for t in TIMES)
     assert "by" not in written(tmp_path, "t,x,u\n" + lines)[0]["experiment"][0]
+
+
+def test_a_temperature_is_no_time_and_the_column_run_tells_runs_apart() -> None:
+    """The case new-takes-temperature-for-time."""
+    folder = Path(__file__).parents[2] / "cases" / "new-takes-temperature-for-time"
+    made = draft(folder / "hplc.csv", folder, "hplc")
+    table = tomllib.loads(made.text)
+    (one,) = table["experiment"]
+    assert (one["time"], one["by"], table["time_unit"]) == ("Time (min)", "Run", "min")
+    assert one["columns"] == {"A": "[A] (mmol/L)", "B": "[B] (mmol/L)", "C": "[C] (mmol/L)"}
+    assert list(table["observables"]) == ["A", "B", "C"]
+    assert "inputs" not in table
+    assert '# For equations with these names add columns = { T = "T (°C)", A0 = "A0 (' in made.text
+
+
+@pytest.mark.parametrize(
+    ("names", "time"),
+    [
+        (["T", "Time"], "Time"),
+        (["T (K)", "hours"], "hours"),
+        (["t", "time (h)"], "time (h)"),
+        (["Elapsed (h)", "x (g)"], "Elapsed (h)"),
+        (["date", "t"], "t"),
+        (["Sampling time [d]", "t_lag (K)"], "Sampling time [d]"),
+        (["T", "Week"], "Week"),
+    ],
+)
+def test_the_name_that_says_time_best_has_the_times(names: list[str], time: str) -> None:
+    assert min(names, key=lambda n: (rank_as_time(n) is None, rank_as_time(n) or 0)) == time
+
+
+def test_runs_that_nothing_tells_apart_are_pointed_out(tmp_path: Path) -> None:
+    twice = "".join(f"{t},{decay(t, s)}\n" for s in (5.0, 5.1) for t in TIMES)
+    (tmp_path / "d.csv").write_text("t,x\n" + twice, encoding="utf-8")
+    (note,) = draft(tmp_path / "d.csv", tmp_path, "d").notes
+    assert "d.csv, row 14: the times begin anew; if another run begins there, add a column" in note
+    lines = "".join(f"{T},{t},{decay(t, T)}\n" for T in (50, 60, 50) for t in TIMES)
+    with pytest.raises(InputError, match="row 14: the times begin anew, and T is another one"):
+        written(tmp_path, "T,t,x\n" + lines)
+
+
+def test_rows_may_be_in_descending_time(tmp_path: Path) -> None:
+    lines = "".join(f"{t},{decay(t)}\n" for t in reversed(TIMES))
+    table, problem, _ = written(tmp_path, "t,x\n" + lines)
+    assert list(table["observables"]) == ["x"]
+    assert problem.conditions[0].times[0] == 0.0
+    with pytest.raises(InputError, match="increasing; if when has them, name it t"):
+        written(tmp_path, "when,x\n" + lines)
+
+
+def test_dates_are_the_times_of_a_first_problem() -> None:
+    """The case iso-dates."""
+    folder = Path(__file__).parents[2] / "cases" / "iso-dates"
+    table = tomllib.loads(draft(folder / "cases.csv", folder, "cases").text)
+    assert (table["time_unit"], table["experiment"][0]["time"]) == ("d", "date")
+
+
+def test_one_value_a_row_with_its_quantity_is_a_long_table(tmp_path: Path) -> None:
+    lines = "".join(f"{t},x,{decay(t)}\n{t},y,{np.sin(t):.3f}\n" for t in TIMES)
+    table, problem, remarks = written(tmp_path, "t,variable,value\n" + lines)
+    assert table["experiment"][0]["columns"] == {"DV": "value", "DVID": "variable"}
+    assert list(problem.conditions[0].series) == ["x", "y"]
+    assert remarks == []
 
 
 def test_standard_deviations_find_their_column_whose_name_has_a_unit(tmp_path: Path) -> None:

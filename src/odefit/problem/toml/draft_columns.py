@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import math
 import re
@@ -9,10 +10,11 @@ from collections.abc import Mapping, Sequence
 
 from odefit.common.errors import InputError, shown
 from odefit.problem.building.columns import NAMES_OF_TIME
+from odefit.problem.building.times import NAMES_OF_DATES
 from odefit.problem.dosing.dose_records import ROLES
 from odefit.problem.dosing.subjects import IDENTIFIERS
-from odefit.problem.inputs.cells import is_missing, plain_number
-from odefit.problem.inputs.dates import UNITS_OF_TIME
+from odefit.problem.inputs.cells import is_missing, plain_number, remedy
+from odefit.problem.inputs.dates import UNITS_OF_TIME, column_of_dates, since
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.inputs.table import Cells
 from odefit.problem.model import check_name
@@ -29,8 +31,15 @@ INPUT_WORDS = (
 STAIRS = 4
 """A column without gaps has the steps of an input if it has so many rows, or more, per value."""
 
-BRACKETS = re.compile(r"[(\[{].*")
-"""The part after a bracket in the name of a column: mostly a unit."""
+BRACKETS = re.compile(r"\s*[(\[{]([^()\[\]{}]*)[)\]}]\s*\Z")
+"""Brackets at the end of the name of a column: mostly around a unit."""
+
+RUNS = IDENTIFIERS | {"RUN", "BATCH", "EXPERIMENT", "SERIES", "REPLICATE", "ANIMAL", "INDIVIDUAL"}
+"""Columns, in capitals, that tell runs or subjects apart if their values are repeated."""
+
+NAMES_OF_QUANTITIES = frozenset({"variable", "observable", "quantity", "species", "analyte"})
+NAMES_OF_VALUES = frozenset({"value", "values", "measurement", "concentration"})
+"""Columns, in lower case, of tables with one value a row: what is measured, and its value."""
 
 SHORTEST_ALONE = 4
 """A unit that alone names a column of times has so many letters or is ``day``; `s` has fewer."""
@@ -39,24 +48,24 @@ SHORTEST_ALONE = 4
 def with_usable_names(cells: Cells) -> tuple[Cells, dict[str, str]]:
     """Return a table by names that expressions can have, and the old name of each new one.
 
-    Brackets, mostly around a unit, are left out unless they alone tell columns apart, and other
-    signs become underscores. A column such as ``Biomass_g/L`` beside ``Biomass_sd`` is named
-    ``Biomass``. The names of a long table stay, since its covariates go by these.
+    Brackets at the end, mostly around a unit, are left out unless they alone tell columns apart,
+    and other signs become underscores. A column such as ``Biomass_g/L`` beside ``Biomass_sd`` is
+    named ``Biomass``. The names of a long table stay, since its covariates go by these.
     """
     long = {name for names in ROLES.values() for name in names} | IDENTIFIERS
     if any(name.upper() in long for name in cells):
         return cells, {}
-    short = [name if _is_name(name) else _as_name(BRACKETS.sub("", name)) for name in cells]
+    short = [name if is_name(name) else _as_name(BRACKETS.sub("", name)) for name in cells]
     names: dict[str, str] = {}
     for name, own in zip(cells, short, strict=True):
         if own != name and short.count(own) > 1:  # what tells them apart is in the brackets
             own = _as_name(name)
-        if not _is_name(own) or (own != name and own in cells) or own in names.values():
+        if not is_name(own) or (own != name and own in cells) or own in names.values():
             own = name
         names[name] = own
     for own in [*names.values()]:
         stem = own.removesuffix("_sd")
-        if stem == own or stem in names.values() or not _is_name(stem):
+        if stem == own or stem in names.values() or not is_name(stem):
             continue
         measured = [
             n for n, o in names.items() if o.startswith(f"{stem}_") and not o.endswith("_sd")
@@ -68,11 +77,23 @@ def with_usable_names(cells: Cells) -> tuple[Cells, dict[str, str]]:
     return found, {own: name for name, own in names.items() if own != name}
 
 
-def names_time(name: str) -> bool:
-    """Return whether a name says time, as ``t``, ``Hours`` or ``t_min`` do."""
-    bare = name.casefold()
+def rank_as_time(name: str) -> int | None:
+    """Return how well a name says time, 0 for best, as ``Time (min)`` does; None if it does not.
+
+    A single letter beside another unit does not: ``T (°C)`` is a temperature.
+    """
+    unit, bare = BRACKETS.search(name), BRACKETS.sub("", name).strip().casefold()
+    known = unit is not None and unit[1].strip().casefold() in UNITS_OF_TIME
     alone = bare in UNITS_OF_TIME and (len(bare) >= SHORTEST_ALONE or bare == "day")
-    return bare in NAMES_OF_TIME or alone or re.fullmatch(_TIME_AND_UNIT, bare) is not None
+    if unit is not None and not known and len(bare) == 1:
+        return None
+    if bare in NAMES_OF_TIME or re.fullmatch(_TIME_AND_UNIT, bare):
+        return 0 if known else 4 if name == "T" else 1
+    if bare in NAMES_OF_DATES:
+        return 2
+    if alone or bare.startswith("time") or bare.endswith("time"):
+        return 1 if known else 3
+    return 4 if known else None
 
 
 def unit_of_time(name: str) -> str | None:
@@ -90,16 +111,25 @@ def column_of_runs(times: Sequence[float], columns: Mapping[str, Sequence[str]])
     The times begin anew with each run; NaN are missing. The column has one value in each run, and
     another one in every other run.
     """
-    rows = [i for i, t in enumerate(times) if not math.isnan(t)]
-    run = dict.fromkeys(rows[:1], 0)
-    for a, b in itertools.pairwise(rows):
-        run[b] = run[a] + (times[b] < times[a])
-    runs = len({*run.values()})
+    run = runs_of(times)
+    rows, runs = list(run), len({*run.values()})
     for name, cells in columns.items():
         pairs = {(run[i], cells[i].strip()) for i in rows}
         if runs > 1 and len(pairs) == len({value for _, value in pairs}) == runs:
             return name if all(value for _, value in pairs) else None
     return None
+
+
+def runs_of(times: Sequence[float]) -> dict[int, int]:
+    """Return for each row with a time the number of its run, in which times go one way."""
+    rows = [i for i, t in enumerate(times) if not math.isnan(t)]
+    pairs = list(itertools.pairwise(rows))
+    falls, rises = (sum(sign * (times[b] - times[a]) > 0 for a, b in pairs) for sign in (-1, 1))
+    way = -1 if falls > rises else 1
+    run = dict.fromkeys(rows[:1], 0)
+    for a, b in pairs:
+        run[b] = run[a] + (way * (times[b] - times[a]) < 0)
+    return run
 
 
 def are_counts(values: Sequence[float]) -> bool:
@@ -118,11 +148,22 @@ def number_in(cell: str) -> float | None:
     return math.nan if is_missing(cell) else plain_number(cell)
 
 
+def _days(cells: Sequence[str]) -> list[float | None] | None:
+    """Return the days since the first of the dates in a column; None where it has no dates."""
+    issues = Issues()
+    dates = column_of_dates(cells, str, issues)
+    if dates is None or issues.errors:
+        return None
+    begin = next(d for d in dates if isinstance(d, datetime.datetime))
+    return [since(begin, d, "d") if isinstance(d, datetime.datetime) else math.nan for d in dates]
+
+
 def _as_name(text: str) -> str:
     return re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
 
 
-def _is_name(name: str) -> bool:
+def is_name(name: str) -> bool:
+    """Return whether expressions can have a name."""
     issues = Issues()
     check_name(name, "", issues)
     return not issues.errors
@@ -136,27 +177,42 @@ class Columns:
 
     def __init__(self, cells: Cells, place: str) -> None:
         self.place = place
-        self.remarks: list[str] = []
+        self.remarks: list[str] = []  # on columns that are not used
+        self.notes: list[str] = []
         cells, self.named = with_usable_names(cells)
         self.values: dict[str, list[float]] = {}
+        self.dated: set[str] = set()
+        self.wrong: dict[str, str] = {}  # the first text of a column that is not all numbers
         self.texts = dict(cells.items())
         rows = range(len(next(iter(cells.values()), [])))
+        if len(cells) == 1:
+            name = next(iter(cells))
+            raise InputError(
+                f"{place}: there is one column alone, {shown(name)}; the times stand in a column "
+                "of their own, such as t, beside the values"
+            )
         for name, column in cells.items():
-            numbers = [number_in(cell) for cell in column]
+            days = _days(column)
+            self.dated |= set() if days is None else {name}
+            numbers = days or [number_in(cell) for cell in column]
             wrong = [i for i in rows if numbers[i] is None]
             if wrong:
-                self.remarks.append(
-                    f"{name}: has texts, such as {shown(column[wrong[0]].strip())} in row "
-                    f"{cells.lines[wrong[0]]}; correct them if it is a measurement"
-                )
+                text = column[wrong[0]].strip()
+                some = sum(v is not None and not math.isnan(v) for v in numbers) > len(wrong)
+                what = remedy(text, name) if some else "correct them if it is a measurement"
+                self.wrong[name] = f"{shown(text)} in row {cells.lines[wrong[0]]}"
+                self.remarks.append(f"{name}: has texts, such as {self.wrong[name]}; {what}")
             elif any(not math.isnan(v) for v in numbers if v is not None):
                 self.values[name] = [math.nan if v is None else v for v in numbers]
+        self.stated: dict[str, str] = {}  # roles of columns that their names do not say
         self.time = self._find_time()
         self.roles = self._find_roles()
         self.by = self._find_subjects()
         self.dosing = "AMT" in self.roles
         taken = {self.time, self.by, *self.roles.values()}
         rest = [n for n in self.values if n not in taken]
+        if self.by is None and not self.roles:
+            self._look_for_runs(cells.lines, rest)
         self.sds = [n for n in rest if n.endswith("_sd") and n[:-3] in rest]
         rest = [n for n in rest if n not in self.sds]
         self.covariates = [n for n in rest if self.by is not None and self._constant(n)]
@@ -198,20 +254,26 @@ class Columns:
         return (max(times) - min(times)) or 1.0
 
     def _find_time(self) -> str:
-        for name in self.values:
-            if names_time(name):
-                return name
-        for name in self.values:
-            if name.casefold().startswith("time"):
-                return name
+        ranks = {n: rank_as_time(self.named.get(n, n)) for n in (*self.values, *self.wrong)}
+        named = {n: rank for n, rank in ranks.items() if rank is not None}
+        best = min(named, key=lambda n: named[n], default=None)
+        if best in self.values:
+            return best
+        if best is not None:
+            cell = self.wrong[best].partition(" in row ")
+            raise InputError(
+                f"{self.place}, column {self.named.get(best, best)}, row {cell[2]}: {cell[0]} is "
+                f"not a time; {remedy(cell[0].strip(chr(39)), best)}"
+            )
         first = next(iter(self.values), None)
         if first is not None:
             values = self.values[first]
             if all(a <= b for a, b in itertools.pairwise(values)) and len(values) > 1:
                 return first
+        falls = first is not None and all(a >= b for a, b in itertools.pairwise(values))
         raise InputError(
             f"{self.place}: no column with the times; expected numbers in a column named t or "
-            "time, or in the first one, increasing"
+            f"time, or in the first one, increasing{f'; if {first} has them, name it t' * falls}"
         )
 
     def _find_roles(self) -> dict[str, str]:
@@ -221,12 +283,22 @@ class Columns:
                 if column.upper() in names and column != self.time:
                     found.setdefault(role, column)
         if not {"AMT", "EVID", "DV"} & found.keys():
-            return {}
+            return self._find_quantities()
         return found
+
+    def _find_quantities(self) -> dict[str, str]:
+        """Return the roles in a table with the name of a quantity and its value in each row."""
+        names = [n for n in self.wrong if n.casefold() in NAMES_OF_QUANTITIES]
+        values = [n for n in self.values if n.casefold() in NAMES_OF_VALUES]
+        if len(names) != 1 or len(values) != 1:
+            return {}
+        self.remarks = [r for r in self.remarks if not r.startswith(f"{names[0]}:")]
+        self.stated = {"DV": values[0], "DVID": names[0]}
+        return dict(self.stated)
 
     def _find_subjects(self) -> str | None:
         for name, column in self.texts.items():
-            if name.upper() in IDENTIFIERS and len(set(column)) < len(column):
+            if name.upper() in RUNS and 1 < len(set(column)) < len(column):
                 break
         else:
             others = {n: column for n, column in self.texts.items() if n != self.time}
@@ -236,6 +308,20 @@ class Columns:
             name = runs
         self.remarks = [r for r in self.remarks if not r.startswith(f"{name}:")]
         return name
+
+    def _look_for_runs(self, lines: Sequence[int], others: Sequence[str]) -> None:
+        """Say where the times begin anew; refuse a table whose runs differ in what they have."""
+        run = runs_of(self.values[self.time])
+        begins = [row for row in run if run[row] and run.get(row - 1) != run[row]]
+        if not begins:
+            return
+        message = f"{self.place}, row {lines[begins[0]]}: the times begin anew"
+        lacks = "a column that tells the runs apart, such as Run"
+        for name in others:
+            pairs = {(run[row], self.values[name][row]) for row in run}
+            if len({value for _, value in pairs}) > 1 and len(pairs) == len({*run.values()}):
+                raise InputError(f"{message}, and {name} is another one there; add {lacks}")
+        self.notes.append(f"{message}; if another run begins there, add {lacks}")
 
     def _constant(self, name: str) -> bool:
         """True if a column has one value for each subject."""

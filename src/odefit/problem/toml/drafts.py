@@ -16,7 +16,7 @@ from odefit.problem.inputs.cells import is_missing
 from odefit.problem.inputs.file_access import CONTROL
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.inputs.table import read_cells
-from odefit.problem.toml.draft_columns import Columns, are_counts, unit_of_time
+from odefit.problem.toml.draft_columns import Columns, are_counts, is_name, unit_of_time
 from odefit.problem.toml.reading import problem_from_mapping
 
 FIRST_UNKNOWNS = ("rate", "level", "initial value")
@@ -33,6 +33,7 @@ class Draft:
     text: str
     # a sentence for each column that is not used, with what to do
     remarks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # whatever else is odd in the table
 
 
 def draft(data: Path, folder: Path, name: str) -> Draft:
@@ -48,7 +49,8 @@ def draft(data: Path, folder: Path, name: str) -> Draft:
     columns = Columns(cells, str(data))
     relative = Path(os.path.relpath(data, folder)).as_posix()
     written = _Writer(columns, relative, name).text()
-    found = Draft(CONTROL.sub(lambda c: repr(c[0])[1:-1], written), columns.remarks)  # in comments
+    text = CONTROL.sub(lambda c: repr(c[0])[1:-1], written)  # in comments
+    found = Draft(text, columns.remarks, columns.notes)
     # The user has named the table, wherever it is.
     anywhere = Path(os.path.realpath(data)).parent
     problem_from_mapping(tomllib.loads(found.text), folder, name, within=anywhere)
@@ -77,7 +79,7 @@ class _Writer:
     def text(self) -> str:
         """Return the problem file."""
         c = self.columns
-        unit = unit_of_time(c.named.get(c.time, c.time))
+        unit = "d" if c.time in c.dated else unit_of_time(c.named.get(c.time, c.time))
         lines = [
             f"# A first problem file for {self.data}, written by odefit new.",
             "# It runs as it is, but the equations are a PLACEHOLDER: replace what is marked so.",
@@ -127,6 +129,9 @@ class _Writer:
         used = [*c.observables, *c.sds, *c.inputs]
         if pairs := [f"{n} = {_quoted(c.named[n])}" for n in used if n in c.named]:
             lines += [f"columns = {{ {', '.join(pairs)} }}    # what the table calls them"]
+        if c.stated:
+            pairs = [f"{role} = {_quoted(c.named.get(n, n))}" for role, n in c.stated.items()]
+            lines += [f"columns = {{ {', '.join(pairs)} }}    # one value a row"]
         if c.by is not None:
             own = _quoted(c.named.get(c.by, c.by))
             lines += [f"by = {own}    # an experiment for each of its values"]
@@ -165,7 +170,9 @@ class _Writer:
         for code, value in zip(codes, dv, strict=True):
             if not is_missing(code) and not math.isnan(value):
                 found.setdefault(code, []).append(value)
-        names = {code: self._free(f"y{i}") for i, code in enumerate(found, 1)}
+        names = {
+            code: self._free(code if is_name(code) else f"y{i}") for i, code in enumerate(found, 1)
+        }
         self.measured = {names[code]: values for code, values in found.items()}
         pairs = ", ".join(f"{_quoted(code)} = {_quoted(n)}" for code, n in names.items())
         self.observable = f"observable = {{ {pairs} }}"
