@@ -63,19 +63,7 @@ def test_a_state_that_leaves_the_domain_of_a_function_is_reported(engine: Engine
     # x = 1 - t is negative from t = 1 on.
     found = failure(one_state("-1 + 1e-9*k*log(x)", 2.0), {"k": 1.0, "x": 1.0}, engine)
     assert found.time == pytest.approx(1.0, abs=0.02)
-    assert found.reason
-
-
-@pytest.mark.parametrize(
-    "engine",
-    ["auto", "heyoka", "bdf", "casadi"],
-)
-@pytest.mark.parametrize(("rhs", "dry"), [("-k*sqrt(x)", 2.0), ("-k*x^0.75", 4.0)])
-def test_a_tank_that_runs_dry_is_reported(engine: EngineName, rhs: str, dry: float) -> None:
-    """x = (1 - t/2)^2 until t = 2, and (1 - t/4)^4 until t = 4; then nothing is defined."""
-    found = failure(one_state(rhs, 2 * dry), {"k": 1.0, "x": 1.0}, engine)
-    assert found.time == pytest.approx(dry, rel=0.05)
-    assert found.reason
+    assert found.reason.startswith("log(x) ends here: x reaches 0 and would become negative")
 
 
 def test_an_observable_without_a_value_is_named_with_its_time() -> None:

@@ -101,6 +101,19 @@ class NumpyAlgebra:
         return FUNCTIONS[function](arguments[0])
 
 
+class LimitAlgebra(NumpyAlgebra):
+    """The same where roots and broken powers of negative numbers are zero, as at their edge."""
+
+    def power(self, base: Any, exponent: Any) -> Any:
+        value = np.power(base, exponent)
+        return np.where(np.isnan(value) & np.less(base, 0.0), np.power(0.0, exponent), value)[()]
+
+    def call(self, function: str, arguments: Sequence[Any]) -> Any:
+        if function == "sqrt":
+            return np.sqrt(np.fmax(arguments[0], 0.0))
+        return super().call(function, arguments)
+
+
 class Dual:
     """A value with its first derivatives by direction; an absent direction has derivative 0.
 
@@ -241,4 +254,5 @@ def _chosen(first: Any, value: Any, a: Dual, b: Dual) -> Dual:
 
 
 NUMPY = NumpyAlgebra()
+LIMITS = LimitAlgebra()
 DUAL = DualAlgebra()

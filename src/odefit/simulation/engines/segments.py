@@ -111,8 +111,15 @@ def before_rest(segment: Segment) -> Segment | None:
     if last == segment.start:
         return None
     times = wanted if len(wanted) and wanted[-1] == last else np.append(wanted, last)
-    inside = segment.breakpoints[segment.breakpoints < last]
-    return Segment(segment.start, times, inside, segment.polynomials[: len(inside) + 1])
+    return part_of(segment, segment.start, times)
+
+
+def part_of(segment: Segment, start: float, times: Array) -> Segment:
+    """Return the part of a segment from `start` through `times`."""
+    inside = (segment.breakpoints > start) & (segment.breakpoints < times[-1])
+    first = int(np.searchsorted(segment.breakpoints, start, side="right"))
+    polynomials = segment.polynomials[first : first + int(inside.sum()) + 1]
+    return Segment(start, times, segment.breakpoints[inside], polynomials)
 
 
 def timeline(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odefit.common.arrays import Array, IntArray
-from odefit.expressions.algebras import DUAL, NUMPY, Dual
+from odefit.expressions.algebras import DUAL, LIMITS, NUMPY, Dual
 from odefit.expressions.expressions import TIME, Expression
 from odefit.simulation.engines.engine import Values
 from odefit.simulation.modes.sliding import ModeField, mode_field
@@ -116,7 +116,7 @@ class Modes:
         made = self.field(mode)
         further = made.field.inputs[len(self.surfaces.field.inputs) :]
         extra = zip(further, point.input_rates[[*made.derived]], strict=True)
-        rates = made.field.rhs({**point.values, **dict(extra)}, NUMPY)
+        rates = made.field.rhs({**point.values, **dict(extra)}, LIMITS)
         return np.array([float(r) for r in rates])
 
     def begin(self, point: Point, span: float) -> tuple[Mode, Array | None]:
@@ -211,7 +211,7 @@ class Modes:
         plain |= zip(field.scalars, scalars, strict=True)
         plain |= {**dict(zip(field.inputs, u, strict=True)), TIME: times}
         extra = dict(zip(made.field.inputs[len(u) :], rates[[*made.derived]], strict=True))
-        speed = made.field.rhs({**plain, **extra}, NUMPY)
+        speed = made.field.rhs({**plain, **extra}, LIMITS)
         moving: dict[str, Dual] = {n: Dual(v) for n, v in {**plain, **extra}.items()}
         moving |= {n: Dual(plain[n], {0: v}) for n, v in zip(field.states, speed, strict=True)}
         moving |= {n: Dual(plain[n], {0: v}) for n, v in zip(field.inputs, rates, strict=True)}

@@ -15,7 +15,7 @@ from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.binding import Binding, Bound, Computed, scalar_value, unknowns_of
 from odefit.problem.condition import Condition, LocatedEvent
 from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.engines.cut_off import NANOSECONDS, count_work
+from odefit.simulation.engines.cut_off import NANOSECONDS, count_work, cut_off
 from odefit.simulation.engines.engine import (
     ConsistentValues,
     EngineFailure,
@@ -27,6 +27,7 @@ from odefit.simulation.engines.engines import Engines, Integrated
 from odefit.simulation.engines.segments import (
     Segment,
     before_rest,
+    input_value,
     inputs_before,
     segment_between,
 )
@@ -35,6 +36,8 @@ from odefit.simulation.modes.modes import Inputs, Modes
 from odefit.simulation.modes.surfaces import Surfaces
 from odefit.simulation.modes.walk import ModeWalk
 from odefit.simulation.propagation.algebraic import consistent
+from odefit.simulation.propagation.edges import Course, edges_of, rates_while_held
+from odefit.simulation.propagation.passage import Passage
 from odefit.simulation.propagation.steep import RestingStates, first_step, is_steep
 from odefit.simulation.steady.steady_state import SteadyStateSearch, Surroundings
 
@@ -188,36 +191,48 @@ class Propagation:
         now: Values,
         choice: EngineChoice,
     ) -> Integrated:
-        """Integrate a field that does not switch."""
+        """Integrate a field that does not switch, through the edges of its domain."""
+        solved, choice = self._once(field, engines, segment, now, choice)
+        if isinstance(solved, EngineFailure) and _may_pass(field, solved):
+            crossed = () if self._modes is None else self._modes.surfaces.quantities
+            passage = Passage(field, engines, self._once, segment, now, choice, crossed)
+            return passage.through(solved)
+        return solved, choice
+
+    def _once(
+        self,
+        field: VectorField,
+        engines: Engines,
+        segment: Segment,
+        now: Values,
+        choice: EngineChoice,
+    ) -> Integrated:
+        """Integrate a field by an engine, up to an edge of its domain."""
         if field not in self._resting:
             steep = not field.algebraic and is_steep(field)
             self._resting[field] = RestingStates(field, engines) if steep else None
         resting = self._resting[field]
         if resting is not None:
             field, engines = resting.without(now)
-            segment, now = self._begun(field, segment, now)
+            segment, now = _begun(field, segment, now)
         solved, choice = engines.integrate(field, self._pattern, segment, now, choice)
         step = engines.step_time(field, self._pattern.directions, choice)
         count_work(solved.steps * step / NANOSECONDS)
         return solved, choice
 
     def rates(self, time: float, now: Values) -> Array | None:
-        """Return the rates of the states, shape (n,), where the right-hand side switches."""
-        if self._modes is None:
+        """Return the rates of the states, shape (n,), where the right-hand side does not say them.
+
+        There it switches, or a state is at an edge of its domain.
+        """
+        if self._modes is None and now.states.all():
             return None
         segment = segment_between(self.condition, self.field.inputs, time, np.array([time + 1.0]))
+        if self._modes is None:
+            here = Course(np.array([time]), segment.polynomials[:1], now.states[None], now.scalars)
+            return None if self.field.algebraic else rates_while_held(self.field, here)
         point = self._modes.point(time, now, Inputs(np.zeros(0), segment.polynomials[:1]), 0)
         return self._modes.speed(self._modes.begin(point, 1.0)[0], point)
-
-    def _begun(self, field: VectorField, segment: Segment, now: Values) -> tuple[Segment, Values]:
-        """Return a segment and its values behind a point where derivatives have no bounds."""
-        inputs = self.condition.inputs
-        at = np.array([inputs[n](np.array([segment.start]))[0] for n in self.field.inputs])
-        first = min(float(segment.times[0]), *segment.breakpoints.tolist(), math.inf)
-        found = first_step(field, segment.start, first, at, now)
-        if found is None:
-            return segment, now
-        return replace(segment, start=found[0]), found[1]
 
     def _to_rest(self, segment: Segment, now: Values, choice: EngineChoice) -> Integrated:
         """Integrate until all has happened, and add the steady state that is approached then."""
@@ -291,6 +306,24 @@ class Propagation:
             values[name] = Dual(given(np.array([time]))[0])
         values[TIME] = Dual(time)
         return values
+
+
+def _may_pass(field: VectorField, failure: EngineFailure) -> bool:
+    """Return whether an engine may have failed at an edge of the domain."""
+    long = failure.out_of_steps and math.isfinite(failure.steps_ahead)
+    if long or cut_off().reached or field.algebraic:
+        return False
+    return bool(edges_of(field))
+
+
+def _begun(field: VectorField, segment: Segment, now: Values) -> tuple[Segment, Values]:
+    """Return a segment and its values behind a point where derivatives have no bounds."""
+    at = np.array([input_value(p, segment.start) for p in segment.polynomials[0]])
+    first = min(float(segment.times[0]), *segment.breakpoints.tolist(), math.inf)
+    found = first_step(field, segment.start, first, at, now)
+    if found is None:
+        return segment, now
+    return replace(segment, start=found[0]), found[1]
 
 
 def sensitivity_pattern(

@@ -36,9 +36,9 @@ from odefit.simulation.engines.engines import Engines
 
 ZERO = number(0.0)
 
-_Equations = tuple[Expression, ...]
+_Equations = tuple[tuple[Expression, ...], tuple[Expression, ...]]
 
-_MADE: WeakKeyDictionary[Engines, dict[_Equations, tuple[VectorField, Engines] | None]]
+_MADE: WeakKeyDictionary[Engines, dict[_Equations, tuple[VectorField, Engines]]]
 _MADE = WeakKeyDictionary()
 """Fields without resting states, with the engines that integrate them, by the engines of the whole
 field: all conditions share what is compiled."""
@@ -91,21 +91,28 @@ class RestingStates:
         names, rates = _resting(field, names, {**field.folded, **scalars})
         if not names:
             return field, self._engines
-        return self._with({s: part.expression() for s, part in rates.items()})
+        ode = {s: part.expression() for s, part in rates.items()}
+        other = with_rates(field, self._engines, ode, field.model.algebraic)
+        easier = _steep_operations(other[0]) < _steep_operations(field)
+        return other if easier else (field, self._engines)
 
-    def _with(self, ode: Mapping[str, Expression]) -> tuple[VectorField, Engines]:
-        """Return the field with other right-hand sides, if these have fewer roots and powers."""
-        known = _MADE.setdefault(self._engines, {})
-        key = tuple(ode.values())
-        if key not in known:
-            field, engines = self._field, self._engines
-            model = copy.copy(field.model)
-            object.__setattr__(model, "ode", MappingProxyType(dict(ode)))
-            other = VectorField(model, field.scalars, field.folded, field.elimination)
-            own = engines.for_another_field(replace(engines.needed, measured={}))
-            easier = _steep_operations(other) < _steep_operations(field)
-            known[key] = (other, own) if easier else None
-        return known[key] or (self._field, self._engines)
+
+def with_rates(
+    field: VectorField,
+    engines: Engines,
+    ode: Mapping[str, Expression],
+    algebraic: Mapping[str, Expression],
+) -> tuple[VectorField, Engines]:
+    """Return a field with other right-hand sides and algebraic equations, and its engines."""
+    known = _MADE.setdefault(engines, {})
+    key = tuple(ode.values()), tuple(algebraic.values())
+    if key not in known:
+        model = copy.copy(field.model)
+        object.__setattr__(model, "ode", MappingProxyType(dict(ode)))
+        object.__setattr__(model, "algebraic", MappingProxyType(dict(algebraic)))
+        other = VectorField(model, field.scalars, field.folded, field.elimination)
+        known[key] = other, engines.for_another_field(replace(engines.needed, measured={}))
+    return known[key]
 
 
 def resting_warnings(field: VectorField, conditions: Sequence[Condition]) -> tuple[str, ...]:
@@ -141,7 +148,7 @@ def _resting(
     field: VectorField, names: set[str], scalars: Mapping[str, float]
 ) -> tuple[set[str], dict[str, Part]]:
     """Return those of some states that rest at zero together, and all rates while they do."""
-    algebra = _AtZero({n: np.float64(v) for n, v in scalars.items()})
+    algebra = AtZero({n: np.float64(v) for n, v in scalars.items()})
     switches = {n: number(v) for n, v in scalars.items() if n.startswith(PREFIX)}
     while names:  # a switch stands still along a segment, and nothing but the time moves it
         known = switches | dict.fromkeys(names, ZERO)
@@ -153,7 +160,7 @@ def _resting(
     return set(), {}
 
 
-class _AtZero(PartAlgebra):
+class AtZero(PartAlgebra):
     """Parts in which what zeros decide is written as a number.
 
     Values of parameters and constants decide between branches and tell the sign of an exponent. No
@@ -214,6 +221,10 @@ SHORT = 1e-10
 """Length of the step, relative to the distance to the first output. Where states move as the power
 3/2 of the time, its error relative to their values there is the same power of this."""
 
+WITHIN = 0.25
+"""Share of the step after which sensitivities have the mean of their rates, where these are without
+bounds at its beginning. That is exact for a root: the mean of s^(-1/2) up to s is (s/4)^(-1/2)."""
+
 
 def first_step(
     field: VectorField, start: float, output: float, inputs: Array, now: Values
@@ -230,17 +241,20 @@ def first_step(
     values |= {name: Dual(v) for name, v in zip(field.inputs, inputs, strict=True)}
     for i, name in enumerate(field.scalars):
         values[name] = _moving(now.scalars[i], now.scalar_sensitivities[i])
-    states = {
-        name: _moving(now.states[i], now.sensitivities[i]) for i, name in enumerate(field.states)
-    }
+
+    def at(states: Array) -> tuple[Array, Array]:
+        moving = zip(field.states, map(_moving, states, now.sensitivities), strict=True)
+        found = field.rhs({**values, **dict(moving)}, DUAL)
+        moves = np.array([[_partial(f, k) for k in range(count)] for f in found])
+        return np.array([float(f.value) for f in found]), moves.reshape(len(found), count)
+
     with np.errstate(all="ignore"):  # what is not defined is found below
-        rates = field.rhs({**values, **states}, DUAL)
-        rate = np.array([float(f.value) for f in rates])
+        rate, moves = at(now.states)
         if not rate[zero].any():
             return None  # they stay where they are
-        moves = np.array([[_partial(f, k) for k in range(count)] for f in rates])
-        moves = moves.reshape(len(rates), count)
         step = SHORT * (output - start)
+        if not np.isfinite(moves).all():
+            moves = at(now.states + WITHIN * step * rate)[1]
         after = now._replace(
             states=now.states + step * rate, sensitivities=now.sensitivities + step * moves
         )

@@ -1,0 +1,315 @@
+"""Edges of the domain of a right-hand side: where a root, a broken power, a logarithm or 1/x ends.
+
+An edge has an argument, which is zero there. Where the argument is a multiple of one state, as in
+``sqrt(2*g*h)`` or ``D/r``, that state is the level of something that may run out: it is held at
+zero as long as its rate, with its limit at the edge, does not make it positive. Any other argument,
+as in ``sqrt(h1 - h2)``, is held at zero only while its own rate there is zero; where it would
+become negative, the model ends. Roots of ``max(u, 0)`` and ``abs(u)`` have an edge, too, as their
+derivatives have no bounds there; but the motion may cross it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import DUAL, LIMITS, NUMPY, Dual
+from odefit.expressions.expressions import TIME, Expression
+from odefit.expressions.formulas import Part, evaluated, number
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.engine import EngineFailure, Values
+from odefit.simulation.engines.engines import Engines
+from odefit.simulation.engines.segments import Segment, input_value
+from odefit.simulation.propagation.steep import ZERO, AtZero, with_rates
+
+TINY = 1e-200  # a state in place of zero, where a rate has a limit but no value there
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An argument of an operation that is not defined, or steep without bounds, where it is zero.
+
+    `ends` says whether nothing is defined beyond, `infinite` whether the operation has no limit.
+    """
+
+    operation: str  # The text of the operation
+    argument: Expression
+    state: str | None  # The state of which the argument is a multiple
+    ends: bool
+    infinite: bool
+    flat: bool  # Whether the operation is zero where the argument is negative
+
+
+class Mode(NamedTuple):
+    """States and arguments of operations that are held at zero; arguments by their programs."""
+
+    states: frozenset[str] = frozenset()
+    arguments: frozenset[Any] = frozenset()
+
+    def holds(self, edge: Edge) -> bool:
+        """Return whether an edge is held."""
+        return edge.state in self.states or edge.argument.program in self.arguments
+
+    def changed(self, edge: Edge, *, flat: bool = False) -> Mode:
+        """Return the mode in which an edge is held that was not, or the other way round.
+
+        With `flat` the argument alone counts as zero, and its state moves on.
+        """
+        if edge.state is not None and not flat:
+            return self._replace(states=self.states ^ {edge.state})
+        return self._replace(arguments=self.arguments ^ {edge.argument.program})
+
+
+@lru_cache(maxsize=16)
+def edges_of(field: VectorField) -> tuple[Edge, ...]:
+    """Return the edges of the equations of a field."""
+    found: dict[Any, Edge] = {}
+    for expression in (*field.model.ode.values(), *field.model.algebraic.values()):
+        stack: list[Part] = []
+        for instruction in expression.program:
+            kind, text, arity = instruction
+            size = 0 if kind in ("name", "number") else arity
+            arguments = stack[len(stack) - size :]
+            del stack[len(stack) - size :]
+            part = Part((*(i for a in arguments for i in a.program), instruction))
+            stack.append(part)
+            place = _place(text if size else "", arguments)
+            if place is None:
+                continue
+            argument, infinite = place
+            edge = _edge(field, part, argument, infinite)
+            if edge is not None:
+                found.setdefault(edge.argument.program, edge)
+    return tuple(found.values())
+
+
+def edges_with_crossings(field: VectorField, crossed: Sequence[Expression]) -> tuple[Edge, ...]:
+    """Return the edges of a field, with those of some quantities as ones that may be crossed."""
+    programs = {p.program for q in crossed for p in (Part(q.program), -Part(q.program))}
+    return tuple(
+        replace(edge, ends=False, flat=True) if edge.argument.program in programs else edge
+        for edge in edges_of(field)
+    )
+
+
+def _place(text: str, arguments: Sequence[Part]) -> tuple[Part, bool] | None:
+    """Return the argument of an operation that has an edge, and whether it has no limit there."""
+    if text == "sqrt":
+        return arguments[0], False
+    if text in ("log", "log10"):
+        return arguments[0], True
+    if text == "/":
+        return arguments[1], True
+    if text == "^":
+        exponent = arguments[1].number
+        if exponent is None or not exponent.is_integer():
+            return arguments[0], exponent is not None and exponent < 0
+        return (arguments[0], True) if exponent < 0 else None
+    return None
+
+
+def _edge(field: VectorField, part: Part, argument: Part, infinite: bool) -> Edge | None:
+    """Return the edge of an operation, if the states move its argument towards one."""
+    inside, ends, flat = argument, True, False
+    last = argument.program[-1]
+    if last.text == "abs":
+        inside, ends = Part(argument.program[:-1]), False
+    elif last.text == "max" and last.arity == 2:
+        pair = argument.operands()
+        other = [part for part in pair if part.number != 0.0]
+        if len(other) == 1:
+            inside, ends, flat = other[0], False, True
+    moving = {*field.states, *field.model.algebraic}
+    names = inside.names & moving
+    if not names:
+        return None
+    state = _vanishes_with(inside, names, {TIME, *field.inputs})
+    if state not in field.states:
+        state = None
+    if state is None and infinite and part.program[-1].kind == "binary":
+        return None  # a pole of several states: the solution grows without bound
+    return Edge(part.expression().text, inside.expression(), state, ends, infinite, flat)
+
+
+def _vanishes_with(argument: Part, names: frozenset[str], others: set[str]) -> str | None:
+    """Return the one moving name with which an argument becomes zero, and positive before."""
+    if len(names) > 1 or argument.names & others:
+        return None
+    (name,) = names
+    values = dict.fromkeys(argument.names, np.float64(0.7))
+    with np.errstate(all="ignore"):
+        found = [argument.expression().evaluate({**values, name: x}, NUMPY) for x in (0.0, 0.4)]
+    return name if found[0] == 0.0 and found[1] > 0.0 else None
+
+
+def inputs_at(segment: Segment, times: Array, side: Any = "right") -> Array:
+    """Return the polynomials of the inputs at times of a segment, shape (k, inputs, 5).
+
+    At a breakpoint those of the part that begins there count, or with "left" of that which ends.
+    """
+    return segment.polynomials[np.searchsorted(segment.breakpoints, times, side)]
+
+
+class Course(NamedTuple):
+    """Points of a trajectory."""
+
+    times: Array  # Shape (k,)
+    polynomials: Array  # Those of the inputs, shape (k, inputs, 5)
+    states: Array  # Shape (k, n)
+    scalars: Array  # Shape (p,)
+
+    def inputs(self) -> list[Any]:
+        """Return the values of the inputs, each of shape (k,)."""
+        return [input_value([*p.T], self.times) for p in self.polynomials.swapaxes(0, 1)]
+
+
+def rates(field: VectorField, course: Course) -> Array:
+    """Return the rates of the states, shape (k, n)."""
+    times = course.times
+    values: dict[str, Any] = dict(zip(field.scalars, course.scalars, strict=True))
+    values |= zip(field.states, course.states.T, strict=True)
+    values |= zip(field.inputs, course.inputs(), strict=True)
+    found = field.rhs({**values, TIME: times}, LIMITS)
+    return np.stack([np.broadcast_to(f, times.shape) for f in found], axis=1)
+
+
+def moving_arguments(
+    field: VectorField,
+    edges: Sequence[Edge],
+    course: Course,
+    changes: Array,
+    scalar_changes: Array,
+) -> Array:
+    """Return arguments of edges and their derivatives along directions, (edges, 1 + m, k).
+
+    The states change with `changes`, shape (k, n, m), the scalars with `scalar_changes`, (p, m).
+    Along the first direction the time goes on.
+    """
+    times, m = course.times, changes.shape[2]
+    values: dict[str, Any] = {TIME: Dual(times, {0: np.ones(len(times))})}
+    polynomials = course.polynomials.swapaxes(0, 1)
+    for name, value, p in zip(field.inputs, course.inputs(), polynomials, strict=True):
+        left, _, *c = p.T
+        s = times - left
+        values[name] = Dual(value, {0: c[0] + s * (2.0 * c[1] + s * 3.0 * c[2])})
+    for name, value, by in zip(field.scalars, course.scalars, scalar_changes, strict=True):
+        values[name] = Dual(value, {k: d for k, d in enumerate(by) if d})
+    for i, name in enumerate(field.states):
+        values[name] = Dual(course.states[:, i], {k: changes[:, i, k] for k in range(m)})
+    full = field.complete(values, DUAL)
+    found = np.empty((len(edges), 1 + m, len(times)))
+    for row, edge in zip(found, edges, strict=True):
+        argument = edge.argument.evaluate({n: full[n] for n in edge.argument.names}, DUAL)
+        row[0], row[1:] = argument.value, argument.gradient(m, len(times)).T
+    return found
+
+
+class _Held(AtZero):
+    """Parts in which some arguments of operations are zero."""
+
+    def __init__(self, scalars: Mapping[str, Any], arguments: frozenset[Any]) -> None:
+        super().__init__(scalars)
+        self._arguments = arguments
+
+    def power(self, base: Part, exponent: Part) -> Part:
+        return super().power(ZERO if base.program in self._arguments else base, exponent)
+
+    def call(self, function: str, arguments: Sequence[Any]) -> Any:
+        held = [number(0.0) if self._is_held(a) else a for a in arguments]
+        return super().call(function, held)
+
+    def _is_held(self, argument: Any) -> bool:
+        return isinstance(argument, Part) and argument.program in self._arguments
+
+
+def held_field(
+    field: VectorField, engines: Engines, mode: Mode, scalars: Array
+) -> tuple[VectorField, Engines]:
+    """Return a field in which a mode is in force, and its engines."""
+    if not mode.states and not mode.arguments:
+        return field, engines
+    algebra, zeros = _algebra(field, mode, scalars), dict.fromkeys(mode.states, ZERO)
+    ode, algebraic = (
+        {
+            name: (ZERO if name in mode.states else evaluated(e, zeros, algebra)).expression()
+            for name, e in equations.items()
+        }
+        for equations in (field.model.ode, field.model.algebraic)
+    )
+    return with_rates(field, engines, ode, algebraic)
+
+
+def is_kept(field: VectorField, mode: Mode, scalars: Array, state: str) -> bool:
+    """Return whether the equations alone say that a state stays at zero in a mode that holds it."""
+    zeros = dict.fromkeys(mode.states, ZERO)
+    rate = evaluated(field.model.ode[state], zeros, _algebra(field, mode, scalars))
+    return rate.number == 0.0
+
+
+def _algebra(field: VectorField, mode: Mode, scalars: Array) -> _Held:
+    known = {**field.folded, **dict(zip(field.scalars, scalars.tolist(), strict=True))}
+    return _Held({n: np.float64(v) for n, v in known.items()}, mode.arguments)
+
+
+class Argument(NamedTuple):
+    """An argument at a time: its value, its rate, and its changes along the directions."""
+
+    value: float
+    rate: float
+    changes: Array  # Shape (m,)
+    size: float  # The sum of the magnitudes of its linear terms in the states
+
+
+def arguments_of(
+    field: VectorField, edges: Sequence[Edge], here: Course, now: Values, speeds: Array
+) -> list[Argument]:
+    """Return the arguments of edges at a point, where the states change with `speeds`, (n,)."""
+    n, m = now.sensitivities.shape
+    changes = np.concatenate([speeds[:, None], now.sensitivities, np.diag(now.states)], axis=1)
+    by_scalars = np.zeros((len(now.scalars), 1 + m + n))
+    by_scalars[:, 1 : 1 + m] = now.scalar_sensitivities
+    return [
+        Argument(float(u[0]), float(u[1]), u[2 : 2 + m], float(np.abs(u[2 + m :]).sum()))
+        for u in moving_arguments(field, edges, here, changes[None], by_scalars)[:, :, 0]
+    ]
+
+
+def limits(field: VectorField, course: Course, state: str) -> Array:
+    """Return the rates of the states where one of them is at its edge, shape (k, n)."""
+    at = field.states.index(state)
+    found = []
+    for value in (0.0, TINY):
+        states = course.states.copy()
+        states[:, at] = value
+        found.append(rates(field, course._replace(states=states)))
+    return np.where(np.isnan(found[0]), found[1], found[0])
+
+
+def rates_while_held(field: VectorField, here: Course) -> Array | None:
+    """Return the rates of the states at a point at which one is held; None if none is."""
+    found = None
+    for edge in edges_of(field):
+        if edge.state is None or not edge.ends:
+            continue
+        at = field.states.index(edge.state)
+        if here.states[0, at] == 0.0:
+            found = limits(field, here, edge.state)[0] if found is None else found
+            found[at] = max(found[at], 0.0)
+    return found
+
+
+def model_ends(edge: Edge, time: float) -> EngineFailure:
+    """Return why a model ends at an edge, and what to write instead."""
+    inside = edge.argument.text
+    reason = f"{edge.operation} ends here: {inside} reaches 0 and would become negative"
+    if "log" in edge.operation or edge.infinite:
+        reason += "; bound the unknowns so that it stays positive, or state what holds below"
+    else:
+        reason += f"; write max({inside}, 0) for it if the term is zero beyond, or "
+        reason += f"sign({inside})*... of abs({inside}) if it changes its direction there"
+    return EngineFailure(time, reason)

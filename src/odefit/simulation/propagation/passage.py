@@ -1,0 +1,419 @@
+"""The way of a solution to an edge of the domain of its equations, along it, and away from it.
+
+An engine fails where it reaches an edge. Then the edge is approached: with u its argument, -u/u' is
+a smooth function of time with a simple zero there, whatever the power of time with which u goes to
+zero, so that a secant predicts the time tau, and each integration covers nearly all that is left.
+What remains of u is far below the accuracy of any engine. There the motion changes its mode, with
+the jump of the sensitivities that belongs to the change of the right-hand side from f- to f+,
+
+    S+ = S- + (f- - f+) tau',    tau' = -(du/dtheta)/u',
+
+after which u stays zero for all values of the unknowns. A mode is left when the rate of u at the
+edge becomes positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.expressions.expressions import Expression
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.engine import EngineFailure, SegmentSolution, Values
+from odefit.simulation.engines.engine_choice import EngineChoice
+from odefit.simulation.engines.engines import Engines, Integrated
+from odefit.simulation.engines.segments import Segment, part_of
+from odefit.simulation.propagation.edges import (
+    Argument,
+    Course,
+    Edge,
+    Mode,
+    arguments_of,
+    edges_with_crossings,
+    held_field,
+    inputs_at,
+    is_kept,
+    limits,
+    model_ends,
+    moving_arguments,
+    rates,
+)
+
+SHARES = (1e-3, 1e-2, 0.1)
+"""Distances before the time at which an engine has failed, relative to the time until then, to
+which the solution is integrated again; a later one counts where it fails before that."""
+
+CLOSER = 0.01  # share of the predicted time to an edge that an integration leaves
+MAX_APPROACHES = 12  # integrations towards one edge
+GONE = 1e-14  # size of an argument, relative to the largest it had, that counts as zero
+SMALL = 1e-5  # the same of one that cannot be followed further
+NEAREST = 1e-12  # time to an edge, relative to the time, that counts as none
+
+RATE_OF_NONE = 1e-10
+"""Change of an argument until the end of the segment, relative to its largest size, below which a
+rate counts as zero."""
+
+MAX_CHANGES = 200  # changes of the mode in one segment
+WATCHED = 256  # times of a segment at which the end of a mode is looked for, in all its parts
+CLOSE_UP = 32  # parts into which the time in which a mode ends is divided
+ROUNDS = 6  # times that this is done
+
+Side = Literal["left", "right"]
+SIDES: tuple[Side, ...] = ("left", "right")  # the inputs before a breakpoint, and after it
+
+Integrator = Callable[[VectorField, Engines, Segment, Values, EngineChoice], Integrated]
+
+
+class Passage:
+    """A segment in which an engine has failed, and which may lead to edges.
+
+    Where `crossed` are zero the equations become others, and someone else looks for that: such an
+    argument may become negative, and its operation is zero then.
+    """
+
+    def __init__(
+        self,
+        field: VectorField,
+        engines: Engines,
+        integrate: Integrator,
+        segment: Segment,
+        now: Values,
+        choice: EngineChoice,
+        crossed: Sequence[Expression] = (),
+    ) -> None:
+        self._field, self._engines, self._integrate = field, engines, integrate
+        self._segment, self._choice = segment, choice
+        self._edges = edges_with_crossings(field, crossed)
+        self._time, self._now = segment.start, now
+        self._mode = Mode()
+        self._held: list[Edge] = []
+        self._flat: set[Edge] = set()  # Those of them beyond which the motion goes on
+        self._sizes = dict.fromkeys(self._edges, 0.0)
+        self._steps = 0
+        count, (n, m) = len(segment.times), now.sensitivities.shape
+        self._states, self._sensitivities = np.empty((count, n)), np.empty((count, n, m))
+
+    def through(self, failure: EngineFailure) -> Integrated:
+        """Return the solution of the segment, or the reason why it ends."""
+        failed: EngineFailure | None = failure
+        if not failure.time > self._segment.start:
+            failed = self._go_on()
+        for _ in range(MAX_CHANGES):
+            if failed is None:
+                found = self._states, self._sensitivities, self._steps
+                return SegmentSolution.without_algebraic(*found), self._choice
+            ended = self._enter(failed, self._approach(failed))
+            if ended is not None:
+                return ended, self._choice
+            failed = self._go_on()
+        return failed or failure, self._choice
+
+    # Integration in a mode ---------------------------------------------------------------------
+
+    def _wanted(self, until: float, *more: float) -> Array:
+        """Return the times of the segment from now until then, with others."""
+        times = self._segment.times
+        return np.union1d(times[(times > self._time) & (times <= until)], more)
+
+    def _solve(self, times: Array) -> SegmentSolution | EngineFailure:
+        """Integrate from now through times in the mode that is in force."""
+        field, engines = self._in_force(self._mode)
+        segment = part_of(self._segment, self._time, times)
+        found, choice = self._integrate(field, engines, segment, self._now, self._choice)
+        if isinstance(found, EngineFailure) and not found.time > self._time and not choice.stiff:
+            # The Taylor method does not say where it has failed.
+            stiff = EngineChoice(stiff=True)
+            found, _ = self._integrate(field, engines, segment, self._now, stiff)
+        else:
+            self._choice = choice
+        self._steps += found.steps
+        return found
+
+    def _in_force(self, mode: Mode) -> tuple[VectorField, Engines]:
+        return held_field(self._field, self._engines, mode, self._now.scalars)
+
+    def _move(self, found: SegmentSolution, times: Array, place: int) -> None:
+        """Go to one of the times of a solution, and keep what is wanted on the way."""
+        wanted = self._segment.times
+        rows = np.flatnonzero((wanted > self._time) & (wanted <= times[place]))
+        at = np.searchsorted(times, wanted[rows])
+        self._states[rows], self._sensitivities[rows] = found.states[at], found.sensitivities[at]
+        self._time, self._now = float(times[place]), found.at(place, self._now)
+
+    # Towards an edge ---------------------------------------------------------------------------
+
+    def _approach(self, failure: EngineFailure) -> list[Edge]:
+        """Go to just before the edge where an engine has failed, and return it; or several."""
+        start, span = self._time, failure.time - self._time
+        here = self._arguments()
+        at_once = [e for e in self._edges if self._gone(e, here[e]) or self._beyond(e, here[e])]
+        for share in SHARES:
+            near = (failure.time - 2.0 * share * span, failure.time - share * span)
+            if not start < near[0] < near[1]:
+                return at_once
+            times = self._wanted(near[1], *near)
+            found = self._solve(times)
+            if isinstance(found, SegmentSolution):
+                break
+        else:
+            return at_once
+        before = self._moved(found, times, int(np.searchsorted(times, near[0])))
+        after = self._moved(found, times, len(times) - 1)
+        predicted = {
+            e: _next(near, before[e], after[e]) for e in self._edges if not self._mode.holds(e)
+        }
+        gone = [e for e in predicted if self._gone(e, after[e]) or self._beyond(e, after[e])]
+        if gone:
+            return gone
+        hit = {e: abs(t - failure.time) for e, t in predicted.items() if t > near[1]}
+        edge = min(hit, key=lambda e: hit[e], default=None)
+        if edge is None or not hit[edge] < 2.0 * share * span:
+            return []
+        return [edge] if self._closer(edge, predicted[edge]) else []
+
+    def _moved(self, found: SegmentSolution, times: Array, place: int) -> dict[Edge, Argument]:
+        self._move(found, times, place)
+        return self._arguments()
+
+    def _closer(self, edge: Edge, time: float) -> bool:
+        """Go as close to an edge as it takes, whose time is predicted; return whether it is one."""
+        share = CLOSER
+        for _ in range(MAX_APPROACHES):
+            left = time - self._time
+            argument = self._arguments()[edge]
+            if self._gone(edge, argument) or not left > NEAREST * max(abs(time), abs(self._time)):
+                break
+            near = (time - 2.0 * share * left, time - share * left)
+            if not self._time < near[0] < near[1]:
+                break
+            times = self._wanted(near[1], *near)
+            found = self._solve(times)
+            if isinstance(found, EngineFailure):
+                time, share = min(found.time, near[1]), 10.0 * CLOSER
+                continue
+            before = self._moved(found, times, int(np.searchsorted(times, near[0])))
+            after = self._moved(found, times, len(times) - 1)
+            time, share = _next(near, before[edge], after[edge]), CLOSER
+        return abs(self._arguments()[edge].value) <= SMALL * self._sizes[edge]
+
+    def _gone(self, edge: Edge, argument: Argument) -> bool:
+        """Return whether an argument is as good as zero and not held there."""
+        self._sizes[edge] = max(self._sizes[edge], argument.size)
+        return abs(argument.value) <= GONE * self._sizes[edge] and not self._mode.holds(edge)
+
+    def _beyond(self, edge: Edge, argument: Argument) -> bool:
+        """Return whether an operation is zero beyond its edge, and its argument is there."""
+        return edge.flat and argument.value < 0.0 and not self._mode.holds(edge)
+
+    def _arguments(self) -> dict[Edge, Argument]:
+        """Return the arguments of all edges now."""
+        here = self._here()
+        speeds = rates(self._in_force(self._mode)[0], here)[0]
+        found = arguments_of(self._field, self._edges, here, self._now, speeds)
+        return dict(zip(self._edges, found, strict=True))
+
+    # Along an edge -----------------------------------------------------------------------------
+
+    def _enter(self, failure: EngineFailure, edges: list[Edge]) -> EngineFailure | None:
+        """Hold the first of some edges that the motion does not leave, or cross it.
+
+        Returned is why that is not possible.
+        """
+        ended = failure
+        for edge in edges:
+            mode = self._mode.changed(edge)
+            if self._beyond(edge, self._arguments()[edge]):
+                self._go_beyond(edge)
+                return None
+            speeds = self._speeds(edge, mode, self._here())[0]
+            rate = float(self._leaving(edge, mode, self._here())[0])
+            others = (
+                speeds
+                if edge.state is None
+                else np.delete(speeds, self._field.states.index(edge.state))
+            )
+            lost = not np.isfinite(others).all() or ("log" in edge.operation and np.isinf(rate))
+            none = self._rate_of_none(edge)
+            if lost:
+                ended = model_ends(edge, self._time)
+            elif abs(rate) <= none or (edge.ends and edge.state is not None and not rate > 0.0):
+                self._hold(edge, mode, speeds)
+                return None
+            elif not edge.ends:
+                self._cross(edge, rate, speeds)
+                return None
+            elif not rate > 0.0:
+                ended = model_ends(edge, self._time)
+        return ended
+
+    def _here(self) -> Course:
+        return self._course(np.array([self._time]), self._now.states[None])
+
+    def _course(self, times: Array, states: Array, side: Side = "right") -> Course:
+        return Course(times, inputs_at(self._segment, times, side), states, self._now.scalars)
+
+    def _rate_of_none(self, edge: Edge) -> float:
+        segment = self._segment
+        return RATE_OF_NONE * self._sizes[edge] / (float(segment.times[-1]) - segment.start)
+
+    def _speeds(self, edge: Edge, mode: Mode, course: Course) -> Array:
+        """Return the rates of the states at an edge, shape (k, n); `mode` holds the edge."""
+        if edge.state is None:
+            return rates(self._in_force(mode)[0], course)
+        field, _ = self._in_force(mode.changed(edge))
+        return limits(field, course, edge.state)
+
+    def _leaving(self, edge: Edge, mode: Mode, course: Course) -> Array:
+        """Return the rate of an argument at its edge, shape (k,); `mode` holds the edge."""
+        speeds = self._speeds(edge, mode, course)
+        if edge.state is not None:
+            return np.asarray(speeds[:, self._field.states.index(edge.state)])
+        return np.asarray(self._argument_alone(edge, course, speeds)[1])
+
+    def _argument_alone(self, edge: Edge, course: Course, speeds: Array | None = None) -> Array:
+        """Return an argument and its rate, shape (2, k); the states change with `speeds`."""
+        changes = np.zeros_like(course.states) if speeds is None else speeds
+        none = np.zeros((len(course.scalars), 1))
+        found = moving_arguments(self._field, [edge], course, changes[:, :, None], none)
+        return np.asarray(found[0])
+
+    def _hold(self, edge: Edge, mode: Mode, speeds: Array) -> None:
+        """Hold the argument of an edge at zero from now on."""
+        now, argument = self._now, self._arguments()[edge]
+        before = rates(self._in_force(self._mode)[0], self._here())[0]
+        states, jump = now.states.copy(), np.zeros_like(now.sensitivities)
+        if argument.rate and np.isfinite(argument.rate):
+            jump = np.outer(before - speeds, -argument.changes / argument.rate)
+        sensitivities = now.sensitivities + jump
+        if edge.state is not None:
+            at = self._field.states.index(edge.state)
+            states[at], sensitivities[at] = 0.0, 0.0
+        self._now = now._replace(states=states, sensitivities=sensitivities)
+        self._mode = mode
+        self._held.append(edge)
+
+    def _cross(self, edge: Edge, rate: float, speeds: Array) -> None:
+        """Go as far beyond an edge as the motion is before it."""
+        step = 2.0 * abs(self._arguments()[edge].value / rate)
+        self._now = self._now._replace(states=self._now.states + step * speeds)
+        if edge.flat and rate < 0.0:
+            self._go_beyond(edge)
+
+    def _go_beyond(self, edge: Edge) -> None:
+        """Let an operation be zero until its argument becomes positive."""
+        self._mode = self._mode.changed(edge, flat=True)
+        self._held.append(edge)
+        self._flat.add(edge)
+
+    # Away from an edge -------------------------------------------------------------------------
+
+    def _go_on(self) -> EngineFailure | None:
+        """Integrate to the end, and leave modes; return the failure of an engine, if one fails."""
+        end = float(self._segment.times[-1])
+        for _ in range(MAX_CHANGES):
+            rest = part_of(self._segment, self._time, self._wanted(end, end))
+            times, watched = rest.times, [e for e in self._held if self._may_leave(e)]
+            if watched:
+                parts = rest.smooth_parts
+                count = max(4, WATCHED // len(parts))
+                grid = [np.linspace(p.start, p.times[-1], count + 1)[1:] for p in parts]
+                times = np.union1d(times, np.concatenate(grid))
+                times = times[times > self._time]
+            found = self._solve(times)
+            if isinstance(found, EngineFailure):
+                before = times[times < self._time + (1.0 - SHARES[0]) * (found.time - self._time)]
+                earlier = self._solve(before) if watched and len(before) else None
+                if not isinstance(earlier, SegmentSolution):
+                    return found
+                if not self._leave(earlier, before, watched):
+                    return found
+            elif not self._leave(found, times, watched):
+                self._move(found, times, len(times) - 1)
+                return None
+        return EngineFailure(self._time, "its equations are left and reached without end")
+
+    def _may_leave(self, edge: Edge) -> bool:
+        """Return whether the rate at an edge may become positive, as far as the equations say."""
+        scalars = self._now.scalars
+        return (
+            edge.state is None
+            or edge in self._flat
+            or not is_kept(self._field, self._mode, scalars, edge.state)
+        )
+
+    def _leave(self, found: SegmentSolution, times: Array, watched: list[Edge]) -> bool:
+        """Go to the first time at which a mode ends, and end it; return whether there is one."""
+        left = self._first_left(found, times, watched)
+        if left is None:
+            return False
+        edge, place, at_once = left
+        if at_once:
+            if place >= 0:
+                self._move(found, times, place)
+        else:
+            if place > 0:
+                self._move(found, times, place - 1)
+            self._close_in(edge, float(times[place]))
+        self._mode = self._mode.changed(edge, flat=edge in self._flat)
+        self._held.remove(edge)
+        self._flat.discard(edge)
+        return True
+
+    def _first_left(
+        self, found: SegmentSolution, times: Array, watched: list[Edge]
+    ) -> tuple[Edge, int, bool] | None:
+        """Return the edge that is left first, with the first time that shows it.
+
+        Times are numbered; -1 is now. The flag says whether it is left at that very time, as where
+        an input jumps.
+        """
+        every = np.append(self._time, times)
+        states = np.concatenate([self._now.states[None], found.states])
+        first: tuple[Edge, int, bool] | None = None
+        for edge in watched:
+            for side in SIDES:
+                leaves = self._is_left(edge, self._course(every, states, side))
+                leaves[0] &= side == "right"
+                leaves[-1] &= side == "left"
+                place = int(np.argmax(leaves)) - 1
+                if leaves.any() and (first is None or place < first[1]):
+                    first = edge, place, side == "right"
+        return first
+
+    def _is_left(self, edge: Edge, course: Course) -> Any:
+        if edge in self._flat:
+            return self._argument_alone(edge, course)[0] > 0.0
+        rate = self._leaving(edge, self._mode, course)
+        return (rate if edge.ends else np.abs(rate)) > self._rate_of_none(edge)
+
+    def _close_in(self, edge: Edge, end: float) -> None:
+        """Go to where a mode ends between now and a time."""
+        for _ in range(ROUNDS):
+            times = np.unique(np.linspace(self._time, end, CLOSE_UP + 1)[1:])
+            times = np.union1d(times[times > self._time], self._wanted(end, end))
+            found = self._solve(times)
+            if isinstance(found, EngineFailure):
+                return
+            course = self._course(times, found.states, "left")
+            place = int(np.argmax(self._is_left(edge, course)))
+            end = float(times[place])
+            if place > 0:
+                self._move(found, times, place - 1)
+            if end - self._time <= NEAREST * abs(end):
+                break
+        times = self._wanted(end, end)
+        found = self._solve(times)
+        if isinstance(found, SegmentSolution):
+            self._move(found, times, len(times) - 1)
+
+
+def _next(times: tuple[float, float], before: Argument, after: Argument) -> float:
+    """Return the time at which an argument is zero, by the secant of -u/u'; else infinity."""
+    if not (before.value * before.rate < 0.0 and after.value * after.rate < 0.0):
+        return np.inf
+    first, second = (-u.value / u.rate for u in (before, after))
+    slope = (first - second) / (times[1] - times[0])
+    return times[1] + second / slope if slope > 0.0 else np.inf
