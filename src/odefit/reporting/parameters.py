@@ -214,6 +214,9 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
         note = uncertainty.notes.get(unknown.key, "no interval: tied to an unknown at a bound")
     elif trouble is Trouble.NOT_LINEAR:
         note = uncertainty.notes.get(unknown.key, "the linear interval is not to be trusted")
+    elif trouble is Trouble.NO_NOISE:
+        identifiable = None
+        note = "no noise: the data are reproduced to rounding"
     elif trouble is Trouble.FIXED:
         identifiable = None
         note = "held fixed in the analysis"

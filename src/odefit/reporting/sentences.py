@@ -181,6 +181,11 @@ def _determined(result: ResultData) -> tuple[bool, str]:
             parts.append(f"Near this solution the data determine {them}, but others fit as well.")
         else:
             parts.append(f"The data determine {them}.")
+    if Trouble.NO_NOISE in trouble.values():
+        parts.append(
+            "The data are reproduced to rounding: no noise is left from which errors could be "
+            "estimated."
+        )
     if crooked:
         one = len(crooked) == 1
         parts.append(

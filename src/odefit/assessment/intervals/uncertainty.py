@@ -22,6 +22,7 @@ from odefit.assessment.parts import Direction, Treatment, Trouble, Uncertainty
 from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.common.effects import RANK_TOLERANCE, acting
 from odefit.methods.fit_quality.goodness_verdict import Goodness, degrees_in_words
+from odefit.methods.local.cost_tolerance import reproduces
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
@@ -31,6 +32,11 @@ from odefit.simulation import Evaluation, ForwardMap
 PARTICIPATION = 1e-4
 """Share in the null space above which an unknown takes part in an undetermined direction; less
 is what rounding leaves there."""
+
+
+UNSEEN = 1e6
+"""A standard error so many times the size of its unknown has no meaning: not even a change by that
+size moves the residuals by a millionth of the noise."""
 
 
 def assess_uncertainty(
@@ -114,6 +120,13 @@ def assess_uncertainty(
         degrees = float(_measurements(forward))
         variance = evaluation.objective / degrees
     errors = np.sqrt(np.diag(covariance))
+    unseen = errors > UNSEEN * np.maximum(np.abs(vector), sizes_at(problem, vector))
+    series = [s for c in problem.conditions for s in c.series.values()]
+    if series and all(s.censored is not None and s.censored.all() for s in series):
+        unseen = np.isfinite(errors)  # there are bounds from one side alone
+    for k in np.flatnonzero(unseen):
+        trouble.setdefault(problem.keys[k], Trouble.WEAKLY_DETERMINED)
+    errors[unseen] = covariance[unseen, :] = covariance[:, unseen] = np.nan
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation = covariance / np.outer(errors, errors)
     for i, key in enumerate(problem.keys):
@@ -130,6 +143,9 @@ def assess_uncertainty(
             # The degrees of freedom of a factor whose logarithm has this standard error.
             each[k] = 0.5 * (vector[k] / errors[k]) ** 2 if factor else degrees
             intervals[k] = _of_noise(problem.unknowns[k], value, errors[k], each[k], factor, level)
+    noiseless = variance == 0.0 or (
+        forward.likelihood and reproduces(forward, vector, evaluation.choice)
+    )
     found = Uncertainty(
         problem.keys,
         errors,
@@ -142,11 +158,30 @@ def assess_uncertainty(
         rank,
         directions,
         trouble,
-        _sentence(forward, trouble, directions, degrees, variance, freedom),
+        _sentence(forward, trouble, directions, degrees, variance, freedom, noiseless),
         {} if of_each is None else dict(zip(problem.keys, each.tolist(), strict=True)),
         corrected,
     )
-    return with_small_samples(forward, vector, evaluation, found)
+    return (
+        _without_noise(found)
+        if noiseless
+        else with_small_samples(forward, vector, evaluation, found)
+    )
+
+
+def _without_noise(found: Uncertainty) -> Uncertainty:
+    """Return what is known where the data are reproduced to rounding: no errors, but troubles."""
+    nothing = {
+        name: np.full_like(getattr(found, name), np.nan)
+        for name in ("standard_errors", "intervals", "covariance", "correlation")
+    }
+    trouble = {k: v for k, v in found.trouble.items() if v is not Trouble.WEAKLY_DETERMINED}
+    return replace(
+        found,
+        **nothing,
+        trouble={key: trouble.get(key, Trouble.NO_NOISE) for key in found.keys},
+        corrected_noise={},
+    )
 
 
 def _measurements(forward: ForwardMap) -> int:
@@ -204,6 +239,7 @@ def _sentence(
     degrees: float,
     variance: float,
     freedom: NoiseFreedom | None,
+    noiseless: bool,
 ) -> str:
     parts = []
     names: dict[Trouble, list[str]] = {}
@@ -220,7 +256,12 @@ def _sentence(
     if Trouble.AT_A_BOUND in names:
         listed = ", ".join(names[Trouble.AT_A_BOUND])
         parts.append(f"At a bound, and held there for the standard errors of the others: {listed}.")
-    if freedom is not None and degrees > 0:
+    if noiseless:
+        parts.append(
+            "The data are reproduced to rounding, so that no noise is left from which standard "
+            "errors could be estimated."
+        )
+    elif freedom is not None and degrees > 0:
         fewest = f" with {degrees_in_words(degrees)}" if math.isfinite(degrees) else ""
         parts.append(
             "The noise is estimated: standard errors and intervals allow for the unknowns that "

@@ -85,6 +85,10 @@ class _Series:
     normal: bool
 
 
+NOTHING = 1e-4
+"""Residuals that are all as small beside the given noise show no pattern, whatever its shape."""
+
+
 def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) -> Goodness | None:
     """Return whether the residuals look like noise; None where there is nothing to say.
 
@@ -113,6 +117,8 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
     else:
         basis = np.zeros((len(residuals), 0))  # the rows on nodes are no measurements
     series = list(_series(forward))
+    if not series or not np.any(np.abs(residuals) > NOTHING):
+        return None
     left = 1.0 - np.sum(basis**2, axis=1)
     used = np.concatenate([s.columns for s in series])
     if not (left[used].sum() > 0.5 and (left[used] > MIN_LEFT).any()):
@@ -175,11 +181,14 @@ def _series(forward: ForwardMap) -> Iterator[_Series]:
     for rows in forward.series_rows:
         condition = forward.problem.conditions[rows.condition]
         times = condition.times[rows.series.rows]
+        censored = rows.series.censored
+        if censored is not None and censored.all():
+            continue  # what lies somewhere beyond a limit has no pattern
         order = np.argsort(times, kind="stable")
         noise = rows.noise
         said = rows.series.sds is not None or noise.known
         columns = np.arange(rows.rows.start, rows.rows.stop)
-        normal = noise.gaussian and rows.series.censored is None
+        normal = noise.gaussian and censored is None
         given = said and normal and rows.sd_rows is None
         yield _Series(condition.name, rows.name, columns[order], times[order], given, normal)
 

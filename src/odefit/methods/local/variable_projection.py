@@ -34,6 +34,7 @@ import numpy as np
 from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.methods.local.decompositions import singular_value_decomposition
 from odefit.problem.problem import Problem
+from odefit.problem.variants.sizes import data_sizes, typical_sizes
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.residuals.residual_arrays import ResidualSource
@@ -44,7 +45,9 @@ SINGULAR_TOLERANCE = 1e-10
 """The relative singular value of the linear problem, its columns scaled to length one, up to which
 it counts as zero."""
 
-LEAST_DEVIATION = 1e-100  # smallest standard deviation: residuals that are zero have none otherwise
+LEAST_DEVIATION = 2e-16
+"""The smallest standard deviation beside the size of the data: residuals that are zero have none
+otherwise, and their last digit is as large."""
 
 MAX_ALTERNATIONS = 100
 """Largest number of alternations between linear unknowns and the standard deviations that weigh
@@ -52,6 +55,17 @@ them, where measurements with different ones share a linear unknown."""
 
 SAME_DEVIATION = 1e-12  # relative change of the standard deviations with which the alternation ends
 FAR = 2.0  # largest logarithm by which the alternation is accelerated
+
+
+def sizes_of_deviations(problem: Problem, unknowns: Sequence[int]) -> Array:
+    """Return the size of the data whose standard deviation each of some unknowns is, else 1."""
+    sizes = {**typical_sizes(problem).states, **data_sizes(problem)}
+    of_key = {
+        noise.unknown(name): sizes.get(name, 1.0)
+        for name, noise in problem.noise.items()
+        if noise.spread == "estimate" and noise.transform is None
+    }
+    return np.array([of_key.get(problem.unknowns[k].key, 1.0) for k in unknowns])
 
 
 class ObservationOptimum:
@@ -77,6 +91,8 @@ class ObservationOptimum:
             unit_ends = [bound[self._units] ** -self._unit_powers for bound in self._bounds]
         self._low, self._high = low, high
         self._least, self._most = np.minimum(*ends), np.maximum(*ends)
+        rounding = LEAST_DEVIATION * sizes_of_deviations(problem, self._deviations) ** self._powers
+        self._least = np.maximum(self._least, rounding)
         self._unit_low, self._unit_high = np.minimum(*unit_ends), np.maximum(*unit_ends)
         self._layout: tuple[IntArray, IntArray, IntArray] | None = None
 
@@ -164,7 +180,7 @@ class ObservationOptimum:
         given = self._coordinates(vector[self._columns])
         given_units = vector[self._units] ** -self._unit_powers
         count = len(self._deviations)
-        least = np.maximum(self._least, LEAST_DEVIATION)
+        least = self._least
         factors = np.maximum(groups.root_mean_squares(groups.constants, count), least)
         coupled, sequence = groups.coupled, [np.log(factors)]
         for _ in range(MAX_ALTERNATIONS):

@@ -9,11 +9,15 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.common.errors import did_you_mean
+from odefit.expressions.expressions import Expression
 from odefit.problem.condition import Condition, Series
 from odefit.problem.experiment import Experiment, data_place
 from odefit.problem.inputs.issues import LARGEST, Issues
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise
+
+FEWEST_ALIKE = 3
+"""So many equal values of an observable, or more, are pointed out."""
 
 
 def check_noise(
@@ -21,9 +25,13 @@ def check_noise(
     noise: Mapping[str, Noise],
     conditions: Sequence[Condition],
     experiments: Sequence[Experiment],
+    unknown: set[str],
     issues: Issues,
 ) -> tuple[str, ...]:
-    """Report noise that is missing, misplaced or impossible; return whose size is estimated."""
+    """Report noise that is missing, misplaced or impossible; return whose size is estimated.
+
+    Expressions of standard deviations may have parameters that are `unknown`.
+    """
     for name in noise:
         if name not in model.observables:
             hint = did_you_mean(str(name), model.observables)
@@ -41,7 +49,49 @@ def check_noise(
         measured = any(name in c.series for c in conditions)
         if conditions and not measured and not implicit:
             issues.warn(f"[observables] {name}", "is never measured")
+    _check_information(model, noise, conditions, {*estimated}, unknown, issues)
     return tuple(estimated)
+
+
+def _check_information(
+    model: Model,
+    noise: Mapping[str, Noise],
+    conditions: Sequence[Condition],
+    estimated: set[str],
+    unknown: set[str],
+    issues: Issues,
+) -> None:
+    """Report an estimated noise of which nothing tells, and point out values that are all alike."""
+    equations = (*model.ode.values(), *model.algebraic.values(), *model.observables.values())
+    told = {name for expression in equations for name in expression.names}
+    censored: dict[str, set[str]] = {}  # the unknowns of the noise of each such observable
+    for name in model.observables:
+        given = [c.series[name] for c in conditions if name in c.series]
+        values = [v for s in given for v in s.values.tolist()]
+        sd = noise.get(name, Noise()).sd
+        scatter = sd.names & unknown if isinstance(sd, Expression) else set()
+        if values and all(s.censored is not None and s.censored.all() for s in given):
+            censored[name] = {*scatter, *({name} & estimated)}
+        else:
+            told |= scatter
+        if len(values) >= FEWEST_ALIKE and len(set(values)) == 1 and name not in censored:
+            issues.warn(
+                f"[observables] {name}",
+                f"all {len(values)} values are {values[0]:g}; data that do not change determine "
+                "no rate, and where the model can be constant no noise",
+            )
+    for name, scatter in censored.items():
+        every = f"every value of {name} is censored"
+        if scatter - told - {name} or name in estimated:
+            issues.error(
+                f"[noise] {name}",
+                f"{every}, so that nothing tells how they scatter; give sd = a number",
+            )
+        else:
+            issues.warn(
+                f"[observables] {name}",
+                f"{every}: they bound what is estimated from one side alone",
+            )
 
 
 def with_missing_sds(

@@ -66,7 +66,9 @@ class _Resolution:
         for state in self.model.states:
             self._add_initial(state)
         conditions = tuple(self._condition(e) for e in self.experiments)
-        for name in check_noise(self.model, self.noise, conditions, self.experiments, self.issues):
+        unknown = {u.name for u in self.unknowns}
+        at = self.model, self.noise, conditions, self.experiments, unknown
+        for name in check_noise(*at, self.issues):
             self._add_noise(name)
         return tuple(self.unknowns), conditions
 
