@@ -373,8 +373,7 @@ def _scatter(problem: Problem) -> set[int]:
         quantities = [scalars[n] for n in (predicting | assigned) & scalars.keys()]
         times = [event.time for event in condition.located if event.time is not None]
         for event in condition.located:
-            names = set() if event.when is None else event.when.names & scalars.keys()
-            quantities += [scalars[n] for n in names]
+            quantities += [scalars[n] for n in event.conditional & scalars.keys()]
         for quantity in (*quantities, *times, *condition.initial.values()):
             acting |= unknowns_of(quantity, scalars)
         for name in weighing & scalars.keys():

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from odefit.expressions.expressions import TIME, Expression, Instruction
+from odefit.expressions.expressions import PIECEWISE, TIME, Expression, Instruction
 from odefit.expressions.grammar import COMPARISONS, CONDITIONS
 
 
@@ -156,13 +156,13 @@ def evaluated(expression: Expression, values: Mapping[str, Part], algebra: Any =
 
 @dataclass(frozen=True)
 class Linear:
-    """A quantity that is linear in time: ``constant + slope * t``."""
+    """A quantity that is linear in time, or another variable: ``constant + slope * t``."""
 
     constant: Part
     slope: Part
 
     def zero(self) -> Part:
-        """Return the time at which it is zero."""
+        """Return the time, or value of the variable, at which it is zero."""
         if self.slope.number is not None and self.slope.number < 0:
             return self.constant / -self.slope
         return -self.constant / self.slope
@@ -207,13 +207,29 @@ class _LinearAlgebra:
         return Linear(PARTS.power(base._still(), exponent._still()), number(0.0))
 
     def call(self, function: str, arguments: Sequence[Linear]) -> Linear:
+        if function == PIECEWISE:
+            tests = [a._still() for a in arguments[1::2]]
+            values = [*arguments[0:-1:2], arguments[-1]]
+            constants, slopes = [v.constant for v in values], [v.slope for v in values]
+            return Linear(_chosen(constants, tests), _chosen(slopes, tests))
         return Linear(call(function, [a._still() for a in arguments]), number(0.0))
 
 
-def linear_in_time(part: Part) -> Linear | None:
-    """Return `part` as a linear function of time; None if it is none, as it is written."""
+def _chosen(values: Sequence[Part], tests: Sequence[Part]) -> Part:
+    """Return the piecewise of values under tests, the last value for where none holds."""
+    if all(v.program == values[0].program for v in values):
+        return values[0]
+    pairs = [part for pair in zip(values[:-1], tests, strict=True) for part in pair]
+    return call(PIECEWISE, [*pairs, values[-1]])
+
+
+def linear_in(part: Part, variable: str = TIME) -> Linear | None:
+    """Return `part` as a linear function of time or of another variable.
+
+    None if it is none, as it is written.
+    """
     zero, one = number(0.0), number(1.0)
-    values = {n: Linear(name(n), zero) for n in part.names} | {TIME: Linear(zero, one)}
+    values = {n: Linear(name(n), zero) for n in part.names} | {variable: Linear(zero, one)}
     try:
         found: Linear = Expression("", part.program).evaluate(values, _LinearAlgebra())
     except NotLinearError:

@@ -198,8 +198,7 @@ def dynamic_unknowns(condition: Condition, scalars: Sequence[str]) -> set[int]:
         located = (*located, *condition.repeated.located)
     quantities += [e.time for e in located if e.time is not None]
     for event in located:
-        names = frozenset() if event.when is None else event.when.names
-        quantities += [condition.scalars[n] for n in names & condition.scalars.keys()]
+        quantities += [condition.scalars[n] for n in event.conditional & condition.scalars.keys()]
     for assign in condition.assignments:
         quantities += [
             condition.scalars[n]

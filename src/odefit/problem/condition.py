@@ -61,6 +61,21 @@ class LocatedEvent:
     # Whether `when` counts as true before t0 if it is true there: then it has to become false
     # before the event happens. Otherwise the event happens at t0.
     initially: bool = True
+    delay: Expression | None = None  # how long it waits after `when` became true
+    priority: Expression | None = None  # the highest goes first of those at the same time
+    persistent: bool = True  # whether it happens even if `when` is false again before
+    early: bool = False  # whether new values are computed when `when` becomes true
+
+    @property
+    def conditional(self) -> frozenset[str]:
+        """The names on which it depends whether and when it happens."""
+        parts = (self.when, *self.waiting)
+        return frozenset().union(*(e.names for e in parts if e is not None))
+
+    @property
+    def waiting(self) -> tuple[Expression | None, Expression | None]:
+        """Its delay and its priority."""
+        return self.delay, self.priority
 
 
 @dataclass(frozen=True, eq=False)

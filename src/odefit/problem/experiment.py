@@ -54,6 +54,19 @@ class Event:
     measured
         Whether a measurement at the very time of the event sees the values just before it or those
         after it.
+    delay
+        With `when`: how long after `when` became true it happens, in the model's time unit; an
+        expression has its value of the moment when that was.
+    priority
+        With `when`: of several events that are due at the same time, the one with the highest
+        priority happens first. None counts as 0; then those of equal priority happen in the order
+        in which they became due. Where all of these have one, the order is drawn, as SBML wants it:
+        the same draws for each evaluation.
+    persistent
+        With `when`: whether the event still happens if `when` is false again before it has.
+    values
+        With `when`: whether new values are computed when the event happens (``"event"``) or when
+        `when` became true (``"trigger"``), before other events of that time and before the delay.
     """
 
     times: tuple[float | Expression | str, ...]
@@ -61,6 +74,15 @@ class Event:
     when: Expression | str | None = None
     measured: Literal["before", "after"] = "before"
     initially: bool = True
+    delay: Value = 0.0
+    priority: Value | None = None
+    persistent: bool = True
+    values: Literal["event", "trigger"] = "event"
+
+    @property
+    def expressions(self) -> tuple[Any, ...]:
+        """All that may be expressions: new values, times, the condition, delay and priority."""
+        return *self.assign.values(), *self.times, self.when, self.delay, self.priority
 
 
 @dataclass(frozen=True)

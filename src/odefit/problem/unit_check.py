@@ -293,6 +293,8 @@ def _places(problem: Problem, known: Mapping[str, Unit]) -> Iterator[_Place]:
             yield from _values(f"{place} event {k} assign.", event.assign, known)
             if isinstance(event.when, Expression):
                 yield _Place(f"{place} event {k} when", event.when)
+            if isinstance(event.delay, Expression):
+                yield _Place(f"{place} event {k} delay", event.delay, TIME, TIME, time)
             for at in event.times:
                 if isinstance(at, Expression):
                     yield _Place(f"{place} event {k} time", at, TIME, TIME, time)

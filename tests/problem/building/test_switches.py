@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import Expression, parse
-from odefit.expressions.formulas import Part, linear_in_time, text_of
+from odefit.expressions.formulas import Part, linear_in, text_of
 from odefit.problem import Event, Experiment, Model, Problem
 from odefit.problem.binding import bound_value
 from odefit.problem.toml.reading import problem_from_mapping
@@ -289,7 +289,7 @@ def test_a_mistake_in_an_event_is_named(event: dict[str, Any], message: str) -> 
     ],
 )
 def test_the_parts_of_a_linear_function_of_time(text: str, constant: str, slope: str) -> None:
-    found = linear_in_time(Part(parse(text).program))
+    found = linear_in(Part(parse(text).program))
     assert found is not None
     values = {"a": np.float64(3.0), "b": np.float64(7.0)}
     for part, expected in ((found.constant, constant), (found.slope, slope)):
@@ -297,8 +297,8 @@ def test_the_parts_of_a_linear_function_of_time(text: str, constant: str, slope:
 
 
 @pytest.mark.parametrize("text", ["t*t", "t^2", "a/t", "exp(t)", "max(t, a)"])
-def test_what_is_not_linear_in_time_is_none(text: str) -> None:
-    assert linear_in_time(Part(parse(text).program)) is None
+def test_what_is_not_linear_in_is_none(text: str) -> None:
+    assert linear_in(Part(parse(text).program)) is None
 
 
 @pytest.mark.parametrize("text", ["a - (b - c)*-2", "piecewise(1, !(a < b) && c > -1, b^-2)"])

@@ -171,7 +171,7 @@ def test_an_event_that_changes_a_compartment_keeps_the_amounts_in_it() -> None:
     assert evaluated(dilution.assign["B"], {"B": 1.0, "V": 2.0}) == 0.5
 
 
-def test_algebraic_rules_of_index_1_become_algebraic_equations() -> None:
+def test_algebraic_rules_that_are_linear_in_their_variables_are_solved() -> None:
     text = sbml(
         listed("Compartments", compartment("c"))
         + listed("Species", species("S", 2.0), species("E", 0.5, boundary=True))
@@ -181,12 +181,39 @@ def test_algebraic_rules_of_index_1_become_algebraic_equations() -> None:
         + listed("Reactions", reaction("r", "S", "", "c*k*S*E"))
     )  # fmt: skip
     model = read_sbml(text)
-    assert dict(model.algebraic) == {"E": "E*(1 + y) - total", "y": "y - S"}
-    assert dict(model.states) == {"S": "-k*S*E"}
+    assert not model.algebraic
+    assert model.assigned["y"] == "S"
+    assert dict(model.states) == {"S": f"-k*S*({model.assigned['E']})"}
     found = simulated(text, [0.0, 0.5])
     # S' = -S/(1 + S), so that S + log(S) falls by 1 in a unit of time.
     last = found["S"][1]
     assert last + np.log(last) == pytest.approx(2.0 + np.log(2.0) - 0.5, rel=1e-6)
+
+
+def test_other_algebraic_rules_of_index_1_become_algebraic_equations() -> None:
+    text = sbml(
+        listed("Parameters", parameter("x", 2.0, False), parameter("y", None, False))
+        + listed("Rules", rule("rate", "x", "-(3*y^2 + 1)*y"), rule("algebraic", "", "y^3 + y - x"))
+    )
+    model = read_sbml(text)
+    assert dict(model.algebraic) == {"y": "y^3 + y - x"}
+    assert not model.without_value
+    # y' = -y, from y = 1.
+    assert simulated(text, [0.0, 1.0])["x"][1] == pytest.approx(np.exp(-3) + np.exp(-1), rel=1e-6)
+
+
+def test_a_parameter_without_a_value_that_an_algebraic_rule_determines_is_no_unknown() -> None:
+    text = sbml(
+        listed("Parameters", parameter("k", 0.5), parameter("x", 1.0, False),
+               parameter("q", None, False))
+        + listed("Rules", rule("rate", "x", "-q*x"), rule("algebraic", "", "q - k"))
+    )  # fmt: skip
+    sections = read_sbml(text).mapping(parameters=["k"])
+    assert list(sections["parameters"]) == ["k"]
+    times = [0.5, 1.0, 2.0, 4.0]
+    sections["experiment"][0]["data"] = {"t": times, "x": np.exp(-0.7 * np.array(times))}
+    problem = odefit.problem.problem_from_mapping(sections)
+    assert odefit.fit(problem, seed=1).parameters.loc["k", "estimate"] == pytest.approx(0.7)
 
 
 def test_algebraic_rules_of_a_higher_index_are_refused() -> None:
@@ -274,7 +301,13 @@ def test_constants_that_events_change_stay_constants() -> None:
         {
             "t0": 0.0,
             "constants": {"p": "2*k"},
-            "event": [{"when": "t >= 2", "assign": {"k": "p*A", "dose": "7", "p": "0"}}],
+            "event": [
+                {
+                    "when": "t >= 2",
+                    "assign": {"k": "p*A", "dose": "7", "p": "0"},
+                    "measured": "after",
+                }
+            ],
         }
     ]
 

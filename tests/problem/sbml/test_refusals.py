@@ -72,17 +72,6 @@ CASES = {
         rules(rule("rate", "y", "delay(y, 1)")),
         "rate rule of 'y' .*odefit has no delay differential equations",
     ),
-    "a delayed event": (
-        events(event("e", "time > 1", {"y": "2"}, more=DELAYED)),
-        "event 'e' .*it has a delay of '2'; odefit has no events with delays",
-    ),
-    "a priority that is computed": (
-        events(
-            event("e", "time > 1", {"y": "2"}, more=priority("y")),
-            event("f", "time > 1", {"y": "3"}),
-        ),
-        "event 'e' .*its priority 'y' is not a number",
-    ),
     "a function without a counterpart": (
         rules(rule("assignment", "y", "floor(time)")),
         "assignment rule of 'y' .*expressions have no 'floor'",
@@ -150,14 +139,6 @@ def test_the_message_has_the_element_and_the_reason(case: str) -> None:
         read_sbml(text)
 
 
-def test_a_fast_reaction_is_refused() -> None:
-    text = reactions(reaction("r", "A", "B", "k*A", fast=True)).replace(
-        "version2/core", "version1/core"
-    )
-    with pytest.raises(odefit.InputError, match="it is fast"):
-        read_sbml(text.replace('version="2"', 'version="1"'))
-
-
 def test_everything_is_reported_at_once() -> None:
     with pytest.raises(odefit.InputError) as caught:
         read_sbml(reactions(reaction("r", "A", "B", None), reaction("s", "A", "B", "q*A")))
@@ -167,16 +148,6 @@ def test_everything_is_reported_at_once() -> None:
 def test_a_level_2_event_with_a_delay_of_nothing_is_none() -> None:
     text = events(event("e", "time > 1", {"y": "2"}, more=f"<delay>{math('0')}</delay>"))
     assert read_sbml(text).events[0].assign == {"y": "2"}
-
-
-def test_priorities_that_are_numbers_give_the_order() -> None:
-    text = events(
-        event("low", "time > 1", {"y": "2"}, more=priority("1")),
-        event("high", "time > k", {"y": "3"}, more=priority("5")),
-    )
-    model = read_sbml(text)
-    assert [e.id for e in model.events] == ["high", "low"]
-    assert any("in this order: 'high', 'low'" in sentence for sentence in model.translated)
 
 
 ENTITIES = (

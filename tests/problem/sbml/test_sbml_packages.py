@@ -113,17 +113,6 @@ WITHOUT_EFFECT = {
 }  # fmt: skip
 
 PART_OF_THE_MODEL = {
-    "a submodel": (text(declared("comp"), SUBMODEL, DEFINED), "<submodel>"),
-    "one that is said not to matter": (text(declared("comp", "false"), SUBMODEL), "<submodel>"),
-    "one whose package is declared there": (text("", ITS_OWN), "<submodel>"),
-    "a replaced element": (
-        text(
-            declared("comp"),
-            inside='<comp:listOfReplacedElements><comp:replacedElement comp:submodelRef="s" '
-            'comp:idRef="A"/></comp:listOfReplacedElements>',
-        ),
-        "<replacedElement>",
-    ),
     "a type of a compartment": (text(declared("multi"), cell='multi:isType="true"'), "'isType'"),
     "a geometry": (text(declared("spatial"), "<spatial:geometry/>"), "<geometry>"),
     "an array": (
@@ -179,3 +168,100 @@ def test_the_functions_of_the_package_of_functions_are_read() -> None:
 @pytest.mark.parametrize("name", ["Events", "InitialAssignments", "Constraints"])
 def test_an_empty_list_is_none(name: str) -> None:
     assert is_read(text("", f"<listOf{name}/>"))
+
+
+INSIDE = """<comp:listOfModelDefinitions><comp:modelDefinition id="d">
+<listOfParameters><parameter id="x" value="3" constant="false"/>
+<parameter id="k" value="5" constant="true"/></listOfParameters>
+<listOfRules><rateRule variable="x"><math xmlns="http://www.w3.org/1998/Math/MathML">
+<apply><times/><ci>k</ci><ci>x</ci></apply></math></rateRule></listOfRules>
+</comp:modelDefinition></comp:listOfModelDefinitions>"""
+REPLACED = (
+    '<parameter id="k" value="0.5" constant="true"><comp:listOfReplacedElements>'
+    '<comp:replacedElement comp:submodelRef="s" comp:idRef="k"/></comp:listOfReplacedElements>'
+    "</parameter>"
+)
+
+
+def hierarchical(*elements: str) -> str:
+    body = listed("Parameters", *elements) + SUBMODEL
+    given = sbml(body, version=1, root=declared("comp"))
+    return given.replace("<model ", f"{INSIDE}<model ")
+
+
+def test_submodels_become_part_of_the_model() -> None:
+    model = read_sbml(hierarchical(REPLACED))
+    assert dict(model.states) == {"s__x": "k*s__x"}
+    assert dict(model.constants) == {"k": 0.5}
+    assert dict(model.initial) == {"s__x": "3"}
+
+
+SUBMODELS = {
+    "a replaced element of an unknown submodel": (
+        hierarchical(REPLACED.replace('submodelRef="s"', 'submodelRef="z"')),
+        "the submodelRef 'z'",
+    ),
+    "an unknown replaced element": (
+        hierarchical(REPLACED.replace('idRef="k"', 'idRef="z"')),
+        "no such SId in the model: 'z'",
+    ),
+    "in another file": (
+        text(
+            declared("comp"),
+            SUBMODEL,
+            '<comp:listOfExternalModelDefinitions><comp:externalModelDefinition comp:id="d" '
+            'comp:source="other.xml"/></comp:listOfExternalModelDefinitions>',
+        ),
+        r"submodel 's' \(line \d+\): its model is in another file",
+    ),
+    "unknown": (text(declared("comp"), SUBMODEL), "there is no model 'd'"),
+    "in itself": (
+        text(declared("comp"), SUBMODEL, DEFINED.replace('"e"', '"d"')),
+        "'d' contains itself",
+    ),
+    "without its package": (text("", ITS_OWN), "declare the package comp"),
+    "replaced without a submodel": (
+        text(
+            declared("comp"),
+            inside='<comp:listOfReplacedElements><comp:replacedElement comp:submodelRef="s" '
+            'comp:idRef="A"/></comp:listOfReplacedElements>',
+        ),
+        "there is no submodel",
+    ),
+    "too many": (
+        text(
+            declared("comp"),
+            SUBMODEL.replace('"d"', '"m9"'),
+            "<comp:listOfModelDefinitions>"
+            + "".join(
+                f'<comp:modelDefinition id="m{i}"><comp:listOfSubmodels>'
+                + "".join(
+                    f'<comp:submodel comp:id="s{j}" comp:modelRef="m{i - 1}"/>' for j in range(3)
+                )
+                + "</comp:listOfSubmodels></comp:modelDefinition>"
+                for i in range(1, 10)
+            )
+            + '<comp:modelDefinition id="m0"/></comp:listOfModelDefinitions>',
+        ),
+        "more than 1000 submodels",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SUBMODELS)
+def test_submodels_that_cannot_be_read_are_refused(case: str) -> None:
+    given, message = SUBMODELS[case]
+    with pytest.raises(odefit.InputError, match=message):
+        read_sbml(given)
+
+
+def test_a_package_within_a_submodel_that_matters_is_refused() -> None:
+    inside = INSIDE.replace(
+        "<listOfRules>",
+        "<multi:listOfSpeciesTypes><multi:speciesType "
+        'multi:id="t"/></multi:listOfSpeciesTypes><listOfRules>',
+    )
+    root = declared("comp") + " " + declared("multi")
+    given = sbml(SUBMODEL, version=1, root=root).replace("<model ", f"{inside}<model ")
+    with pytest.raises(odefit.InputError, match="other packages may be why"):
+        read_sbml(given)

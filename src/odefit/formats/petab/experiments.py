@@ -115,14 +115,10 @@ class Experiments:
 
     def _model_events(self) -> Sequence[dict[str, Any]]:
         """Return the events of the model, which every experiment has."""
-        found = []
-        for event in self._model.events:
-            table: dict[str, Any] = {"when": event.trigger, "assign": dict(event.assign)}
-            if self._version == 2:
-                table["measured"] = "after"
-            if not event.initial_value:
-                table["initially"] = False
-            found.append(table)
+        found = self._model.event_tables()
+        if self._version < 2:
+            for table in found:
+                del table["measured"]
         return found
 
 

@@ -192,7 +192,9 @@ class Export:
                     time = self._bound(event.time, condition)
                 trigger = f"(time >= {time})"
             assign = {identifier(n): self._text(e) for n, e in event.assign.items()}
-            found.append(WrittenEvent(trigger, assign, event.initially))
+            delay, rank = (None if e is None else self._text(e) for e in event.waiting)
+            kept = event.persistent, event.early
+            found.append(WrittenEvent(trigger, assign, event.initially, delay, rank, kept))
         return found
 
     def _check_located(self) -> None:

@@ -83,6 +83,10 @@ class WrittenEvent:
     trigger: str  # the condition whose becoming true makes it happen
     assign: Mapping[str, str]  # the new values by name, of what was before the event
     initially: bool = True  # the condition counts as true before the start
+    delay: str | None = None
+    priority: str | None = None
+    # whether it is persistent, and whether new values are those of the time of the trigger
+    kept: tuple[bool, bool] = (True, False)
 
 
 @dataclass(frozen=True)
@@ -152,10 +156,14 @@ def sbml_text(name: str, equations: SbmlEquations) -> str:
         model.createAlgebraicRule().setMath(tree(formula))
     for event in equations.events:
         made = model.createEvent()
-        made.setUseValuesFromTriggerTime(True)
+        made.setUseValuesFromTriggerTime(event.kept[1])
+        if event.delay:
+            made.createDelay().setMath(tree(event.delay))
+        if event.priority:
+            made.createPriority().setMath(tree(event.priority))
         trigger = made.createTrigger()
         trigger.setInitialValue(event.initially)
-        trigger.setPersistent(True)
+        trigger.setPersistent(event.kept[0])
         trigger.setMath(tree(event.trigger))
         for identifier, formula in event.assign.items():
             assignment = made.createEventAssignment()

@@ -229,5 +229,5 @@ class Names:
             values: list[object] = [*e.initial.values(), *e.constants.values()]
             repeated = e.steady_state.events if isinstance(e.steady_state, Cycle) else ()
             for event in (*e.events, *repeated):
-                values += [*event.assign.values(), *event.times, event.when]
+                values += event.expressions
             yield from (v for v in values if isinstance(v, Expression))

@@ -125,12 +125,24 @@ def _prepared_event(event: Event, place: str, issues: Issues) -> Event:
         issues.error(f"{place} time", "the event has no time; write time = 24.0 or times = [0, 24]")
     if event.measured not in ("before", "after"):
         issues.expected(f"{place} measured", '"before" or "after"', event.measured)
-    initially = _flag(event.initially, f"{place} initially", issues)
-    if event.when is None and not initially:
-        issues.error(f"{place} initially", "it belongs to an event with when, this one has a time")
+    if event.values not in ("event", "trigger"):
+        issues.expected(f"{place} values", '"event" or "trigger"', event.values)
+    if event.when is None:
+        plain = Event(event.times, event.assign)
+        for key in ("initially", "delay", "priority", "persistent", "values"):
+            if getattr(event, key) != getattr(plain, key):
+                issues.error(
+                    f"{place} {key}", "it belongs to an event with when, this one has a time"
+                )
+    priority = event.priority
+    if priority is not None:
+        priority = issues.expression(f"{place} priority", priority)
     return replace(
         event,
-        initially=initially,
+        initially=_flag(event.initially, f"{place} initially", issues),
+        persistent=_flag(event.persistent, f"{place} persistent", issues),
+        delay=_event_time(event.delay, f"{place} delay", issues) or 0.0,
+        priority=priority,
         times=tuple(t for t in found if t is not None),
         assign=assign,
         when=None if event.when is None else issues.condition(f"{place} when", event.when),

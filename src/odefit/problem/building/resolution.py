@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Literal
 
-from odefit.common.errors import did_you_mean
 from odefit.expressions.expressions import TIME, Expression, parse
-from odefit.expressions.formulas import call, number
 from odefit.problem.binding import Bound
 from odefit.problem.building.columns import Columns, read_columns
+from odefit.problem.building.event_times import resolved_events
 from odefit.problem.building.name_checks import Names
 from odefit.problem.building.noise_checks import check_noise, with_limits, with_missing_sds
 from odefit.problem.building.preparation import Definition, experiment_place
-from odefit.problem.building.switches import crossing, known_value
-from odefit.problem.condition import Condition, LocatedEvent, Repetition, Series
-from odefit.problem.experiment import Cycle, Event, Experiment, Input, data_place
+from odefit.problem.condition import Condition, Repetition, Series
+from odefit.problem.experiment import Cycle, Experiment, Input, data_place
 from odefit.problem.inputs.issues import Issues
-from odefit.problem.model import Model
 from odefit.problem.noise import Noise
 from odefit.problem.parameters import Parameter, Unknown
 
@@ -246,152 +243,3 @@ class _Resolution:
 def _later(time: float | Expression | str, by: float) -> float | Expression:
     """Return the time of an event, later by a number."""
     return by + time if isinstance(time, float) else parse(f"{by!r} + ({time})")
-
-
-KnownEvent = tuple[float, Mapping[str, Expression]]
-
-
-@dataclass(eq=False)
-class Happening:
-    """The events of an experiment."""
-
-    # events at known times, in the order in which they were given
-    at: list[KnownEvent] = field(default_factory=list)
-    # times of these at which measurements see the values after all events
-    measured_after: set[float] = field(default_factory=set)
-    # events at times that depend on the unknowns or on the trajectory
-    located: list[LocatedEvent] = field(default_factory=list)
-
-    def known(self) -> tuple[KnownEvent, ...]:
-        """Return the events at known times in the order of time."""
-        return tuple(sorted(self.at, key=lambda event: event[0]))
-
-
-def resolved_events(
-    experiment: Experiment,
-    t0: float | None,
-    model: Model,
-    names: Names,
-    scalars: Mapping[str, Bound],
-    issues: Issues,
-) -> Happening:
-    """Return the events of an experiment whose initial values hold at `t0`, if that is known."""
-    place = experiment_place(experiment.name)
-    assigned = {n for event in experiment.events for n in event.assign}
-    found = Happening()
-    for count, event in enumerate(experiment.events, 1):
-        at = f"{place} event {count}"
-        assign = _assignments(event, at, model, names, issues)
-        times: list[Bound] = []
-        for time in event.times:
-            if isinstance(time, Expression):
-                times += _computed_time(time, at, assigned, names, scalars, issues)
-            elif isinstance(time, float):
-                if t0 is not None and time < t0:
-                    issues.error(
-                        f"{at} time",
-                        f"t = {time:g} is before t0 = {t0:g} of the experiment; "
-                        "lower t0, or take the event into the initial values",
-                    )
-                else:
-                    times.append(time)
-        if isinstance(event.when, Expression):
-            kinds = "states, inputs, parameters, constants and t"
-            allowed = {*model.ode, *names.scalars, TIME, *model.inputs}
-            names.refers(event.when, allowed, f"{at} when", kinds)
-            for sign in ("==", "!="):
-                if sign in event.when.functions and event.when.names - names.scalars:
-                    issues.error(
-                        f"{at} when",
-                        f"{event.when.text!r} waits for {sign}, which a trajectory meets at no "
-                        "moment that could be found; write <= or >=",
-                    )
-            decided = _decided(event, t0, assigned, scalars)
-            if decided is None:
-                found.located.append(
-                    LocatedEvent(
-                        None, event.when, assign, event.measured == "after", event.initially
-                    )
-                )
-            else:
-                times += decided
-        for moment in times:
-            if not isinstance(moment, float):
-                after = event.measured == "after"
-                found.located.append(LocatedEvent(moment, None, assign, after))
-            elif t0 is not None and moment < t0:
-                issues.warn(
-                    f"{at} time", f"t = {moment:g} is before t0 = {t0:g}: the event does not happen"
-                )
-            else:
-                found.at.append((moment, assign))
-                if event.measured == "after":
-                    found.measured_after.add(moment)
-    return found
-
-
-def _assignments(
-    event: Event, at: str, model: Model, names: Names, issues: Issues
-) -> Mapping[str, Expression]:
-    targets = {*model.ode, *names.scalars}
-    allowed = {*targets, TIME, *model.inputs}
-    assign = {n: e for n, e in event.assign.items() if isinstance(e, Expression)}
-    for target, expression in assign.items():
-        if target not in targets:
-            known = target in names.everything
-            hint = (
-                f"only a state or a constant can be assigned, '{target}' is neither"
-                if known
-                else f"there is no state or constant '{target}'{did_you_mean(target, targets)}"
-            )
-            issues.error(f"{at} assign.{target}", hint)
-        kinds = "states, inputs, parameters, constants and t"
-        names.refers(expression, allowed, f"{at} assign.{target}", kinds)
-    return assign
-
-
-def _computed_time(
-    time: Expression,
-    at: str,
-    assigned: set[str],
-    names: Names,
-    scalars: Mapping[str, Bound],
-    issues: Issues,
-) -> list[Bound]:
-    """Return the time of an event that is an expression in parameters and constants."""
-    names.refers(time, names.scalars, f"{at} time", "parameters and constants")
-    if not time.names <= scalars.keys():
-        return []
-    for changed in sorted(time.names & assigned):
-        issues.error(
-            f"{at} time",
-            f"'{changed}' in {time.text!r} is assigned by an event, so that the time is not fixed; "
-            f'write when = "t >= {time.text}" instead',
-        )
-    return [known_value(time, scalars)]
-
-
-def _decided(
-    event: Event, t0: float | None, assigned: set[str], scalars: Mapping[str, Bound]
-) -> list[Bound] | None:
-    """Return the times at which a condition becomes true; None if the trajectory decides.
-
-    The times are known for a single comparison that is linear in time, with parameters and
-    constants that no event changes.
-    """
-    assert isinstance(event.when, Expression)
-    free = {n for n in scalars if n not in assigned}
-    found = crossing(event.when, free)
-    if found is None or t0 is None:
-        return None
-    time, rising, strict = found
-    known = known_value(time.expression(), scalars)
-    if not isinstance(known, float):
-        if not rising:
-            return None
-        return [known if event.initially else call("max", [time, number(t0)]).expression()]
-    later = known > t0 or (known == t0 and strict)
-    if rising and later:
-        return [known]
-    holds = known <= t0 if rising else t0 < known or (t0 == known and not strict)
-    return [t0] if holds and not event.initially else []

@@ -29,7 +29,7 @@ from odefit.expressions.formulas import (
     call,
     evaluated,
     guarded,
-    linear_in_time,
+    linear_in,
     name,
     number,
     substituted,
@@ -110,7 +110,7 @@ class _Rewriting(PartAlgebra):
             return self._switched(self._switch(("test", written.program), written, None), False)
         if not names <= {*self._scalars, TIME}:
             return _Test(written, None)
-        difference = linear_in_time(left - right)
+        difference = linear_in(left - right)
         if difference is None:
             return _Test(written, None)
         if sign in ("==", "!="):  # a moment is of no account in an equation
@@ -306,7 +306,7 @@ def crossing(when: Expression, scalars: set[str]) -> tuple[Part, bool, bool] | N
     if sign not in ("<", "<=", ">", ">=") or not when.names <= {*scalars, TIME}:
         return None
     sides = when.program[:-1]
-    difference = linear_in_time(Part((*sides, Instruction("binary", "-", 2))))
+    difference = linear_in(Part((*sides, Instruction("binary", "-", 2))))
     if difference is None or not difference.slope.number:
         return None
     rising = (difference.slope.number > 0) == (sign in (">", ">="))

@@ -103,7 +103,7 @@ def _wanted(
         fields = one if isinstance(one, Mapping) else getattr(one, "__dict__", {})
         given += [fields.get("sd"), fields.get("dispersion")]
     for event in experiment.events:
-        given += [*event.assign.values(), *event.times, event.when]
+        given += event.expressions
     wanted = {n for value in given for n in _names(value)}
     for section in (model.ode, model.algebraic, model.observables):
         wanted |= {n for e in section.values() for n in e.names}

@@ -154,6 +154,8 @@ class Notation:
             times=times,
             assign=self.table(event.assign, f"{place} assign", issues),
             when=when if len(issues.errors) == before else "false",
+            delay=self.text(event.delay, f"{place} delay", issues),
+            priority=self.text(event.priority, f"{place} priority", issues),
         )
 
 

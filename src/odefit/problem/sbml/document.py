@@ -12,6 +12,7 @@ from odefit.common.errors import InputError, did_you_mean, shown
 from odefit.common.packages import require
 from odefit.problem.inputs.file_access import text_or_file
 from odefit.problem.inputs.issues import Issues
+from odefit.problem.sbml.hierarchy import flattened
 
 MAX_DEPTH = 1500
 """Elements are nested no deeper: libsbml calls itself for each level, and ends in a crash."""
@@ -45,15 +46,36 @@ def open_model(path_or_text: str | os.PathLike[str]) -> tuple[Any, Any, str]:
         path_or_text, lambda given: given.lstrip(BLANK).startswith("<"), "SBML text"
     )
     text = text.lstrip(BLANK)
-    _check_xml(text, source)
+    hierarchical = _check_xml(text, source).hierarchical
     body = _DECLARATION.sub("", text, count=1)
     document = libsbml.readSBMLFromString(f'<?xml version="1.0" encoding="UTF-8"?>{body}')
     _check_errors(document, source)
+    if hierarchical and document.getModel() is not None:
+        text, source = flattened(document, source), f"{source}, flattened"
+        _check_xml(text, source)  # other packages within the submodels
+        document = libsbml.readSBMLFromString(text)
+        _check_errors(document, source)
     model = document.getModel()
     if model is None:
         raise InputError(f"{source}: the document has no model")
     # The document owns the model, and is kept as long as that.
     return document, model, source
+
+
+def remove_empty_formulas(model: Any) -> list[str]:
+    """Remove what level 3 version 2 allows to be without a formula, as it says nothing then."""
+    found = []
+    listed = [(model.getListOfRules(), "rule"), (model.getListOfInitialAssignments(), "assignment")]
+    listed += [(e.getListOfEventAssignments(), "assignment") for e in model.getListOfEvents()]
+    for elements, kind in listed:
+        for i in reversed(range(len(elements))):
+            if elements.get(i).getMath() is None:
+                name = elements.get(i).getId()
+                found.append(
+                    f"a {kind} {f'of {shown(name)} ' if name else ''}has no formula: left out"
+                )
+                elements.remove(i)
+    return found
 
 
 def promote_local_parameters(document: Any, issues: Issues) -> list[str]:
@@ -86,7 +108,7 @@ def promote_local_parameters(document: Any, issues: Issues) -> list[str]:
     ]
 
 
-def _check_xml(text: str, source: str) -> None:
+def _check_xml(text: str, source: str) -> PackageUse:
     """Refuse what is not SBML, and what a parser cannot read without risk."""
     if not text:
         raise InputError(f"{source}: the file is empty; an SBML file starts with <?xml or <sbml")
@@ -107,6 +129,7 @@ def _check_xml(text: str, source: str) -> None:
         ) from None
     except _RefusedError as error:
         raise InputError(f"{source}: {error}") from None
+    return scan.packages
 
 
 class _RefusedError(Exception):
@@ -199,7 +222,7 @@ _PACKAGE = re.compile(r"sbml\.org/sbml/level\d+/version\d+/(\w+)/version\d+")
 BESIDE_THE_MODEL = frozenset({"fbc", "groups", "layout", "render"})
 """Packages that say nothing of how a model changes in time, whatever they declare of themselves."""
 
-PART_OF_THE_MODEL = frozenset({"arrays", "comp", "distrib", "dyn", "multi", "spatial"})
+PART_OF_THE_MODEL = frozenset({"arrays", "distrib", "dyn", "multi", "spatial"})
 """Packages whose elements are part of the model, whatever they declare of themselves."""
 
 WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
@@ -226,6 +249,7 @@ class PackageUse:
 
     def __init__(self) -> None:
         self._required: dict[str, bool] = {}
+        self.hierarchical = False  # whether it has submodels
         self._inside = 0  # how many elements are open of one that has no effect
 
     def root(self, attributes: Mapping[str, str]) -> None:
@@ -245,6 +269,7 @@ class PackageUse:
         if self._inside or local in WITHOUT_EFFECT.get(package, ()):
             self._inside += 1
             return ""
+        self.hierarchical |= package == "comp" and not local.startswith("listOf")
         if self._matters(namespace) and not local.startswith("listOf"):
             return _refusal(package or namespace, f"<{local}>")
         for key, value in attributes.items():
@@ -261,7 +286,7 @@ class PackageUse:
     def _matters(self, namespace: str) -> bool:
         """True if what is in a namespace is part of the model."""
         package = _package(namespace)
-        if package in BESIDE_THE_MODEL or package in PART_OF_THE_MODEL:
+        if package == "comp" or package in BESIDE_THE_MODEL or package in PART_OF_THE_MODEL:
             return package in PART_OF_THE_MODEL
         return self._required.get(namespace, package != "")
 
@@ -280,8 +305,7 @@ def _package(namespace: str) -> str:
 
 
 def _refusal(package: str, what: str) -> str:
-    remedy = "; a flattened copy of the model can be read" if package == "comp" else ""
     return (
         f"{what} is of the SBML package {shown(package)}, which changes the meaning of a model and "
-        f"is not read{remedy}"
+        "is not read"
     )

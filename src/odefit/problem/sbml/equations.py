@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from odefit.common.errors import did_you_mean, shown
-from odefit.expressions.expressions import ExpressionError
+from odefit.expressions.expressions import ExpressionError, parse
+from odefit.expressions.formulas import Part, linear_in
 from odefit.problem.sbml.math_trees import RATE_PREFIX
 from odefit.problem.sbml.symbols import Reading, Symbol, place_of
 from odefit.problem.sbml.terms import (
     ZERO,
     Term,
+    as_term,
     difference,
     expanded,
     names_in,
@@ -56,9 +58,7 @@ def read_reactions(reading: Reading) -> None:
             continue
         place = symbol.place
         if reaction.isSetFast() and reaction.getFast():
-            reading.error(
-                place, "it is fast (instantaneous); give it a kinetic law of finite speed"
-            )
+            reading.fast.append(symbol.name)
         for modifier in reaction.getListOfModifiers():
             _species_of(modifier, place, reading)
         changed = [
@@ -158,9 +158,27 @@ def read_algebraic_rules(reading: Reading) -> None:
                 "nothing is left for it to determine: other rules, reactions and events "
                 "determine its variables (an index of more than 1), and odefit needs index 1",
             )
-    for name, index in owner.items():
+    for name in owner:
         free[name].rule = "algebraic"
-        reading.conditions[name] = terms[index][0]
+    solve({name: terms[index][0] for name, index in owner.items()}, reading)
+
+
+def solve(conditions: dict[str, Term], reading: Reading) -> None:
+    """Solve conditions for the variables that they determine, where they are linear in these.
+
+    Each condition is an expression that is zero. The others stay conditions.
+    """
+    for name, term in conditions.items():
+        try:
+            whole = replaced_in(term, expanded(reading.definitions))
+            found = linear_in(Part(parse(whole.text).program), name)
+        except ExpressionError as error:
+            reading.error(f"equation that determines '{name}'", str(error))
+            continue
+        if found is None or found.slope.number == 0.0:
+            reading.conditions[name] = term
+        else:
+            reading.definitions[name] = as_term(found.zero().expression().text)
 
 
 def _matched(rule: int, candidates: list[list[str]], owner: dict[str, int], seen: set[str]) -> bool:
@@ -197,12 +215,12 @@ def changing_species(reading: Reading) -> Iterable[Symbol]:
     for species in reading.of("species"):
         compartment = reading.by_id.get(species.compartment)
         diluted = not species.amount and compartment is not None and varies(compartment)
-        moved = any(_net(parts) != ZERO for parts in species.reactions.values())
+        moved = any(net_of(parts) != ZERO for parts in species.reactions.values())
         if not species.rule and (moved or species.event or diluted):
             yield species
 
 
-def _net(parts: list[float | Term]) -> Term:
+def net_of(parts: list[float | Term]) -> Term:
     """Return the sum of stoichiometric coefficients."""
     plain = sum(part for part in parts if isinstance(part, float))
     terms = [part for part in parts if not isinstance(part, float)]
@@ -215,22 +233,20 @@ def right_hand_side(species: Symbol, reading: Reading, written: dict[str, Term])
     volume = Term("" if amount else reading.by_id[species.compartment].name)
     undivided, divided = [], []
     for reaction, parts in species.reactions.items():
-        net = _net(parts)
+        net = net_of(parts)
         rate = written.get(reaction, Term(reaction))
         reduced = None if amount else without_factor(rate, volume.text)
         if net == ZERO or rate == ZERO:
             continue
         if amount or reduced is not None:
-            undivided.append(_scaled(net, rate if reduced is None else reduced))
+            undivided.append(scaled(net, rate if reduced is None else reduced))
         else:
-            divided.append(_scaled(net, rate))
+            divided.append(scaled(net, rate))
     if divided:
         undivided.append(quotient(total(divided), volume))
     result = total(undivided)
-    factor = species.element.getConversionFactor() if reading.model.getLevel() > 2 else ""
-    factor = factor or (reading.model.getConversionFactor() if reading.model.getLevel() > 2 else "")
-    if factor and result != ZERO:
-        result = product([_conversion(factor, species, reading), result])
+    if result != ZERO:
+        result = converted(result, species, reading)
     growth = None if amount else reading.rate_rules.get(volume.text)
     if growth is not None:  # dilution in a growing compartment
         loss = quotient(product([Term(species.name), growth]), volume)
@@ -238,15 +254,19 @@ def right_hand_side(species: Symbol, reading: Reading, written: dict[str, Term])
     return result
 
 
-def _conversion(factor: str, species: Symbol, reading: Reading) -> Term:
+def converted(extent: Term, species: Symbol, reading: Reading) -> Term:
+    """Return the amount of a species that belongs to an extent of reactions."""
+    level3 = reading.model.getLevel() > 2
+    factor = species.element.getConversionFactor() if level3 else ""
+    factor = factor or (reading.model.getConversionFactor() if level3 else "")
     symbol = reading.by_id.get(factor)
-    if symbol is None or symbol.kind != "parameter":
+    if factor and (symbol is None or symbol.kind != "parameter"):
         reading.error(species.place, f"its conversion factor {shown(factor)} is unknown")
-        return Term("1")
-    return Term(symbol.name)
+    return extent if symbol is None else product([Term(symbol.name), extent])
 
 
-def _scaled(coefficient: Term, rate: Term) -> Term:
+def scaled(coefficient: Term, rate: Term) -> Term:
+    """Return a rate times a coefficient."""
     if coefficient.text == "1":
         return rate
     if coefficient.text == "-1":

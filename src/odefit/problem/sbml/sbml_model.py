@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from odefit.common.errors import InputError, did_you_mean
 from odefit.expressions.expressions import ExpressionError
-from odefit.problem.sbml.terms import Term, as_term, expanded, substituted
+from odefit.problem.sbml.terms import Term, as_term, expanded, names_in, substituted
 
 
 class Start(NamedTuple):
@@ -41,8 +41,16 @@ class SbmlEvent:
     initial_value
         What counts as the value of the trigger before the start: if it is false and the trigger is
         true at the start, the event happens then.
-    persistent, from_trigger_values
-        SBML's attributes; they matter for events at the same time alone, as there are no delays.
+    persistent
+        Whether it happens even if the trigger is false again before: because another event comes
+        first, or during the delay.
+    from_trigger_values
+        Whether the new values are those of the moment when the trigger became true.
+    delay
+        How long it waits after that, an expression with its value of that moment.
+    priority
+        Of events that are due at the same time that with the highest happens first; an expression,
+        None without one.
     """
 
     id: str
@@ -51,6 +59,8 @@ class SbmlEvent:
     initial_value: bool = True
     persistent: bool = True
     from_trigger_values: bool = True
+    delay: str = "0"
+    priority: str | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +101,8 @@ class SbmlModel:
     without_value
         Constants and states for which the file has no value.
     events
-        Its events; those at the same time happen in this order.
+        Its events; those at the same time happen in this order, unless priorities that are no
+        numbers say otherwise.
     names
         Names here, by identifier, of what has another one in SBML.
     translated
@@ -214,9 +225,17 @@ class SbmlModel:
         experiment: dict[str, Any] = {"t0": 0.0}  # where time begins in SBML
         if held or self.events:
             experiment["constants"] = held
-            experiment["event"] = [_event(e, written) for e in self.events]
+            experiment["event"] = self.event_tables(written)
         found["experiment"] = [experiment]
         return found
+
+    def event_tables(self, written: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+        """Return the events as tables of an experiment of format 1.
+
+        Names in `written` are written out. As in SBML, values at the time of an event are those
+        after it.
+        """
+        return [_event(event, self.events, written or {}) for event in self.events]
 
     def _changed(self) -> set[str]:
         """Return the names of what events change."""
@@ -242,11 +261,26 @@ def _written(table: Mapping[str, Any], written: Mapping[str, str]) -> dict[str, 
     }
 
 
-def _event(event: SbmlEvent, written: Mapping[str, str]) -> dict[str, Any]:
+def _event(
+    event: SbmlEvent, events: Sequence[SbmlEvent], written: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return an event as a table of format 1, without what makes no difference among `events`."""
     found: dict[str, Any] = {
         "when": substituted(event.trigger, written),
         "assign": _written(event.assign, written),
+        "measured": "after",
     }
     if not event.initial_value:
         found["initially"] = False
+    waits = event.delay != "0"
+    if waits:
+        found["delay"] = substituted(event.delay, written)
+    if event.priority is not None and len(events) > 1:
+        found["priority"] = substituted(event.priority, written)
+    if not event.persistent and (waits or len(events) > 1):
+        found["persistent"] = False
+    changed = {name for other in events for name in other.assign}
+    read = {name for text in event.assign.values() for name in names_in(text)}
+    if event.from_trigger_values and (waits or (len(events) > 1 and read & changed)):
+        found["values"] = "trigger"
     return found

@@ -10,7 +10,12 @@ from typing import Any
 from odefit.common.errors import InputError
 from odefit.expressions.expressions import TIME, ExpressionError
 from odefit.problem.inputs.issues import Issues
-from odefit.problem.sbml.document import declared_packages, open_model, promote_local_parameters
+from odefit.problem.sbml.document import (
+    declared_packages,
+    open_model,
+    promote_local_parameters,
+    remove_empty_formulas,
+)
 from odefit.problem.sbml.equations import (
     changing_species,
     define_rates_of_change,
@@ -20,6 +25,7 @@ from odefit.problem.sbml.equations import (
     read_rules,
     right_hand_side,
 )
+from odefit.problem.sbml.fast_reactions import hold_equilibria
 from odefit.problem.sbml.math_trees import RATE_PREFIX
 from odefit.problem.sbml.sbml_model import SbmlModel
 from odefit.problem.sbml.symbols import WORDS, Reading, Symbol, gathered, place_of
@@ -57,7 +63,7 @@ def read_sbml(path_or_text: str | os.PathLike[str]) -> SbmlModel:
     """
     document, model, source = open_model(path_or_text)
     issues = Issues(source)
-    promoted = promote_local_parameters(document, issues)
+    promoted = promote_local_parameters(document, issues) + remove_empty_formulas(model)
     found = _read(gathered(model, issues))
     issues.raise_errors()
     del document  # it owns what libsbml has given
@@ -75,6 +81,7 @@ def _read(reading: Reading) -> SbmlModel:
     read_reactions(reading)
     read_algebraic_rules(reading)
     keep_amounts(reading)
+    hold_equilibria(reading)
     starts = read_starts(reading, assignments)
     try:
         # Formulas of events can ask for rates of change as well, so that they are read twice.
@@ -100,7 +107,7 @@ def _read(reading: Reading) -> SbmlModel:
             continue  # a stoichiometry that stays what it is
         known = None if value is None else number_in(value)
         if value is None:
-            without.append(name)
+            without += [name] * (name not in algebraic)
         elif name in variables:
             start[name] = value
         elif known is None:
@@ -117,9 +124,7 @@ def _read(reading: Reading) -> SbmlModel:
     concentrations = {
         species.name: reading.by_id[species.compartment].name
         for species in reading.of("species")
-        if not species.amount
-        and species.rule != "assignment"
-        and species.name not in reading.amounts
+        if not species.amount and species.name not in reading.definitions
     }
     result = SbmlModel(
         name=reading.model.getName() or reading.model.getId() or "model",
@@ -195,6 +200,8 @@ def read_starts(reading: Reading, assignments: dict[str, Any]) -> dict[str, Term
             if symbol.id in assignments:
                 reading.error(symbol.place, "it has an initial assignment and an assignment rule")
             continue
+        if symbol.rule == "algebraic" and symbol.name in reading.definitions:
+            continue  # it follows from others at all times
         assignment = assignments.get(symbol.id)
         value: Term | None
         if assignment is None:
@@ -205,11 +212,12 @@ def read_starts(reading: Reading, assignments: dict[str, Any]) -> dict[str, Term
             # The time of the start is 0 in SBML.
             value = ZERO if term is None else replaced_in(numeric(term), {TIME: ZERO})
         amount = reading.amounts.get(symbol.name)
-        if amount is not None and value is not None:
+        if amount is not None and value is not None and not symbol.amount:
             volume = reading.volume(symbol)
             starts[amount] = product([value, volume])
         else:
             starts[amount or symbol.name] = value
+    starts |= reading.guesses
     return starts
 
 

@@ -68,6 +68,9 @@ class Reading:
     rate_rules: dict[str, Term] = field(default_factory=dict)
     # left-hand sides of algebraic rules, by the name that each is to determine
     conditions: dict[str, Term] = field(default_factory=dict)
+    guesses: dict[str, Term] = field(default_factory=dict)  # of variables that are no symbols
+    fast: list[str] = field(default_factory=list)  # names of reactions at equilibrium
+    mixed: list[Symbol] = field(default_factory=list)  # species that these change
     # states that are amounts, by species: those of compartments whose size follows from a rule
     amounts: dict[str, str] = field(default_factory=dict)
 
@@ -209,8 +212,7 @@ def _functions(reading: Reading) -> None:
         _check_unused(identifier, place, reading)
         body = function.getBody()
         if body is None:
-            reading.error(place, "it has no formula")
-            continue
+            continue  # a call of it is a mistake
         count = function.getNumArguments()
         arguments = tuple(function.getArgument(i).getName() for i in range(count))
         if len(set(arguments)) < len(arguments):

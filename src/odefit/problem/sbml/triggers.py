@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from odefit.expressions.expressions import ExpressionError
 from odefit.problem.sbml.equations import changing_species
+from odefit.problem.sbml.fast_reactions import mixed_again
 from odefit.problem.sbml.sbml_model import SbmlEvent
 from odefit.problem.sbml.symbols import Reading, Symbol, place_of
-from odefit.problem.sbml.terms import Term, condition, numeric, product, quotient, replaced_in
+from odefit.problem.sbml.terms import (
+    Term,
+    as_term,
+    condition,
+    names_in,
+    number_in,
+    numeric,
+    product,
+    quotient,
+    replaced_in,
+)
 
 
 def mark_events(reading: Reading) -> None:
@@ -38,23 +48,25 @@ def mark_events(reading: Reading) -> None:
 def read_events(
     reading: Reading, written: dict[str, Term]
 ) -> tuple[tuple[SbmlEvent, ...], list[str]]:
-    """Return the events in the order in which they happen at the same time, and remarks."""
-    found: list[tuple[float, SbmlEvent]] = []
+    """Return the events in the order of their priorities, where these are numbers, and remarks."""
+    found: list[SbmlEvent] = []
     remarks: list[str] = []
-    listed = list(reading.model.getListOfEvents())
-    for count, event in enumerate(listed, 1):
+    for count, event in enumerate(reading.model.getListOfEvents(), 1):
         place = _place(event, count)
         if not event.getListOfEventAssignments().size():
             remarks.append(f"the {place} assigns nothing and is left out")
             continue
         trigger = event.getTrigger()
         if trigger is None or trigger.getMath() is None:
-            reading.error(place, "it has no trigger")
+            remarks.append(f"the {place} has no trigger and is left out")
             continue
-        priority = _priority(event, place, len(listed), reading)
-        _check_delay(event, place, reading)
-        term = reading.term(trigger.getMath(), place)
-        if term is None:
+        level3 = event.getLevel() > 2
+        priority = event.getPriority() if level3 else None
+        parts = [
+            None if part is None or part.getMath() is None else reading.term(part.getMath(), place)
+            for part in (trigger, event.getDelay(), priority)
+        ]
+        if parts[0] is None:
             continue
         assign = {
             reading.by_id[a.getVariable()].name: reading.term(a.getMath(), place)
@@ -67,82 +79,47 @@ def read_events(
                 for name, value in assign.items()
                 if value is not None
             }
-            text = replaced_in(condition(term), written).text
+            text = replaced_in(condition(parts[0]), written).text
+            delay, rank = (
+                None if p is None else replaced_in(numeric(p), written).text for p in parts[1:]
+            )
             terms = _with_amounts_kept(terms, reading, written)
+            needed = mixed_again(terms, reading, written)
         except ExpressionError as error:
             reading.error(place, str(error))
             continue
-        level3 = event.getLevel() > 2
+        for formula in (text, delay, rank, *(value.text for value in terms.values())):
+            needed |= set(names_in(formula or "")) & reading.conditions.keys()
+        if needed:
+            reading.error(
+                place,
+                f"it depends on '{min(needed)}', which an equation determines that is not linear "
+                "in it; events depend on states and constants",
+            )
         found.append(
-            (
-                -priority,
-                SbmlEvent(
-                    event.getId() or f"event {count}",
-                    text,
-                    {name: value.text for name, value in terms.items()},
-                    trigger.getInitialValue() if level3 else True,
-                    trigger.getPersistent() if level3 else True,
-                    event.getUseValuesFromTriggerTime(),
-                ),
+            SbmlEvent(
+                event.getId() or f"event {count}",
+                text,
+                {name: value.text for name, value in terms.items()},
+                trigger.getInitialValue() if level3 else True,
+                trigger.getPersistent() if level3 else True,
+                event.getUseValuesFromTriggerTime(),
+                "0" if delay is None else delay,
+                rank,
             )
         )
-    found.sort(key=lambda pair: pair[0])  # stable: the order of the file where priorities agree
-    return _together([event for _, event in found], remarks), remarks
+    found.sort(key=_rank)  # stable: the order of the file where priorities agree
+    return tuple(found), remarks
 
 
-def _together(events: list[SbmlEvent], remarks: list[str]) -> tuple[SbmlEvent, ...]:
-    """Return events with those that always happen together as one, if their values do not wait.
-
-    odefit's events at the same time each see the values that the one before has left; SBML's see
-    the values before all of them, unless they say otherwise.
-    """
-    found: list[SbmlEvent] = []
-    for event in events:
-        last = found[-1] if found else None
-        alike = last is not None and (last.trigger, last.initial_value, True, True) == (
-            event.trigger, event.initial_value, event.from_trigger_values, event.persistent
-        )  # fmt: skip
-        if last is not None and alike:
-            both = replace(last, id=f"{last.id}, {event.id}", assign=last.assign | event.assign)
-            found[-1] = both
-            remarks.append(f"the events '{last.id}' and '{event.id}' happen together, as one")
-        else:
-            found.append(event)
-    if len(found) > 1 and any(event.from_trigger_values for event in found[1:]):
-        remarks.append(
-            "events that happen at the same time see what the one before has left, in this order: "
-            + ", ".join(f"'{event.id}'" for event in found)
-        )
-    return tuple(found)
+def _rank(event: SbmlEvent) -> float:
+    """Return a number that is smaller for a higher priority, 0 where that is no number."""
+    known = None if event.priority is None else number_in(as_term(event.priority))
+    return -(known or 0.0)
 
 
 def _place(event: Any, count: int) -> str:
     return place_of(event, "event", event.getId() or str(count))
-
-
-def _priority(event: Any, place: str, events: int, reading: Reading) -> float:
-    """Return the priority of an event; of the only one it has no meaning."""
-    if event.getLevel() < 3 or not event.isSetPriority() or events < 2:
-        return 0.0
-    term = reading.term(event.getPriority().getMath(), place)
-    if term is None:
-        return 0.0
-    try:
-        return float(term.text)
-    except ValueError:
-        reading.error(
-            place, f"its priority {term.text!r} is not a number, and there are other events"
-        )
-    return 0.0
-
-
-def _check_delay(event: Any, place: str, reading: Reading) -> None:
-    delay = event.getDelay()
-    if delay is None:
-        return
-    term = reading.term(delay.getMath(), place)
-    if term is not None and term.text != "0":
-        reading.error(place, f"it has a delay of {term.text!r}; odefit has no events with delays")
 
 
 def _with_amounts_kept(
@@ -157,12 +134,12 @@ def _with_amounts_kept(
             continue
         species = next(s for s in reading.of("species") if s.name == name)
         volume = reading.volume(species)
-        found[amount] = product([value, replaced_in(volume, written)])
+        found[amount] = value if species.amount else product([value, replaced_in(volume, written)])
     for species in _concentrations(reading):
         compartment = reading.by_id[species.compartment].name
-        if compartment in terms and species.name not in terms:
-            before = product([Term(species.name), Term(compartment)])
-            found[species.name] = quotient(before, terms[compartment])
+        if compartment in terms:  # what is assigned is a concentration in the size before
+            now = terms.get(species.name, Term(species.name))
+            found[species.name] = quotient(product([now, Term(compartment)]), terms[compartment])
     return found
 
 

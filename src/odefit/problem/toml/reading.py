@@ -33,7 +33,10 @@ EXPERIMENT_KEYS = (
     "name", "data", "time", "by", "observable", "columns", "doses",
     "t0", "initial", "constants", "steady_state", "event",
 )  # fmt: skip
-EVENT_KEYS = ("time", "times", "every", "until", "when", "initially", "measured", "assign")
+EVENT_KEYS = (
+    "time", "times", "every", "until", "when", "initially", "delay", "priority", "persistent",
+    "values", "measured", "assign",
+)  # fmt: skip
 
 
 def problem_from_mapping(
@@ -402,4 +405,8 @@ def _event(raw: Mapping[str, Any], place: str, unit: str, issues: Issues) -> Eve
         when=known.get("when"),
         measured=known.get("measured", "before"),
         initially=known.get("initially", True),
+        delay=known.get("delay", 0.0),
+        priority=known.get("priority"),
+        persistent=known.get("persistent", True),
+        values=known.get("values", "event"),
     )

@@ -115,6 +115,14 @@ def _event(event: Event) -> dict[str, Any]:
         table["when"] = str(event.when)
         if not event.initially:
             table["initially"] = False
+        if event.delay != 0.0:
+            table["delay"] = _value(event.delay)
+        if event.priority is not None:
+            table["priority"] = _value(event.priority)
+        if not event.persistent:
+            table["persistent"] = False
+        if event.values != "event":
+            table["values"] = event.values
     else:
         table["times"] = [_value(time) for time in event.times]
     if event.measured != "before":

@@ -140,9 +140,11 @@ def special_words(experiment: Experiment, write: Writer) -> list[str]:
             for name, value in event.assign.items()
         )
         if event.when is not None:
-            found.append(
-                write.text("when {} becomes true: {}").format(write.value(event.when), assigned)
+            waits = write.text("{} after " if event.delay != 0.0 else "").format(
+                write.value(event.delay)
             )
+            said = write.text("{}when {} becomes true: {}")
+            found.append(said.format(waits, write.value(event.when), assigned))
             continue
         known = [significant(t) if isinstance(t, float) else str(t) for t in event.times]
         found.append(write.text("at t = {}: {}").format(some(known), assigned))

@@ -109,6 +109,21 @@ class EventAssignments:
                 new.scalar_sensitivities[self._scalars[name]] = changes
         return new
 
+    def taken(self, chosen: Values, before: Values) -> Values:
+        """Return the values after the event, those it assigns as they were chosen earlier."""
+        new = before._replace(
+            states=before.states.copy(),
+            sensitivities=before.sensitivities.copy(),
+            scalars=before.scalars.copy(),
+            scalar_sensitivities=before.scalar_sensitivities.copy(),
+        )
+        states, scalars = self._assigned_states, self._assigned_scalars
+        new.states[states] = chosen.states[states]
+        new.sensitivities[states] = chosen.sensitivities[states]
+        new.scalars[scalars] = chosen.scalars[scalars]
+        new.scalar_sensitivities[scalars] = chosen.scalar_sensitivities[scalars]
+        return new
+
     def pull_back(
         self, time: float, vector: Array, before: Values, by_states: Array, by_scalars: Array
     ) -> Array:

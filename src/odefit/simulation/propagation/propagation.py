@@ -157,8 +157,11 @@ class Propagation:
         sizes: Array,
         before: Values,
         clock: Mapping[str, Array] | None = None,
+        chosen: Values | None = None,
     ) -> Values:
         """Return the values after an event, all of them computed from the values before.
+
+        `chosen` has the new ones where they were computed earlier.
 
         `clock` has the changes of the time and of inputs by name, each of shape (m,), where the
         time of the event changes along the directions.
@@ -168,6 +171,8 @@ class Propagation:
             self._events[key] = EventAssignments(
                 self.field, self.condition, assignment, self._indices
             )
+        if chosen is not None:
+            return self._events[key].taken(chosen, before)
         return self._events[key](time, vector, sizes, before, clock)
 
     def integrate(self, segment: Segment, now: Values, choice: EngineChoice) -> Integrated:

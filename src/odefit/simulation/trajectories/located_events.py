@@ -5,8 +5,9 @@ The derivatives follow the module's text of :mod:`odefit.simulation.trajectories
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -52,6 +53,16 @@ class Moment(NamedTuple):
     measured_after: bool  # Whether measurements at its time see the values after it
 
 
+class Due(NamedTuple):
+    """An event whose condition has become true, and which is to happen."""
+
+    trigger: Trigger
+    number: int  # The number of the trigger
+    time: float
+    change: Array | None  # How its time changes along the directions, shape (m,)
+    chosen: Values | None  # The new values, where they were computed when that was
+
+
 @dataclass
 class Walk:
     """The position of a trajectory."""
@@ -62,11 +73,15 @@ class Walk:
     # Which of the comparisons that trigger events hold from now on, shape (comparisons,).
     flags: BoolArray
     ahead: float  # The time ahead in which changes of these are looked for at once
+    due: list[Due] = field(default_factory=list)  # Events that are to happen
     triggered: int = 0  # Number of triggered events so far
+    burst: tuple[float, int] = (-np.inf, 0)  # The time of the last ones, and their number
     # The comparison that has triggered the last one, and when.
     last: tuple[int, float] = (-1, -np.inf)
     # Rates of the states just before, where the right-hand side switches and they are known
     arrival: Array | None = None
+    # Draws the first of several events; each evaluation draws the same.
+    draws: random.Random = field(default_factory=lambda: random.Random(1))
     failures: int = 0  # Number of solutions since then that have ended earlier than was wanted
 
     def may_end_earlier(self, end: float, small: float) -> bool:
@@ -98,8 +113,13 @@ class EarlyEndError(Exception):
         self.time = time
 
 
-MAX_TRIGGERED = 1000
-"""Largest number of triggered events of one trajectory: more follow each other ever faster."""
+MAX_TRIGGERED = 100_000
+"""Largest number of triggered events of one trajectory."""
+
+MAX_AT_ONCE = 1000
+"""Largest number of triggered events at one time: more follow each other ever faster."""
+
+ROUNDING = 1e-13  # differences of times, relative to the time or the time span, that count as none
 
 NOISE = 1e-9
 """Differences of times, relative to the time or the time span, that count as none where times are
@@ -117,6 +137,8 @@ class LocatedEvents:
     comparisons: Sequence[Comparison]
     triggers: Sequence[Trigger]
     differences: Sequence[MovingExpression]  # The compared quantities with their derivatives
+    # Delay and priority of each trigger's event.
+    waiting: Sequence[Sequence[MovingExpression | None]]
     # The unknowns of the problem, and the sizes of those with sensitivities.
     vector: Array
     sizes: Array
@@ -125,52 +147,117 @@ class LocatedEvents:
     recording: Recording  # What is wanted of the trajectory
 
     def happen(
-        self, walk: Walk, moments: list[Moment], before: BoolArray, driver: int = -1
+        self,
+        walk: Walk,
+        moments: list[Moment],
+        before: BoolArray,
+        driver: int = -1,
+        change: Array | None = None,
     ) -> None:
-        """Let events happen, and those that they trigger; conditions held `before` or not.
+        """Let events happen, those that are due, and all that they trigger.
 
-        `driver` is the comparison whose change has triggered them.
+        Conditions held `before` or not. `driver` is the comparison that has just changed, and
+        `change` how the time of that changes along the directions, shape (m,). After each event all
+        conditions are looked at again.
         """
-        after, waiting = False, moments
+        after = False
+        values = self._values(walk) if moments or walk.due or driver >= 0 else None
+        for moment in moments:
+            self._apply(walk, moment)
+            after, change = after or moment.measured_after, moment.change
+        crossed, walk.flags = walk.flags, self.flags(walk, values, driver)
+        if driver >= 0:
+            walk.flags[driver] = crossed[driver]
         while True:
-            values = self._values(walk) if waiting else None
-            for moment in waiting:
-                self._apply(walk, moment)
-                after |= moment.measured_after
-            walk.flags = self.flags(walk, values, driver)
             truths = self.truths(walk.flags)
-            change = waiting[-1].change if waiting else None
-            waiting = [
-                Moment(t.event.assign, change, t.event.measured_after)
-                for t, now, was in zip(self.triggers, truths, before, strict=True)
-                if now and not was
-            ]
-            if not waiting:
+            walk.due = [d for d in walk.due if d.trigger.event.persistent or truths[d.number]]
+            walk.due += [self._due(walk, int(k), change) for k in np.flatnonzero(truths & ~before)]
+            ready = [d for d in walk.due if d.time <= walk.time + self.near(walk.time)]
+            if not ready:
                 break
+            one = self._first(walk, ready) if ready[1:] else ready[0]
+            walk.due = [d for d in walk.due if d is not one]
             self.count(walk, before)
-            before = truths
+            before, values, change = truths, self._values(walk), one.change
+            event = one.trigger.event
+            moment = Moment(event.assign, change, event.measured_after)
+            self._apply(walk, moment, one.chosen)
+            after |= event.measured_after
+            if driver >= 0 and self._values(walk)[driver] != values[driver]:
+                driver = -1  # an event has moved it away from zero
+            walk.flags = self.flags(walk, values, driver)
         if after:
             self.recording.moment(walk.time, self._consistent(walk.time, walk.now))
 
-    def _apply(self, walk: Walk, moment: Moment) -> None:
-        """Let one event happen, with the jump of the sensitivities."""
-        now, time = walk.now, walk.time
-        walk.arrival, arrival = None, walk.arrival
-        if moment.change is None or not moment.change.any():
-            walk.now = self.propagation.after_event(
-                moment.assign, time, self.vector, self.sizes, now
+    def near(self, time: float) -> float:
+        """Return by how much times may differ that count as the same."""
+        return ROUNDING * max(abs(time), self.span)
+
+    def _due(self, walk: Walk, number: int, change: Array | None) -> Due:
+        """Return an event whose condition has become true now, with the time of it."""
+        trigger, time, now = self.triggers[number], walk.time, walk.now
+        delay, _ = self.waiting[number]
+        chosen = None
+        if trigger.event.early:
+            chosen, clock = now, None
+            if change is not None and change.any():
+                chosen, clock = self._moved(walk, change)
+            chosen = self.propagation.after_event(
+                trigger.event.assign, time, self.vector, self.sizes, chosen, clock
             )
-            return
-        change = moment.change
-        speed = self.rates(time, now, arrival)
-        moved = now._replace(sensitivities=now.sensitivities + np.outer(speed, change))
-        clock = clock_of(self.condition.inputs, time, change)
+        if delay is None:
+            return Due(trigger, number, time, change, chosen)
+        waits = delay(time, self.vector, self.sizes, now, self.rates(time, now, walk.arrival))
+        if not waits.value >= 0.0:
+            raise StoppedError(
+                time,
+                f"the delay {trigger.event.delay} of an event is {waits.value:g}, and must not be "
+                "negative",
+                walk.choice,
+            )
+        later = waits.changes if change is None else change + waits.changes + waits.rate * change
+        return Due(trigger, number, time + waits.value, later, chosen)
+
+    def _first(self, walk: Walk, ready: Sequence[Due]) -> Due:
+        """Return that with the highest priority now, of equal given ones any, as SBML has it."""
+        at, states = np.array([walk.time]), walk.now.states[None]
+        best, found = -np.inf, list(ready)
+        for due in ready:
+            _, given = self.waiting[due.number]
+            rank = 0.0
+            if given is not None:
+                rank = float(given.along(at, self.vector, states, walk.now.scalars)[0])
+            found = [*found, due] if rank == best else found
+            if rank > best:
+                best, found = rank, [due]
+        if any(d.trigger.event.priority is None for d in found):
+            return found[0]
+        return walk.draws.choice(found)
+
+    def _moved(self, walk: Walk, change: Array) -> tuple[Values, dict[str, Array]]:
+        """Return values whose sensitivities are those of a time that changes, and its clock."""
+        time, now = walk.time, walk.now
+        moved = now.sensitivities + np.outer(self.rates(time, now, walk.arrival), change)
+        return now._replace(sensitivities=moved), clock_of(self.condition.inputs, time, change)
+
+    def _apply(self, walk: Walk, moment: Moment, chosen: Values | None = None) -> None:
+        """Let one event happen, with the jump of the sensitivities.
+
+        `chosen` has the new values where they were computed before.
+        """
+        now, time, change = walk.now, walk.time, moment.change
+        clock = None
+        if change is not None and change.any():
+            now, clock = self._moved(walk, change)
+        walk.arrival = None
         after = self.propagation.after_event(
-            moment.assign, time, self.vector, self.sizes, moved, clock
+            moment.assign, time, self.vector, self.sizes, now, clock, chosen
         )
-        after = self._consistent(time, after).values
-        speed = self.rates(time, after)
-        walk.now = after._replace(sensitivities=after.sensitivities - np.outer(speed, change))
+        if change is not None and change.any():
+            after = self._consistent(time, after).values
+            jump = np.outer(self.rates(time, after), change)
+            after = after._replace(sensitivities=after.sensitivities - jump)
+        walk.now = after
 
     def _consistent(self, time: float, now: Values) -> ConsistentValues:
         solved = self.propagation.consistent(time, self.vector, now)
@@ -200,7 +287,8 @@ class LocatedEvents:
         """Return which comparisons hold from now on.
 
         One that has just changed, the `driver` above all, stands at zero but for rounding; then its
-        rate decides, unless an event has moved it there: `before` has the quantities just before.
+        rate decides; where an event has moved it there, it counts as zero: `before` has the
+        quantities just before.
         """
         values = self._values(walk)
         flags = np.array(
@@ -214,8 +302,9 @@ class LocatedEvents:
             rate = moving(walk.time, self.vector, self.sizes, walk.now, speed).rate
             small = near * abs(rate)
             at_zero = k == driver or abs(values[k]) <= small
-            if at_zero and abs(values[k] - before[k]) <= small and rate:
-                flags[k] = bool(self.comparisons[k].holds(rate))
+            if at_zero and rate:
+                moved = abs(values[k] - before[k]) > small
+                flags[k] = bool(self.comparisons[k].holds(0.0 if moved else rate))
         return flags
 
     def truths(self, flags: BoolArray) -> BoolArray:
@@ -227,12 +316,17 @@ class LocatedEvents:
 
         Raises StoppedError: there are too many.
         """
+        since, count = walk.burst
+        if walk.time - since > NOISE * max(abs(walk.time), self.span):
+            since, count = walk.time, 0
+        walk.burst = since, count + more
         walk.triggered += more
-        if walk.triggered > MAX_TRIGGERED:
+        if walk.burst[1] > MAX_AT_ONCE or walk.triggered > MAX_TRIGGERED:
+            most = MAX_AT_ONCE if walk.burst[1] > MAX_AT_ONCE else MAX_TRIGGERED
             raise StoppedError(
                 walk.time,
                 f"{text_of(self.triggers, before, walk.flags)} triggers events without end, "
-                f"more than {MAX_TRIGGERED} or ever faster ones; let it be true from a margin on",
+                f"more than {most} or ever faster ones; let it be true from a margin on",
                 walk.choice,
             )
 
@@ -275,10 +369,14 @@ def come_to_rest(
 
 
 def refuse_time(field: VectorField, condition: Condition, times: Array) -> None:
-    """Refuse steady states beside events with conditions, where the time or an input acts."""
+    """Refuse steady states beside events with delays, and where the time or an input acts."""
     conditions = [e.when for e in condition.located if e.when is not None]
     if not conditions or not (condition.steady_start or (len(times) and np.isinf(times[-1]))):
         return
+    if any(event.delay is not None for event in condition.located):
+        raise InputError(
+            f'experiment "{condition.name}": steady states cannot be found beside events with delay'
+        )
     expressions = [*field.model.ode.values(), *field.model.algebraic.values()]
     for event in condition.located:
         expressions += [e for e in (event.when, *event.assign.values()) if e is not None]

@@ -37,8 +37,9 @@ from odefit.simulation.events.triggers import (
 from odefit.simulation.propagation.propagation import Propagation
 from odefit.simulation.trajectories.located_events import (
     LOOK_AHEAD,
-    MAX_TRIGGERED,
+    MAX_AT_ONCE,
     NOISE,
+    ROUNDING,
     EarlyEndError,
     LocatedEvents,
     Moment,
@@ -53,7 +54,6 @@ MONITORED = 64
 """Number of points in the time ahead between which changes of conditions are looked for."""
 
 REFINEMENTS = 6  # how often points are added where a condition may have changed twice between two
-ROUNDING = 1e-13  # differences of times, relative to the time or the time span, that count as none
 
 
 class LocatedMap:
@@ -83,6 +83,14 @@ class LocatedMap:
         self._differences = [
             MovingExpression(c.difference, field, condition, self._indices)
             for c in self._comparisons
+        ]
+
+        self._waiting = [
+            [
+                None if e is None else MovingExpression(e, field, condition, self._indices)
+                for e in t.event.waiting
+            ]
+            for t in self._triggers
         ]
 
     def __call__(
@@ -124,6 +132,7 @@ class _LocatedCourse:
             comparisons=whole._comparisons,
             triggers=whole._triggers,
             differences=whole._differences,
+            waiting=whole._waiting,
             vector=vector,
             sizes=self.sizes,
             span=self.span,
@@ -154,19 +163,22 @@ class _LocatedCourse:
         self.events.happen(walk, schedule.pop(t0, []), before)
         while walk.time < self.end:
             stop = min([t for t in schedule if t <= self.end], default=self.end)
+            if walk.due:
+                first = min(d.time for d in walk.due)
+                stop = min(stop, self._stop_at(first, schedule))
             finite = self.times[np.isfinite(self.times) & (self.times > walk.time)]
             if watched and np.isinf(stop) and not len(finite):
                 self.recording.moment(stop, self._rest(walk))
                 break
             if watched and np.isinf(stop):
                 stop = float(finite[-1])
-            if whole._triggers:
-                while walk.time < stop:
-                    self._watch(walk, stop)
-            else:
-                self._proceed(walk, stop)
+            (self._watch if watched else self._proceed)(walk, stop)
+            if walk.time < stop:
+                continue
             moments = schedule.pop(walk.time, [])
-            if walk.time < self.end or any(m.measured_after for m in moments):
+            seen = [m.measured_after for m in moments]
+            seen += [d.trigger.event.measured_after for d in walk.due if d.time <= stop]
+            if walk.time < self.end or any(seen):
                 self.events.happen(walk, moments, self.events.truths(walk.flags))
         return self.recording.trajectory(whole.unknowns, self.sizes, walk.choice)
 
@@ -281,6 +293,9 @@ class _LocatedCourse:
         if last:
             self._move(walk, float(grid[last - 1]), found, last - 1)
         walk.flags = holds[:, last]
+        walk.due = [
+            d for d in walk.due if d.trigger.event.persistent or truths[d.number, : last + 1].all()
+        ]
         if len(fired):
             ends = slice(last, last + 2)
             self._fire(walk, times[ends], values[:, ends], rates[:, ends], holds[:, ends])
@@ -324,7 +339,7 @@ class _LocatedCourse:
         walk.flags = flags
         soon = ROUNDING * max(abs(walk.time), self.span)
         stuck = walk.last[0] == driver and walk.time - walk.last[1] <= soon
-        self.events.count(walk, before, MAX_TRIGGERED if stuck else 1)
+        self.events.count(walk, before, MAX_AT_ONCE if stuck else 1)
         walk.last = driver, walk.time
         moving = whole._differences[driver]
         speed = self.events.rates(walk.time, walk.now, walk.arrival)
@@ -337,13 +352,7 @@ class _LocatedCourse:
                 walk.choice,
             )
         change = -there.changes / there.rate if len(self.sizes) else np.zeros(0)
-        truths = self.events.truths(flags)
-        moments = [
-            Moment(t.event.assign, change, t.event.measured_after)
-            for t, now, was in zip(whole._triggers, truths, before, strict=True)
-            if now and not was
-        ]
-        self.events.happen(walk, moments, truths, driver)
+        self.events.happen(walk, [], before, driver, change)
 
     def _to_root(self, walk: Walk, driver: int, high: float, guess: float) -> None:
         """Move to where a comparison changes."""
@@ -368,6 +377,9 @@ class _LocatedCourse:
             small,
             NOISE * self.span,
         )
+        same = self.times[np.abs(self.times - time) <= small]
+        if len(same) and start < same[0] <= high:
+            time = float(same[0])
         if time - start <= small:
             return  # an event at the very beginning of the span
         found = self._integrated(walk, np.array([time]))

@@ -1,0 +1,75 @@
+"""Hierarchical models (SBML's package comp), flattened by libsbml."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from odefit.common.errors import InputError, did_you_mean, shown
+
+MAX_SUBMODELS = 1000
+"""Models in a model, those in these included: each level can double their number."""
+
+
+def flattened(document: Any, source: str) -> str:
+    """Return the text of a document whose submodels have become part of its model.
+
+    Raises
+    ------
+    InputError
+        A submodel is in another file, is unknown, contains itself or too many others, or libsbml
+        cannot flatten the model.
+    """
+    import libsbml
+
+    _check_submodels(document, source)
+    conversion = libsbml.ConversionProperties()
+    conversion.addOption("flatten comp", True)
+    conversion.addOption("performValidation", False)
+    known = document.getNumErrors()
+    done = document.convert(conversion) == libsbml.LIBSBML_OPERATION_SUCCESS
+    new = map(document.getError, range(known, document.getNumErrors()))
+    grave = [e for e in new if e.getSeverity() >= libsbml.LIBSBML_SEV_ERROR]
+    if grave or not done:
+        raise InputError(
+            [f"{source}, line {e.getLine()}: {' '.join(e.getMessage().split())}" for e in grave]
+            or f"{source}: libsbml cannot make its submodels one model; other packages may be why"
+        )
+    return str(libsbml.writeSBMLToString(document))
+
+
+def _check_submodels(document: Any, source: str) -> None:
+    """Refuse submodels that would be read from elsewhere, or are without end."""
+    plugin = document.getPlugin("comp")
+    if plugin is None:
+        raise InputError(
+            f"{source}: it has submodels; declare the package comp in the first line, in <sbml>"
+        )
+    definitions = {d.getId(): d for d in plugin.getListOfModelDefinitions()}
+    external = {d.getId() for d in plugin.getListOfExternalModelDefinitions()}
+    counts: dict[str, int] = {}
+
+    def count(model: Any, above: tuple[str, ...]) -> int:
+        total = 0
+        inside = model.getPlugin("comp")
+        for submodel in inside.getListOfSubmodels() if inside is not None else ():
+            wanted = submodel.getModelRef()
+            place = f"{source}: submodel {shown(submodel.getId())} (line {submodel.getLine()})"
+            if wanted in external:
+                raise InputError(
+                    f"{place}: its model is in another file, and no other file is read; read a "
+                    "flattened copy of the model"
+                )
+            if wanted in above:
+                raise InputError(f"{place}: the model {shown(wanted)} contains itself")
+            if wanted not in definitions:
+                known = did_you_mean(wanted, definitions)
+                raise InputError(f"{place}: there is no model {shown(wanted)}{known}")
+            if wanted not in counts:
+                counts[wanted] = count(definitions[wanted], (*above, wanted))
+            total += 1 + counts[wanted]
+            if total > MAX_SUBMODELS:
+                raise InputError(f"{place}: the model holds more than {MAX_SUBMODELS} submodels")
+        return total
+
+    if not count(document.getModel(), ()):
+        raise InputError(f"{source}: elements of submodels are replaced, but there is no submodel")
