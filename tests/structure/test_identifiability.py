@@ -420,3 +420,18 @@ def test_random_right_models_are_examined_without_an_exception(seed: int) -> Non
     assert len(found.unknowns) == (0 if found.reason else len(model.unknowns))
     assert str(found)
     same_outputs(model, np.full(len(model.unknowns), 0.7), 2.5e7)
+
+
+@pytest.mark.parametrize("right_hand_side", ["exp(x)", "sin(x)", "tanh(x) + p", "-p*x + k*0"])
+def test_an_unused_parameter_has_no_effect_whatever_the_equations(right_hand_side: str) -> None:
+    """The case check-unused-parameter."""
+    names = ["k", "p"] if "p" in right_hand_side.replace("exp", "") else ["k"]
+    problem = odefit.Problem(
+        odefit.Model(ode={"x": right_hand_side}),
+        {"t": [0.0, 1.0, 2.0, 4.0], "x": [10.1, 6.0, 3.7, 1.3]},
+        dict.fromkeys(names, (0.0, 10.0)),
+        {"x": 10.0},
+    )
+    found = {u.key: u.status for u in odefit.identifiability(problem).unknowns}
+    assert found.pop("k") == "no effect"
+    assert set(found.values()) <= {"globally", "locally"}

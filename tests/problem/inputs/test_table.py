@@ -64,7 +64,7 @@ def test_commas_are_decimal_where_they_can_be_nothing_else(
     assert (not issues.errors) == decimal
 
 
-@pytest.mark.parametrize("cell", ["nan", "NaN", "NA", "n/a", "null", " NA "])
+@pytest.mark.parametrize("cell", ["nan", "NaN", "NA", "n/a", "null", " NA ", ".", "-", "?"])
 def test_words_for_a_missing_value_are_a_warning(tmp_path: Path, cell: str) -> None:
     found, issues = read(tmp_path, f"t,y\n0,1\n1,{cell}\n2,{cell}\n")
     assert found is not None
@@ -84,6 +84,27 @@ def test_words_for_a_missing_value_are_a_warning(tmp_path: Path, cell: str) -> N
             "t;y\n0.5;1,5\n1;2,5\n",
             "'1,5' is not a number (and 1 more row); write a decimal point: 1.5",
         ),
+        (
+            "t,y\nh,mg/L\n0,1\n1,2\n",
+            "d.csv, row 2: no number in 1 row below the names, 'h, mg/L'; if these are the units",
+        ),
+        ("t,y\nhours,c\nh,mg/L\n0,1\n", "row 2: no number in 2 rows below the names, 'hours, c, h"),
+        ("Run 1,\nt,y\n0,1\n", "d.csv, row 1: 'Run 1' stands above the names of the columns"),
+        ("My data\nt,y\n0,1\n", "d.csv, row 1: 'My data' stands above the names of the columns"),
+        ("t|y\n0|1\n", "between the names 't|y'; separate the columns by one of them, not by bars"),
+        ("t,y\n0,1\nt,y\n0,2\n", "d.csv, row 3: the names of the columns stand here again; rem"),
+        ("t,y\n0,1,note\n1,2\n", "d.csv, row 2: 3 fields, but the header has 2"),
+        ("t,y\n0,1\n1,BLQ\n", "write the limit here and either lower_limit = the limit for the"),
+        ("t,y\n0,1\n1,n.d.\n", "if it was not measured, leave the field empty"),
+        ("t;y\n0;>0,5\n1;2,5\n", "write 0.5 here and either upper_limit = 0.5 for the observable"),
+        ("t,y\n0,10±1\n", "write the standard deviation in a column of its own, with _sd behind"),
+        ("t,y\n0,1.5D2\n", "write the exponent with e: 1.5e2"),
+        ("t,y\n08:30,1\n09:30,2\n", "give times as numbers, such as the hours since the first"),
+        ("t,y\n1h 30min,1\n2h,2\n", "give times as numbers, such as the hours since the first"),
+        ("t,y\n31-Jan-2024,1\n", "write dates as year-month-day, such as 2024-01-31 or"),
+        ("t,y\n0,10 000\n", "write it without separators of thousands: 10000"),
+        ("t;y\n0;10.000,5\n", "write it without separators of thousands: 10000.5"),
+        ('t,y\n0,"10,500"\n', "write 10.500 if the comma is a decimal one, else 10500"),
         ("t,y\n0,<0.1\n", "write 0.1 here and either lower_limit = 0.1 for the observable in"),
         ("t,y\n0,5 mg\n", "give the number without a unit"),
         ("t,y\n0,inf\n", "'inf' is not a number; leave the field empty"),
@@ -128,7 +149,7 @@ def test_words_for_a_missing_value_are_a_warning(tmp_path: Path, cell: str) -> N
         ),
         (
             "t,y\n31.01.2020,1\n01.02.2020,2\n",
-            "(and 1 more row); write dates as year-month-day, such as 2024-01-31, or times as",
+            "(and 1 more row); write dates as year-month-day, such as 2024-01-31 or 2024-01-31",
         ),
         ('t,y\n0,"1,234.5"\n', "write it without separators of thousands: 1234.5"),
         ("t,y\n\n\n0,1\nx,2\n", "column t, row 5: 'x' is not a number"),
@@ -149,7 +170,7 @@ def test_words_for_a_missing_value_are_a_warning(tmp_path: Path, cell: str) -> N
         (b"t,y\n0,1\n1,\xb5\n", "d.csv: line 3 is not in UTF-8"),
         ('t,y\n0,"' + "x" * 200_000, "d.csv, row 2: cannot be read as CSV: field larger"),
     ],
-    ids=range(34),
+    ids=range(52),
 )
 def test_a_mistake_gives_one_message_with_its_place(
     tmp_path: Path, content: str | bytes, message: str

@@ -65,6 +65,8 @@ def _check_information(
     equations = (*model.ode.values(), *model.algebraic.values(), *model.observables.values())
     told = {name for expression in equations for name in expression.names}
     censored: dict[str, set[str]] = {}  # the unknowns of the noise of each such observable
+    alike: list[str] = []
+    measured = 0
     for name in model.observables:
         given = [c.series[name] for c in conditions if name in c.series]
         values = [v for s in given for v in s.values.tolist()]
@@ -74,12 +76,15 @@ def _check_information(
             censored[name] = {*scatter, *({name} & estimated)}
         else:
             told |= scatter
+        measured += bool(values)
         if len(values) >= FEWEST_ALIKE and len(set(values)) == 1 and name not in censored:
-            issues.warn(
-                f"[observables] {name}",
-                f"all {len(values)} values are {values[0]:g}; data that do not change determine "
-                "no rate, and where the model can be constant no noise",
-            )
+            alike.append(f"{name}: all {len(values)} values are {values[0]:g}")
+    if alike and len(alike) == measured:
+        issues.warn(
+            "[observables]",
+            f"{'; '.join(alike)}; data that do not change determine no rate, and where the model "
+            "can be constant no noise",
+        )
     for name, scatter in censored.items():
         every = f"every value of {name} is censored"
         if scatter - told - {name} or name in estimated:

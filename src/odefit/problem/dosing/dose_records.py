@@ -256,7 +256,11 @@ class LongTable:
         number = plain_number(cell)
         if number is None:
             text = str(cell).strip()
-            self._error(row, role, f"{shown(cell)} is not a number; {remedy(text, name)}")
+            self._error(
+                row,
+                role,
+                f"{shown(cell)} is not a number; {remedy(text, name, time=role == self._time)}",
+            )
             return None
         if abs(number) > LARGEST:
             self._error(row, role, too_large(number))

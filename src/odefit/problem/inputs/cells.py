@@ -27,13 +27,13 @@ _OTHER_THOUSANDS = re.compile(
     r"|[+-]?[0-9]{1,3}(\.[0-9]{3})+,[0-9]*\Z"
 )
 _DATE = re.compile(
-    r"[0-9]{1,4}([-/.][0-9]{1,4})+([T ].*)?\Z"
+    r"[0-9]{1,4}([-/.][0-9]{1,4})+([T ].*)?\Z|[0-9]{4}-?W[0-9]{2}"
     r"|[0-9]{1,4}[- ./]?(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
     re.IGNORECASE,
 )
 _CLOCK = re.compile(r"[0-9]{1,3}:[0-9]{2}|[0-9.]+\s*(d|h|hr|min|m|s)\w*\s*[0-9]", re.IGNORECASE)
 _FORTRAN = re.compile(r"[+-]?[0-9]*\.?[0-9]*[dD][+-]?[0-9]+\Z")
-_NUMBER_AND_MORE = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*[A-Za-z%/µ°]+")
+_NUMBER_AND_MORE = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*/?[A-Za-z%µ°]+")
 _ABOVE = re.compile(r"[>≥]|above\b|over|(a|>)?uloq\b|alq\b|o\.?r\.?\Z", re.IGNORECASE)
 _LIMIT = re.compile(
     r"[<>≤≥]|(below|above|under|over)\b|(b|a)?[lu]{0,2}loq\b|[bau]lq\b|<?lod\b|bd[lq]?\b|n\.?d\.?\Z"
@@ -60,8 +60,14 @@ def is_missing(cell: Any) -> bool:
     return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
 
 
-def remedy(cell: str, column: str) -> str:
-    """Return what to write instead of a text in a column of numbers."""
+CORRECT = "correct it, or leave the field empty if it was not measured"
+"""The remedy for a text of which nothing is known."""
+
+
+def remedy(cell: str, column: str, *, time: bool = False) -> str:
+    """Return what to write instead of a text in a column of numbers, or in that of the times."""
+    if column.endswith("_cens"):
+        return "write 1 for a value below its limit, -1 for one above it, else 0"
     if _DECIMAL_COMMA.match(cell):
         point = cell.replace(",", ".")
         if _THOUSANDS.match(cell):
@@ -75,16 +81,19 @@ def remedy(cell: str, column: str) -> str:
         bare = re.sub(r"[^0-9.,+-]", "", cell)
         bare = bare.replace(".", "") if "," in bare else bare
         return f"write it without separators of thousands: {bare.replace(',', '.')}"
-    if _DATE.match(cell):
-        return "write dates as year-month-day, such as 2024-01-31, or times as numbers"
+    if time and _DATE.match(cell):
+        return (
+            "write dates as year-month-day, such as 2024-01-31 or 2024-01-31 14:30, or times as "
+            "numbers"
+        )
     if _FORTRAN.match(cell):
         return f"write the exponent with e: {re.sub('[dD]', 'e', cell)}"
-    if _CLOCK.match(cell):
+    if time and _CLOCK.match(cell):
         return "give times as numbers, such as the hours since the first one"
     if _LIMIT.match(cell):
         above = _ABOVE.match(cell) is not None
         limit, code = ("upper_limit", -1) if above else ("lower_limit", 1)
-        number = cell.lstrip("<>≤≥= ")
+        number = cell.lstrip("<>≤≥= ").replace(",", ".")
         value = number if _FLOAT.match(number) else "the limit"
         return (
             f"if it is beyond a limit of quantification, write {value} here and either {limit} = "
@@ -97,10 +106,10 @@ def remedy(cell: str, column: str) -> str:
         return "give the number without a unit"
     if cell.lstrip("+-").casefold() in INFINITE:
         return "leave the field empty if it was not measured"
-    return "correct it, or leave the field empty if it was not measured"
+    return CORRECT
 
 
-def with_decimal_points(texts: list[str]) -> bool:
+def have_decimal_commas(texts: list[str]) -> bool:
     """Return whether the commas in texts can mean nothing but decimal points.
 
     They may separate thousands where there are points as well, or where three digits follow each.

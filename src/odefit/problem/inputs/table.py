@@ -19,11 +19,11 @@ from odefit.expressions.expressions import TIME
 from odefit.problem.inputs.cells import (
     INFINITE,
     NOT_MEASURED,
+    have_decimal_commas,
     is_missing,
     plain_number,
     remedy,
     with_decimal_point,
-    with_decimal_points,
 )
 from odefit.problem.inputs.dates import column_of_dates
 from odefit.problem.inputs.file_access import has_controls, read_text
@@ -161,7 +161,9 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
     lines: list[int] = []
     ragged: list[tuple[int, int]] = []
     again: list[int] = []
-    texts: list[str] = []
+    texts: list[str] = []  # of the rows below the names, as long as there are no numbers
+    numbers = False
+    before = len(issues.errors)
     try:
         for row in reader:
             if not any(row) or not any(cell.strip() for cell in row):
@@ -172,15 +174,17 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
             if row == header:
                 again.append(above + reader.line_num)
                 continue
-            if not cells and not ragged and not any(map(_holds, row)):
-                if sum(map(bool, row)) > sum(map(bool, header)):
+            comment = row[0].lstrip().startswith(COMMENT)
+            if not numbers and not comment and not any(map(_holds, row)):
+                if not cells and sum(map(bool, row)) > sum(map(bool, header)):
                     title = ", ".join(filter(None, header))
                     _refuse_title(label, above + 1, title, issues)
                     return None
-                texts = row
+                texts += row
+            numbers = numbers or any(map(_holds, row))
             if len(row) > len(header) and not any(c.strip() for c in row[len(header) :]):
                 row = row[: len(header)]
-            if row[0].lstrip().startswith(COMMENT):
+            if comment:
                 issues.error(
                     f"{label}, row {above + reader.line_num}",
                     f"a comment ({COMMENT}) below the names of the columns; comments stand above "
@@ -194,11 +198,12 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
     except csv.Error as error:
         issues.error(f"{label}, row {above + reader.line_num}", f"cannot be read as CSV: {error}")
         return None
-    if texts and any(_holds(cell) for row in cells[1:2] for cell in row):
+    if texts and numbers:
         issues.error(
             f"{label}, row {lines[0]}",
-            f"no number in the row below the names, {shown(', '.join(texts))}; if these are the "
-            "units, write them into the names, and remove the row",
+            f"no number in {counted(len(texts) // len(header), 'row')} below the names, "
+            f"{shown(', '.join(texts))}; if these are the units, write them into the names, and "
+            "remove what stands between names and numbers",
         )
         return None
     if again:
@@ -244,9 +249,9 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
         return None
     if delimiter != ",":
         texts = [cell.strip() for row in cells for cell in row]
-        if with_decimal_points(texts):
+        if have_decimal_commas(texts):
             cells = [[with_decimal_point(cell) for cell in row] for row in cells]
-    return _Rows(header, cells, lines) if cells else None
+    return _Rows(header, cells, lines) if cells and len(issues.errors) == before else None
 
 
 def _refuse_title(label: str, row: int, title: str, issues: Issues) -> None:
@@ -315,7 +320,8 @@ def _carefully(
         own = place.partition(", column ")[2]
         issues.error(
             f"{place}, row {lines[wrong[0]]}",
-            f"{shown(first)} is not a number{_and_more(len(wrong), 'row')}; {remedy(first, own)}",
+            f"{shown(first)} is not a number{_and_more(len(wrong), 'row')}; "
+            f"{remedy(first, own, time=infinite)}",
         )
     if large:
         issues.error(

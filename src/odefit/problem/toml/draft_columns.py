@@ -13,7 +13,7 @@ from odefit.problem.building.columns import NAMES_OF_TIME
 from odefit.problem.building.times import NAMES_OF_DATES
 from odefit.problem.dosing.dose_records import ROLES
 from odefit.problem.dosing.subjects import IDENTIFIERS
-from odefit.problem.inputs.cells import is_missing, plain_number, remedy
+from odefit.problem.inputs.cells import CORRECT, is_missing, plain_number, remedy
 from odefit.problem.inputs.dates import UNITS_OF_TIME, column_of_dates, since
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.inputs.table import Cells
@@ -198,8 +198,8 @@ class Columns:
             wrong = [i for i in rows if numbers[i] is None]
             if wrong:
                 text = column[wrong[0]].strip()
-                some = sum(v is not None and not math.isnan(v) for v in numbers) > len(wrong)
-                what = remedy(text, name) if some else "correct them if it is a measurement"
+                what = remedy(text, name)
+                what = "correct them if it is a measurement" if what == CORRECT else what
                 self.wrong[name] = f"{shown(text)} in row {cells.lines[wrong[0]]}"
                 self.remarks.append(f"{name}: has texts, such as {self.wrong[name]}; {what}")
             elif any(not math.isnan(v) for v in numbers if v is not None):
@@ -263,7 +263,7 @@ class Columns:
             cell = self.wrong[best].partition(" in row ")
             raise InputError(
                 f"{self.place}, column {self.named.get(best, best)}, row {cell[2]}: {cell[0]} is "
-                f"not a time; {remedy(cell[0].strip(chr(39)), best)}"
+                f"not a time; {remedy(cell[0].strip(chr(39)), best, time=True)}"
             )
         first = next(iter(self.values), None)
         if first is not None:
