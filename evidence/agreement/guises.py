@@ -1,238 +1,397 @@
-"""Problems in other units: part of `units.py`.
+"""The same problem in other guises: part of `metamorphic.py`.
 
-A problem is written in other units of states, unknowns and time. Its answer must be the same one
-in these units. Own models have clean equations, as a user would write them in these units; in any
-other problem every name N of an expression becomes (N/unit), which is exact.
+A guise is a function of a problem in format 1 and of random numbers. It returns the problem in its
+guise with what leads back to the plain one, or raises NotSoError where the problem has nothing
+that could be written so. Names in expressions become what they are in the guise: exact to rounding.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
-from odefit.expressions.algebras import NUMPY
-from odefit.expressions.expressions import parse
+import odefit
 from odefit.expressions.grammar import RESERVED
+from odefit.problem import problem_from_mapping, problem_to_mapping
 
+Plain = Mapping[str, Any]  # a problem in format 1
 Units = Mapping[str, float]  # the size of each old unit in the new one: a value of 1 becomes this
-Powers = Mapping[str, int]
-NAME = re.compile(r"[A-Za-z_]\w*")
+BOUNDS = ("lower", "upper", "guess", "fixed")
 
 
-@dataclass(frozen=True)
-class OwnModel:
-    """A model without numbers that have a unit."""
-
-    ode: Mapping[str, str]  # Right-hand sides
-    states: Mapping[str, str]  # the unit of each state, by its name
-    unknowns: Mapping[str, tuple[float, Powers]]  # true value and powers of units of each parameter
-    initial: Mapping[str, float]  # true initial value of each state
-    observables: Mapping[str, tuple[str, str]]  # expression and unit of each
-    times: Sequence[float]  # times of the measurements
-    free: Sequence[str] = ()  # states whose initial value is unknown
-    # What the noise table says of every observable: ``"none"``, ``"sd"``, ``"relative"`` or
-    # ``"estimate"``
-    noise: str = "none"
-    # ``"positive"`` for a lower bound of zero alone, ``"box"`` for a factor of 30 either way
-    bounds: str = "positive"
-    level: float = 0.03
-
-
-_ENTRIES: dict[str, dict[str, Any]] = tomllib.loads(
-    Path(__file__).with_name("own_models.toml").read_text(encoding="utf-8")
-)
-OWN = {name: OwnModel(**entry) for name, entry in _ENTRIES.items()}
+class NotSoError(Exception):
+    """A problem has nothing that could be written so."""
 
 
 @dataclass(frozen=True)
 class Guise:
-    """A problem in some units, and what its answer has to be multiplied by."""
+    """A problem in a guise, and the way back."""
 
-    mapping: Mapping[str, Any]  # the problem in format 1
-    factors: Mapping[str, float]  # by key of an unknown, what its value in the plain units becomes
-    objective: float = 1.0  # what the objective becomes
-
-
-def own_guise(name: str, units: Units) -> Guise:
-    """Return one of the own models in units; those that are not named stay as they are."""
-    model = OWN[name]
-
-    def factor(powers: Powers) -> float:
-        return float(np.prod([units.get(u, 1.0) ** p for u, p in powers.items()]))
-
-    data = _simulated(name)
-    time = units.get("t", 1.0)
-    columns: dict[str, list[float | None]] = {"t": [t * time for t in model.times]}
-    noise: dict[str, Any] = {}
-    for observable, (_, unit) in model.observables.items():
-        own = units.get(unit, 1.0)
-        columns[observable] = [v * own for v in data[observable]]
-        if model.noise == "relative":  # a value of zero would have an infinite weight
-            columns[observable] = [v or None for v in columns[observable]]
-        if model.noise == "sd":
-            size = float(np.max(np.abs(data[observable])))
-            noise[observable] = {"sd": model.level * size * own}
-        elif model.noise == "relative":
-            noise[observable] = {"relative": model.level}
-        elif model.noise == "estimate":
-            noise[observable] = {"sd": "estimate"}
-    factors = {k: factor(powers) for k, (_, powers) in model.unknowns.items()}
-    factors |= {state: units.get(model.states[state], 1.0) for state in model.free}
-    if model.noise == "estimate":
-        factors |= {f"{o}_sd": units.get(u, 1.0) for o, (_, u) in model.observables.items()}
-    truth = {k: value for k, (value, _) in model.unknowns.items()}
-
-    def bounded(key: str, value: float) -> dict[str, Any]:
-        if model.bounds == "positive":
-            return {"lower": 0.0}
-        own = value * factors[key]
-        return {"lower": own / 30, "upper": own * 30, "scale": "log10"}
-
-    initial: dict[str, Any] = {}
-    for state, value in model.initial.items():
-        if state in model.free:
-            initial[state] = bounded(state, value)
-        else:
-            initial[state] = value * units.get(model.states[state], 1.0)
-    observables = {o: e for o, (e, _) in model.observables.items()}
-    mapping: dict[str, Any] = {
-        "format": 1,
-        "name": f"{name} in {dict(units)}",
-        "ode": dict(model.ode),
-        "observables": observables,
-        "parameters": {k: bounded(k, v) for k, v in truth.items()},
-        "initial": initial,
-        "noise": noise,
-        "experiment": [{"name": "run", "t0": 0.0, "data": columns}],
-    }
-    squares = 1.0
-    if model.noise == "none":
-        (unit,) = {u for _, u in model.observables.values()}
-        squares = units.get(unit, 1.0) ** 2
-    return Guise(mapping, factors, squares)
+    mapping: Plain
+    units: Units = field(default_factory=dict)  # by plain key, what a value of 1 becomes
+    names: Mapping[str, str] = field(default_factory=dict)  # plain names by those of the guise
+    objective: float = 1.0  # what an objective of 1 becomes
+    ordered: bool = False  # unknowns are those of the plain problem in order, under other names
 
 
-def _simulated(name: str) -> dict[str, list[float]]:
-    """Return data in the plain units, by SciPy."""
-    model = OWN[name]
-    truth = {k: np.float64(v) for k, (v, _) in model.unknowns.items()}
-    parsed = {s: parse(e) for s, e in model.ode.items()}
-    names = list(model.ode)
+@dataclass(frozen=True)
+class _Writing:
+    """How names and the time are written."""
 
-    def rhs(t: float, x: Any) -> list[float]:
-        at = {**truth, **dict(zip(names, x, strict=True)), "t": np.float64(t)}
-        return [float(parsed[s].evaluate(at, NUMPY)) for s in names]
+    units: Units = field(default_factory=dict)
+    time: float = 1.0
+    shift: float = 0.0
+    names: Mapping[str, str] = field(default_factory=dict)  # new names by plain ones
 
-    sol = solve_ivp(
-        rhs,
-        (0.0, max(model.times)),
-        [model.initial[s] for s in names],
-        method="Radau",
-        t_eval=list(model.times),
-        rtol=1e-10,
-        atol=1e-16,
-    )
-    rng = np.random.default_rng([len(name), *name.encode()])
-    found = {}
-    for observable, (expression, _) in model.observables.items():
-        at = {**truth, **dict(zip(names, sol.y, strict=True))}
-        exact = np.asarray(parse(expression).evaluate(at, NUMPY))
-        draws = rng.standard_normal(len(exact))
-        if model.noise == "relative":
-            noisy = exact * (1 + model.level * draws)
-        else:
-            noisy = exact + model.level * np.abs(exact).max() * draws
-        found[observable] = [float(f"{v:.6g}") for v in noisy]
-    return found
+    def unit(self, name: str) -> float:
+        return self.units.get(name, 1.0)
 
+    def name(self, key: str) -> str:
+        """The new name of a variable, or of a column with the standard deviations of one."""
+        for end in ("_sd", "_cens"):
+            if key not in self.names and key.removesuffix(end) in self.names:
+                return self.names[key.removesuffix(end)] + end
+        return self.names.get(key, key)
 
-def other_guise(plain: Mapping[str, Any], units: Units, time: float = 1.0) -> Guise:
-    """Return any problem of format 1 with some states and parameters in other units."""
-    for key in ("algebraic", "inputs"):
-        if plain.get(key):
-            raise ValueError(f"it has {key}")
-    states = list(plain["ode"])
-    observables = plain.get("observables") or {s: s for s in states}
-
-    def rewritten(text: Any) -> Any:
-        if not isinstance(text, str):
-            return text
+    def text(self, given: Any) -> Any:
+        """An expression in plain values."""
+        if not isinstance(given, str):
+            return given
 
         def one(match: re.Match[str]) -> str:
             name = match.group()
+            if name in RESERVED:
+                return name
             if name == "t":
-                return f"(t/{time!r})"
-            unit = units.get(name, 1.0)
-            return name if name in RESERVED or unit == 1.0 else f"({name}/{unit!r})"
+                plain = self.time == 1.0 and self.shift == 0.0
+                return name if plain else f"((t - {self.shift!r})/{self.time!r})"
+            own = self.name(name)
+            return own if self.unit(name) == 1.0 else f"({own}/({self.unit(name)!r}))"
 
-        return re.sub(r"(?<![\w.])[A-Za-z_]\w*", one, text)
+        return re.sub(r"(?<![\w.])[A-Za-z_]\w*", one, given)
 
-    def scaled(parameter: Any, unit: float) -> Any:
-        if not isinstance(parameter, Mapping):
-            return parameter * unit
-        if "prior" in parameter:
-            raise ValueError("it has priors")
-        keys = ("lower", "upper", "guess", "fixed")
-        return {k: v * unit if k in keys else v for k, v in parameter.items()}
+    def value(self, given: Any, name: str) -> Any:
+        """A value of a name: a number, an expression, or the table of an unknown."""
+        unit = self.unit(name)
+        if isinstance(given, str):
+            return self.text(given) if unit == 1.0 else f"({unit!r})*({self.text(given)})"
+        if not isinstance(given, Mapping):
+            return given if unit == 1.0 else given * unit
+        if unit == 1.0:
+            return dict(given)
+        if "prior" in given or (unit < 0 and given.get("scale", "linear") != "linear"):
+            raise NotSoError("an unknown has a prior or a scale")
+        table = {k: v * unit if k in BOUNDS else v for k, v in given.items()}
+        if unit < 0:
+            swapped = {"lower": table.pop("upper", None), "upper": table.pop("lower", None)}
+            table |= {k: v for k, v in swapped.items() if v is not None}
+        return table
 
-    ode = {s: f"{units.get(s, 1.0) / time!r}*({rewritten(e)})" for s, e in plain["ode"].items()}
-    initial = {}
-    for state, value in plain.get("initial", {}).items():
-        own = units.get(state, 1.0)
-        text = isinstance(value, str)
-        initial[state] = f"{own!r}*({rewritten(value)})" if text else scaled(value, own)
-    of = {o: units.get(e, 1.0) if e in states else 1.0 for o, e in observables.items()}
-    if not plain.get("noise"):
-        of = dict.fromkeys(of, max(of.values(), key=lambda v: abs(math.log(v))))
+    def at(self, given: Any) -> Any:
+        """A time."""
+        if self.time == 1.0 and self.shift == 0.0:
+            return self.text(given)
+        if isinstance(given, str):
+            far = given in ("inf", "-inf")
+            return given if far else f"{self.shift!r} + {self.time!r}*({self.text(given)})"
+        return self.shift + self.time * given
 
-    def observed(observable: str, text: str) -> str:
-        if text in states and units.get(text, 1.0) == of[observable]:
-            return text
-        return f"{of[observable]!r}*({rewritten(text)})"
+    def event(self, given: Plain) -> dict[str, Any]:
+        found = dict(given)
+        for key in ("time", "until"):
+            if key in found:
+                found[key] = self.at(found[key])
+        if "times" in found:
+            found["times"] = [self.at(t) for t in found["times"]]
+        if "every" in found:
+            found["every"] *= self.time
+        if "when" in found:
+            found["when"] = self.text(found["when"])
+        found["assign"] = {self.name(k): self.value(v, k) for k, v in given["assign"].items()}
+        return found
 
-    noise = {}
-    for observable, given in plain.get("noise", {}).items():
+
+def written(plain: Plain, writing: _Writing) -> Guise:
+    """Return a problem with other units, another time or other names."""
+    w, states = writing, list(plain["ode"])
+    observables = plain.get("observables") or {s: s for s in states}
+    of = {o: w.unit(e) if e in states else 1.0 for o, e in observables.items()}
+    noise = plain.get("noise", {})
+    if not noise:  # squares of all are added
+        of = dict.fromkeys(of, max(of.values(), key=lambda v: abs(math.log(abs(v)))))
+    with_of = _Writing(
+        {**{k: v for k, v in of.items() if k not in states}, **w.units}, names=w.names
+    )
+
+    def observed(name: str, text: str) -> str:
+        if text in states and w.unit(text) == of[name]:
+            return w.name(text)
+        return w.text(text) if of[name] == 1.0 else f"({of[name]!r})*({w.text(text)})"
+
+    def spread(name: str, given: Plain) -> dict[str, Any]:
+        size, table = abs(of[name]), dict(given)
+        if of[name] != 1.0 and set(given) - {"sd", "relative"}:
+            raise NotSoError("its noise has more than a standard deviation")
         sd = given.get("sd")
         if isinstance(sd, str) and sd != "estimate":
-            raise ValueError("its noise is an expression")
-        number = isinstance(sd, int | float)
-        noise[observable] = {**given, "sd": sd * of[observable]} if number else dict(given)
+            table["sd"] = f"{size!r}*({with_of.text(sd)})"
+        elif isinstance(sd, int | float):
+            table["sd"] = sd * size
+        return table
+
     experiments = []
-    for experiment in plain["experiment"]:
-        if set(experiment) - {"name", "data", "t0", "initial"}:
-            raise ValueError("its experiments have events or constants")
-        data = {}
-        for column, values in experiment["data"].items():
-            own = of.get(column.removesuffix("_sd"), time if column == "t" else 1.0)
-            data[column] = [v if v is None else v * own for v in values]
-        changed = {**experiment, "data": data}
-        if "t0" in experiment:
-            changed["t0"] = experiment["t0"] * time
-        if "initial" in experiment:
-            changed["initial"] = {
-                s: scaled(v, units.get(s, 1.0)) for s, v in experiment["initial"].items()
-            }
-        experiments.append(changed)
+    for given in plain["experiment"]:
+        if isinstance(given.get("steady_state"), Mapping):
+            raise NotSoError("it has repeated doses")
+        found = dict(given)
+        found["t0"] = w.at(given["t0"])
+        found["data"] = {
+            w.name(k): [w.at(v) for v in column]
+            if k == "t"
+            else [v if v is None else v * of.get(k.removesuffix("_sd"), 1.0) for v in column]
+            for k, column in given["data"].items()
+        }
+        if "initial" in given:
+            found["initial"] = {w.name(k): w.value(v, k) for k, v in given["initial"].items()}
+        if "constants" in given:
+            found["constants"] = {w.name(k): w.text(v) for k, v in given["constants"].items()}
+        if "event" in given:
+            found["event"] = [w.event(e) for e in given["event"]]
+        experiments.append(found)
     mapping = {
         **plain,
-        "ode": ode,
-        "observables": {o: observed(o, e) for o, e in observables.items()},
-        "parameters": {
-            k: scaled(v, units.get(k, 1.0)) for k, v in plain.get("parameters", {}).items()
+        "ode": {
+            w.name(s): w.text(e)
+            if (rate := w.unit(s) / w.time) == 1.0
+            else f"({rate!r})*({w.text(e)})"
+            for s, e in plain["ode"].items()
         },
-        "initial": initial,
-        "noise": noise,
+        "algebraic": {w.name(k): w.text(e) for k, e in plain.get("algebraic", {}).items()},
+        "observables": {w.name(o): observed(o, e) for o, e in observables.items()},
+        "constants": {w.name(k): v for k, v in plain.get("constants", {}).items()},
+        "inputs": {w.name(k): v for k, v in plain.get("inputs", {}).items()},
+        "parameters": {w.name(k): w.value(v, k) for k, v in plain.get("parameters", {}).items()},
+        "initial": {w.name(k): w.value(v, k) for k, v in plain.get("initial", {}).items()},
+        "noise": {w.name(o): spread(o, v) for o, v in noise.items()},
         "experiment": experiments,
     }
-    sizes = set(of.values())
-    if not noise and len(sizes) > 1:
-        raise ValueError("its sum of squares depends on the units")
-    return Guise(mapping, units, sizes.pop() ** 2 if not noise else 1.0)
+    mapping.pop("units", None)
+    units = {**w.units, **{f"{o}_sd": abs(v) for o, v in of.items()}}
+    squares = 1.0 if noise else next(iter(of.values())) ** 2
+    return Guise(mapping, units, {new: old for old, new in w.names.items()}, squares)
+
+
+def _power(random: np.random.Generator, decades: int) -> float:
+    return float(10.0 ** random.integers(-decades, decades + 1))
+
+
+def _states_in_units(plain: Plain, random: np.random.Generator) -> Guise:
+    states = plain["ode"]
+    if not plain.get("noise"):  # measurements in one unit, of which squares are added
+        return written(plain, _Writing(dict.fromkeys(states, _power(random, 12))))
+    return written(plain, _Writing({s: _power(random, 12) for s in states}))
+
+
+def _time_in_unit(plain: Plain, random: np.random.Generator) -> Guise:
+    return written(plain, _Writing(time=_power(random, 9)))
+
+
+def _time_shifted(plain: Plain, random: np.random.Generator) -> Guise:
+    return written(plain, _Writing(shift=1.7e9))
+
+
+def _unknowns_in_units(plain: Plain, random: np.random.Generator) -> Guise:
+    named = [k for k, v in plain["parameters"].items() if "prior" not in v]
+    return written(plain, _Writing({k: _power(random, 12) for k in _some(named)}))
+
+
+def _other_sign(plain: Plain, random: np.random.Generator) -> Guise:
+    seen = set((plain.get("observables") or {s: s for s in plain["ode"]}).values())
+    hidden = [s for s in plain["ode"] if s not in seen]
+    chosen = [str(random.choice(hidden))] if hidden else plain["ode"]
+    return written(plain, _Writing(dict.fromkeys(chosen, -1.0)))
+
+
+def _other_names(plain: Plain, random: np.random.Generator) -> Guise:
+    sections = ("ode", "algebraic", "observables", "constants", "inputs", "parameters")
+    names = dict.fromkeys(name for s in sections for name in plain.get(s, {}))
+    for e in plain["experiment"]:
+        names |= dict.fromkeys(e.get("constants", {}))
+    numbers = random.permutation(len(names)).tolist()
+    new = {name: f"q{k}_{name[:1]}" for name, k in zip(names, numbers, strict=True)}
+    return written(plain, _Writing(names=new))
+
+
+def _some(found: Sequence[Any]) -> Sequence[Any]:
+    if not found:
+        raise NotSoError("it has nothing of the kind")
+    return found
+
+
+def _tables(plain: Plain, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> Guise:
+    """Return a problem whose unknowns have other tables; None leaves one as it is."""
+    changed = 0
+
+    def one(given: Any) -> Any:
+        nonlocal changed
+        new = change(dict(given)) if isinstance(given, Mapping) and "fixed" not in given else None
+        changed += new is not None
+        return given if new is None else new
+
+    found = {**plain}
+    for section in ("parameters", "initial"):
+        found[section] = {k: one(v) for k, v in plain.get(section, {}).items()}
+    if not changed:
+        raise NotSoError("its scales are so")
+    return Guise(found)
+
+
+def _on_log_scale(plain: Plain, random: np.random.Generator) -> Guise:
+    def change(table: dict[str, Any]) -> dict[str, Any] | None:
+        linear = table.get("scale", "linear") == "linear" and table.get("lower", 0.0) > 0
+        return {**table, "scale": "log10"} if linear and "prior" not in table else None
+
+    return _tables(plain, change)
+
+
+def _on_linear_scale(plain: Plain, random: np.random.Generator) -> Guise:
+    def change(table: dict[str, Any]) -> dict[str, Any] | None:
+        scale = table.pop("scale", "linear")
+        return table if scale != "linear" and "prior" not in table else None
+
+    return _tables(plain, change)
+
+
+def _shuffled(given: Mapping[str, Any], random: np.random.Generator) -> dict[str, Any]:
+    names = list(given)
+    return {names[i]: given[names[i]] for i in random.permutation(len(names))}
+
+
+def _rows_permuted(plain: Plain, random: np.random.Generator) -> Guise:
+    found = []
+    for e in plain["experiment"]:
+        order = random.permutation(len(e["data"]["t"]))
+        data = {k: [column[i] for i in order] for k, column in e["data"].items()}
+        found.append({**e, "data": data})
+    return Guise({**plain, "experiment": found})
+
+
+def _columns_permuted(plain: Plain, random: np.random.Generator) -> Guise:
+    found = [{**e, "data": _shuffled(e["data"], random)} for e in plain["experiment"]]
+    observables = _shuffled(plain.get("observables") or {s: s for s in plain["ode"]}, random)
+    return Guise({**plain, "observables": observables, "experiment": found})
+
+
+def _states_permuted(plain: Plain, random: np.random.Generator) -> Guise:
+    if len(plain["ode"]) < 2:
+        raise NotSoError("it has one state")
+    sections = {k: _shuffled(plain[k], random) for k in ("ode", "parameters") if plain.get(k)}
+    observables = plain.get("observables") or {s: s for s in plain["ode"]}
+    return Guise({**plain, **sections, "observables": observables})
+
+
+def _experiments_permuted(plain: Plain, random: np.random.Generator) -> Guise:
+    if len(plain["experiment"]) < 2:
+        raise NotSoError("it has one experiment")
+    order = np.roll(np.arange(len(plain["experiment"])), 1 + random.integers(2))
+    return Guise({**plain, "experiment": [plain["experiment"][i] for i in order]})
+
+
+def _redundant_state(plain: Plain, random: np.random.Generator) -> Guise:
+    rate = float(random.uniform(0.1, 1.0)) / _span(plain)
+    observables = plain.get("observables") or {s: s for s in plain["ode"]}
+    ode = {"spare_state": f"-{rate!r}*spare_state", **plain["ode"]}
+    initial = {**plain.get("initial", {}), "spare_state": 1.0}
+    return Guise({**plain, "ode": ode, "initial": initial, "observables": observables})
+
+
+def _span(plain: Plain) -> float:
+    times = [t for e in plain["experiment"] for t in e["data"]["t"] if not isinstance(t, str)]
+    return (max(times) - min(e["t0"] for e in plain["experiment"])) or 1.0
+
+
+def _experiment_split(plain: Plain, random: np.random.Generator) -> Guise:
+    first, *rest = plain["experiment"]
+    data, own = first["data"], [k for k, v in plain["parameters"].items() if "per_experiment" in v]
+    free = [v for v in first.get("initial", {}).values() if isinstance(v, Mapping)]
+    if own or free or plain.get("inputs") or len(data["t"]) < 4:
+        raise NotSoError("its experiment has what belongs to it alone")
+    halves = []
+    for part in range(2):
+        columns = {k: column[part::2] for k, column in data.items()}
+        halves.append({**first, "name": f"half {part + 1}", "data": columns})
+    return Guise({**plain, "experiment": [*halves, *rest]})
+
+
+def _event_as_if(plain: Plain, random: np.random.Generator) -> Guise:
+    """Known changes of constants become conditions of the time in the equations."""
+    events = [e.get("event", []) for e in plain["experiment"]]
+    changes: dict[str, str] = {}
+    if not events[0] or any(e != events[0] for e in events):
+        raise NotSoError("its experiments have no events, or different ones")
+    for event in events[0]:
+        times = event.get("times", [event.get("time")])
+        if None in times or len(times) > 1 or set(event["assign"]) - set(plain["constants"]):
+            raise NotSoError("its events are no changes of constants at a time")
+        for name, new in event["assign"].items():
+            before = changes.get(name, repr(plain["constants"][name]))
+            changes[name] = f"if(t > {times[0]}, {new}, {before})"
+
+    def conditional(text: Any) -> Any:
+        for name, new in changes.items():
+            text = re.sub(rf"\b{name}\b", f"({new})", text) if isinstance(text, str) else text
+        return text
+
+    experiments = [{k: v for k, v in e.items() if k != "event"} for e in plain["experiment"]]
+    ode = {k: conditional(v) for k, v in plain["ode"].items()}
+    return Guise({**plain, "ode": ode, "experiment": experiments})
+
+
+def _as_dae(plain: Plain, random: np.random.Generator) -> Guise:
+    rates = {f"rate_of_{k}": f"rate_of_{k} - ({v})" for k, v in plain["ode"].items()}
+    observables = plain.get("observables") or {s: s for s in plain["ode"]}
+    ode = {k: f"rate_of_{k}" for k in plain["ode"]}
+    algebraic = {**plain.get("algebraic", {}), **rates}
+    return Guise({**plain, "ode": ode, "algebraic": algebraic, "observables": observables})
+
+
+def _defined(plain: Plain, random: np.random.Generator) -> Guise:
+    ode = {k: f"rate_of_{k}" for k in plain["ode"]}
+    definitions = {f"rate_of_{k}": str(v) for k, v in plain["ode"].items()}
+    return Guise({**plain, "ode": ode, "definitions": definitions})
+
+
+def _by_petab(plain: Plain, random: np.random.Generator) -> Guise:
+    with tempfile.TemporaryDirectory() as folder:
+        odefit.save(problem_from_mapping(plain), Path(folder) / "petab")
+        back = odefit.load(Path(folder) / "petab" / "problem.yaml")
+        return Guise(problem_to_mapping(back), ordered=True)
+
+
+GUISES: Mapping[str, Callable[[Plain, np.random.Generator], Guise]] = {
+    "states in other units": _states_in_units,
+    "time in another unit": _time_in_unit,
+    "time shifted to 1.7e9": _time_shifted,
+    "unknowns in other units": _unknowns_in_units,
+    "a state of other sign": _other_sign,
+    "on log scale": _on_log_scale,
+    "on linear scale": _on_linear_scale,
+    "rows permuted": _rows_permuted,
+    "columns permuted": _columns_permuted,
+    "states permuted": _states_permuted,
+    "experiments permuted": _experiments_permuted,
+    "other names": _other_names,
+    "a redundant state": _redundant_state,
+    "an experiment split": _experiment_split,
+    "an event as if": _event_as_if,
+    "ODE as DAE": _as_dae,
+    "rates defined": _defined,
+    "by PEtab and back": _by_petab,
+}

@@ -1,6 +1,6 @@
 """Soak: thousands of fits in one process, its memory, files, threads and children watched.
 
-Every fit has another problem: random ones (`random_problems.py`), those of the library, read from
+Every fit has another problem: random ones (those of the zoo), those of the library, read from
 their files. The default and other methods take turns, and so do what people do beside fitting:
 results saved and loaded, reports written, time limits that are met, problems that cannot be
 integrated or are refused. A few fits use two processes.
@@ -34,10 +34,10 @@ import pandas as pd
 import psutil
 
 import odefit
-from evidence.agreement.differential import guessed
-from evidence.agreement.random_problems import random_problem
 from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.output import listed
+from evidence.zoo.drawing import drawn
+from evidence.zoo.fits import guessed
 from odefit.methods.running import workers
 from odefit.methods.solvers import guarded_solve
 from odefit.problem import problem_from_mapping
@@ -58,7 +58,7 @@ LIBRARY = (
 
 def random_of(number: int) -> odefit.Problem:
     """A problem that no other fit has."""
-    return problem_from_mapping(guessed(random_problem(10_000 + number)))
+    return problem_from_mapping(guessed(drawn(10_000 + number)))
 
 
 def from_library(number: int) -> odefit.Problem:
@@ -89,7 +89,7 @@ def saved(number: int, folder: Path) -> odefit.Result:
 
 def read(number: int, folder: Path) -> odefit.Problem:
     """A problem from files that are written for it."""
-    mapping = {**guessed(random_problem(10_000 + number))}
+    mapping = {**guessed(drawn(10_000 + number))}
     path = folder / "problem.json"
     path.write_text(json.dumps(mapping), encoding="utf-8")
     return problem_from_mapping(json.loads(path.read_text(encoding="utf-8")))

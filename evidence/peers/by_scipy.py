@@ -1,11 +1,11 @@
-"""A problem in format 1 simulated, judged and fitted with SciPy alone: part of `differential.py`.
+"""A problem in format 1 simulated and judged with SciPy alone: part of the zoo.
 
 Nothing here comes from odefit. The problem is the plain mapping of the format, data in place; its
 expressions are read by Python's own parser, trajectories come from ``odeint``, likelihoods from
-``scipy.stats``, the optimum from ``least_squares``. What is known: states, algebraic variables
+``scipy.stats``. What is known: states, algebraic variables
 that stand alone on the left ("z - (...)"), inputs, events at known times, several experiments,
 unknowns of one experiment; no noise model, normal and log-normal noise with standard deviations
-that are given, relative, estimated or expressions, Student's t, Poisson counts.
+that are given, relative, estimated or expressions, values below a limit, Student's t, counts.
 """
 
 from __future__ import annotations
@@ -23,14 +23,12 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.integrate import ODEintWarning, odeint
 from scipy.interpolate import CubicSpline
-from scipy.optimize import least_squares
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float]
+Event = tuple[float, Mapping[str, CodeType]]  # time, and what is assigned
 RELATIVE, ABSOLUTE = 1e-11, 1e-13  # tolerances of the integration
 
-# Of its value at the start: below it an estimated standard deviation cannot fall here
-SMALLEST_SD = 1e-4
 STUDENT_DEGREES = 4.0
 
 FUNCTIONS = {
@@ -120,25 +118,28 @@ class Run:
         }
         constants = {**mapping.get("constants", {}), **table.get("constants", {})}
         self.constants = {k: expression(v) for k, v in constants.items()}
-        self.events = sorted(
-            (
-                (float(t), {k: expression(v) for k, v in event["assign"].items()})
-                for event in table.get("event", ())
-                for t in event.get("times", (event.get("time"),))
-            ),
-            key=lambda pair: pair[0],
-        )
+        self.events = [
+            (expression(t), {k: expression(v) for k, v in event["assign"].items()})
+            for event in table.get("event", ())
+            for t in event.get("times", (event.get("time"),))
+        ]
 
 
 class ByHand:
     """A problem, from the mapping of its format.
 
     `switches` are times at which comparisons of `t` in the equations change: no step of the
-    integration crosses them.
+    integration crosses them. `absolute` is the absolute tolerance of the states.
     """
 
-    def __init__(self, mapping: Mapping[str, Any], switches: Sequence[float] = ()) -> None:
+    def __init__(
+        self,
+        mapping: Mapping[str, Any],
+        switches: Sequence[float] = (),
+        absolute: float = ABSOLUTE,
+    ) -> None:
         self.mapping = mapping
+        self.absolute = absolute
         self.switches = tuple(switches)
         self.states = tuple(mapping["ode"])
         # "z - (...)": what is subtracted is the variable.
@@ -189,7 +190,10 @@ class ByHand:
         )  # fmt: skip
         end = max(float(run.times[-1]), run.t0)
         knots = [float(t) for u in run.inputs.values() for t in u.knots]
-        breaks = {run.t0, end, *self.switches, *knots, *(t for t, _ in run.events)}
+        events = sorted(
+            ((value(time, names), assign) for time, assign in run.events), key=lambda pair: pair[0]
+        )
+        breaks = {run.t0, end, *self.switches, *knots, *(t for t, _ in events)}
         ends = sorted(t for t in breaks if run.t0 <= t <= end)
         found: dict[str, list[float]] = {}
 
@@ -199,18 +203,20 @@ class ByHand:
 
         if run.t0 in run.times:
             see(run.t0, x)
-        x = self._after(run, names, x, run.t0)
+        x = self._after(run, events, names, x, run.t0)
         for first, last in itertools.pairwise(ends):
             times = [float(t) for t in run.times if first < t <= last]
             curve = self._integrated(run, names, x, first, [*times, last])
             for t, now in zip(times, curve, strict=False):
                 see(t, now)
-            x = self._after(run, names, curve[-1], last)
+            x = self._after(run, events, names, curve[-1], last)
         return {name: np.array(column) for name, column in found.items()}
 
-    def _after(self, run: Run, names: dict[str, Any], x: Array, t: float) -> Array:
+    def _after(
+        self, run: Run, events: Sequence[Event], names: dict[str, Any], x: Array, t: float
+    ) -> Array:
         """The states after the events of a time; what they assign to constants goes to `names`."""
-        for at, assign in run.events:
+        for at, assign in events:
             if at != t:
                 continue
             before = {**names, **dict(zip(self.states, x.tolist(), strict=True)), "t": t}
@@ -244,7 +250,7 @@ class ByHand:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", ODEintWarning)
                 found = odeint(
-                    slope, x, grid, rtol=RELATIVE, atol=ABSOLUTE, tfirst=True, mxstep=20000
+                    slope, x, grid, rtol=RELATIVE, atol=self.absolute, tfirst=True, mxstep=20000
                 )
         except (ValueError, OverflowError, TypeError, ODEintWarning) as error:
             raise ArithmeticError(str(error)) from error
@@ -293,13 +299,15 @@ class ByHand:
         if field.get("transform") == "log10":
             shape = sd * math.log(10)
             return -2 * float(np.sum(stats.lognorm.logpdf(measured, shape, scale=model)))
-        return -2 * float(np.sum(stats.norm.logpdf(measured, model, sd)))
+        limit = field.get("lower_limit", -math.inf)
+        below = stats.norm.logcdf(limit, model, sd)
+        density = stats.norm.logpdf(measured, model, sd)
+        return -2 * float(np.sum(np.where(measured <= limit, below, density)))
 
-    def residuals(self, values: Values, least: Mapping[tuple[str, str], Array]) -> Array:
+    def residuals(self, values: Values) -> Array:
         """Numbers whose squares add up to the cost, but for a constant.
 
-        Half the square of one belongs to the prediction; where standard deviations depend on
-        unknowns another, the root of twice their logarithm over `least`, belongs to these.
+        Of an estimated standard deviation, which is constant, the residuals stay as they are.
         """
         found = []
         for run in self.runs:
@@ -313,10 +321,10 @@ class ByHand:
                     deviance = np.maximum(2 * (model - y + logs), 0)
                     found.append(np.sign(model - y) * np.sqrt(deviance))
                     continue
-                sd = self._sds(name, at, y, names)
-                if (run.name, name) in least:
-                    excess = np.maximum(np.log(sd / least[run.name, name]), 0.0)
-                    found.append(np.sqrt(2 * excess))
+                estimated = field.get("sd") == "estimate"
+                sd = np.ones(len(y)) if estimated else self._sds(name, at, y, names)
+                limit = field.get("lower_limit", -math.inf)
+                below = -2 * stats.norm.logcdf((limit - model) / sd)
                 if field.get("transform"):
                     logarithm = np.log if field["transform"] == "log" else np.log10
                     model, y = logarithm(model), logarithm(y)
@@ -324,51 +332,5 @@ class ByHand:
                 if field.get("loss") == "student":
                     n = STUDENT_DEGREES
                     z = np.sign(z) * np.sqrt((n + 1) * np.log1p(z**2 / n))
-                found.append(z)
+                found.append(np.where(y <= limit, np.sqrt(below), z))
         return np.concatenate(found)
-
-    def fitted(
-        self, start: Values, bounds: Mapping[str, tuple[float, float]], inside: float = 1e-9
-    ) -> dict[str, float]:
-        """The local optimum from `start`, in logarithms of the unknowns, all of them positive.
-
-        It begins at least so far inside the bounds as `inside` says: SciPy's method, whose
-        steps shrink towards a bound, hardly leaves one.
-        """
-        keys = list(start)
-        least = {
-            (run.name, name): SMALLEST_SD * self._first_sds(run, name, start)
-            for run in self.runs
-            for name in run.series
-            if name in self._spreads
-        }
-        size = len(self.residuals(start, least))
-
-        def residuals(logs: Array) -> Array:
-            try:
-                with np.errstate(all="ignore"):
-                    found = self.residuals(dict(zip(keys, np.exp(logs), strict=True)), least)
-            except ArithmeticError:
-                return np.full(size, 1e6)
-            return np.where(np.isfinite(found), found, 1e6)
-
-        lower = np.log([bounds[k][0] for k in keys])
-        upper = np.log([bounds[k][1] for k in keys])
-        first = np.clip(np.log([start[k] for k in keys]), lower + inside, upper - inside)
-        found = least_squares(
-            residuals,
-            first,
-            "3-point",
-            (lower, upper),
-            x_scale="jac",
-            max_nfev=100,
-            xtol=1e-13,
-            ftol=1e-14,
-            gtol=1e-13,
-        )
-        return dict(zip(keys, np.exp(found.x).tolist(), strict=True))
-
-    def _first_sds(self, run: Run, name: str, start: Values) -> Array:
-        series = run.series[name]
-        at = {k: v[series.rows] for k, v in self.predicted(run, start).items()}
-        return self._sds(name, at, series.values, self._names(run, start))

@@ -1,0 +1,222 @@
+"""The same problems in other guises: their answers must be the same.
+
+Problems of the library, of the published estimates, of the zoo and of a folder of PEtab problems
+are fitted by the default method as they are and in each guise of `guises.py`. The answer in a guise
+is brought back to the plain problem and compared: status, objective, estimates, standard errors,
+what is said of each unknown, and the time of the processor, which may be twice that of the plain
+problem. A task is a problem in a guise from a seed; the first of each is the plain one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pandas as pd
+
+import odefit
+from evidence.agreement.guises import GUISES, Guise, NotSoError
+from evidence.published import estimates
+from evidence.running.campaign import Option, Record, Task
+from evidence.zoo.drawing import BLOCKS, drawn
+from odefit import library
+from odefit.problem import problem_from_mapping, problem_to_mapping
+
+SAME_OBJECTIVE = 1e-5  # relative difference of objectives that counts as none
+SAME_ESTIMATE = 0.05  # difference of an estimate, in standard errors, that counts as none
+SAME_ERROR = 0.02  # relative difference of standard errors that counts as none
+LONGER = 2.0  # times the plain problem's time of the processor, and so many
+SECONDS = 1.0  # seconds more, that a fit in a guise may take
+PLAIN = "as it is"
+SOURCES = ("library", "published", "zoo", "petab")
+NOT_WRITTEN = "not written so"
+
+OPTIONS = (
+    Option("sources", SOURCES, f"which problems, of {','.join(SOURCES)}", SOURCES),
+    Option("problems", (), "problems by name, all if none is named, e.g. sir,Rat43,zoo-17"),
+    Option("guises", (PLAIN, *GUISES), "guises by name", (PLAIN, *GUISES)),
+    Option("seeds", 1, "seeds of each", least=1),
+    Option("folder", "", "folder of PEtab problems as NAME.json; without it none"),
+    Option("limit", 60.0, "time limit of a fit in seconds", above=0),
+)
+
+
+def tasks(
+    sources: Sequence[str],
+    problems: Sequence[str],
+    guises: Sequence[str],
+    seeds: int,
+    folder: str,
+    limit: float,
+) -> list[Task]:
+    known = {
+        "library": library.names(),
+        "published": list(estimates.PROBLEMS),
+        "zoo": [f"zoo-{k}" for k in range(len(BLOCKS))],
+        "petab": sorted(p.stem for p in Path(folder).glob("*.json")) if folder else [],
+    }
+    return [
+        {
+            "key": f"{source}, {name}, {guise}, seed {seed}",
+            "source": source,
+            "problem": name,
+            "guise": guise,
+            "seed": seed,
+            "limit": limit,
+            **({"folder": folder} if source == "petab" else {}),
+        }
+        for seed in range(seeds)
+        for source in sources
+        for name in known[source]
+        if not problems or name in problems
+        for guise in dict.fromkeys([PLAIN, *guises])
+    ]
+
+
+def plain_problem(source: str, name: str, folder: str = "") -> Mapping[str, Any]:
+    """Return a problem as it is, in format 1."""
+    if source == "library":
+        return problem_to_mapping(library.load(name))
+    if source == "zoo":
+        given = drawn(int(name.removeprefix("zoo-"))).mapping
+    elif source == "published":
+        given = estimates.mapping(name)
+    else:
+        given = json.loads((Path(folder) / f"{name}.json").read_text(encoding="utf-8"))
+    return problem_to_mapping(problem_from_mapping(given))
+
+
+def run(task: Task) -> dict[str, Any]:
+    plain = plain_problem(task["source"], task["problem"], task.get("folder", ""))
+    guise = Guise(plain)
+    if task["guise"] != PLAIN:
+        words = f"{task['problem']} {task['guise']} {task['seed']}"
+        try:
+            guise = GUISES[task["guise"]](plain, np.random.default_rng(crc32(words.encode())))
+        except NotSoError as error:
+            return {"status": NOT_WRITTEN, "message": str(error)}
+    return answer(guise, task["seed"], task["limit"], list(problem_from_mapping(plain).keys))
+
+
+def answer(
+    guise: Guise, seed: int = 1, limit: float = 60.0, plain_keys: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Fit a problem, and return its answer brought back to the plain one, by plain keys.
+
+    ``status``, ``objective``, ``estimates``, ``errors``, ``trouble`` of unknowns in words,
+    ``exact`` (data are met to rounding), ``processor`` (seconds).
+    """
+    problem = problem_from_mapping(guise.mapping)
+    began = time.process_time()
+    result = odefit.fit(problem, seed=seed, jobs=1, time_limit=limit)
+    told: dict[str, Any] = {"status": result.status.value, "message": result.message}
+    told["processor"] = time.process_time() - began
+    if not result.solutions:
+        return told
+    keys = dict(zip(problem.keys, plain_keys, strict=True)) if guise.ordered else {}
+    keys = {k: keys.get(k, _plain_key(k, guise)) for k in problem.keys}
+    units = {k: guise.units.get(plain.partition("[")[0], 1.0) for k, plain in keys.items()}
+    values = zip(problem.keys, result.best.vector.tolist(), strict=True)
+    told["objective"] = result.objective / guise.objective
+    told["estimates"] = {keys[k]: v / units[k] for k, v in values}
+    local, found = result.assessment.local, result.uncertainty
+    told["exact"] = local is not None and "to rounding" in local.sentence
+    if found is not None:
+        errors = zip(problem.keys, found.standard_errors.tolist(), strict=True)
+        told["errors"] = {keys[k]: v / abs(units[k]) for k, v in errors}
+        told["trouble"] = {
+            keys[k]: str(v) for k, v in found.trouble.items() if str(v) != "not linear"
+        }
+    return told
+
+
+def _plain_key(key: str, guise: Guise) -> str:
+    name, bracket, rest = key.partition("[")
+    stem = name.removesuffix("_sd")
+    if name not in guise.names and stem in guise.names:
+        return f"{guise.names[stem]}_sd{bracket}{rest}"
+    return guise.names.get(name, name) + bracket + rest
+
+
+def differences(plain: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return what differs between the answers to a problem as it is and in a guise."""
+    found = []
+    if plain["status"] != other["status"]:
+        found.append(f"{other['status']} instead of {plain['status']}")
+    if other["processor"] > LONGER * plain["processor"] + SECONDS:
+        found.append(f"{other['processor']:.1f} s instead of {plain['processor']:.1f} s")
+    if "estimates" not in plain or "estimates" not in other:
+        return found
+    exact = plain["exact"] and other["exact"]
+    known, here = plain["objective"], other["objective"]
+    if not exact and abs(here - known) > SAME_OBJECTIVE * abs(known) + 1e-12:
+        found.append(f"objective {here:.7g} instead of {known:.7g}")
+    trouble, own = plain.get("trouble", {}), other.get("trouble", {})
+    found += [
+        f"{key} {own.get(key)} instead of {trouble.get(key)}"
+        for key in {**trouble, **own}
+        if trouble.get(key) != own.get(key)
+    ]
+    if exact:
+        return found  # the rest is rounding
+    for key, value in plain["estimates"].items():
+        error = plain.get("errors", {}).get(key)
+        if key in trouble or key in own or error is None or not math.isfinite(error):
+            continue
+        estimate, spread = (other.get(k, {}).get(key) for k in ("estimates", "errors"))
+        if estimate is None or spread is None:
+            found.append(f"nothing of {key}")
+        elif abs(estimate - value) > SAME_ESTIMATE * error + 1e-9 * abs(value):
+            found.append(f"{key} = {estimate:.6g} instead of {value:.6g}")
+        elif not abs(spread - error) <= SAME_ERROR * error:
+            found.append(f"error of {key} {spread:.3g} instead of {error:.3g}")
+    return found
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return per cent by source, by guise, and what failed by name."""
+    plain = {
+        (r.task["source"], r.task["problem"], r.task["seed"]): r.result
+        for r in records
+        if r.task["guise"] == PLAIN and r.result
+    }
+    rows = []
+    for record in records:
+        task, result = record.task, record.result
+        known = plain.get((task["source"], task["problem"], task["seed"]))
+        if task["guise"] == PLAIN or known is None:
+            continue
+        if result is not None and result["status"] == NOT_WRITTEN:
+            continue
+        told = [f"{record.outcome}: {record.reason}"]
+        if result is not None:
+            told = differences(known, result)
+        rows.append(
+            {
+                **{k: task[k] for k in ("source", "problem", "guise", "seed")},
+                "same": not told,
+                "differs": "; ".join(told),
+            }
+        )
+    if not rows:
+        return {}
+    runs = pd.DataFrame(rows)
+
+    def counted(by: str) -> pd.DataFrame:
+        table = runs.groupby(by, sort=False).agg(fits=("same", "size"), same=("same", "sum"))
+        table["%"] = (100 * table["same"] / table["fits"]).round(2)
+        return table.reset_index()
+
+    runs["all"] = "all"
+    total = counted("all").rename(columns={"all": "source"})
+    return {
+        "metamorphic": pd.concat([counted("source"), total]),
+        "guises": counted("guise"),
+        "failures": runs[~runs["same"]].drop(columns=["same", "all"]),
+    }

@@ -1,0 +1,1 @@
+"""Published estimates with their data."""

@@ -1,0 +1,1 @@
+"""Random problems of the field from building blocks, beside long independent searches."""

@@ -1,0 +1,70 @@
+"""Problems in other guises are the same problems; the campaign fits all of them in all guises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evidence.agreement.guises import GUISES, Guise, NotSoError
+from evidence.agreement.metamorphic import answer, differences, plain_problem
+from evidence.zoo.drawing import drawn
+from odefit import Failure, ForwardMap
+from odefit.common.arrays import Array
+from odefit.problem import Problem, problem_from_mapping
+
+PROBLEMS = (("library", "sir"), ("library", "hiv-p"), ("zoo", "zoo-34"), ("zoo", "zoo-12"))
+
+
+def problem_of(source: str, name: str) -> tuple[Mapping[str, Any], Problem, Array]:
+    """A problem with values at which it can be integrated."""
+    plain = plain_problem(source, name)
+    problem = problem_from_mapping(plain)
+    if source == "zoo":
+        truth = drawn(int(name.removeprefix("zoo-"))).truth
+        return plain, problem, np.array([truth[k] for k in problem.keys])
+    values = np.linspace(0.2, 0.4, len(problem.keys))
+    return plain, problem, np.clip(values, problem.lower, problem.upper)
+
+
+@pytest.mark.parametrize("name", GUISES)
+def test_the_objective_at_a_point_is_that_of_the_plain_problem(name: str) -> None:
+    compared = 0
+    for source, problem_name in PROBLEMS:
+        plain, problem, values = problem_of(source, problem_name)
+        try:
+            guise = GUISES[name](plain, np.random.default_rng(7))
+        except NotSoError:
+            continue
+        other = problem_from_mapping(guise.mapping)
+        plain_keys = problem.keys if guise.ordered else [guise.names.get(k, k) for k in other.keys]
+        known = dict(zip(problem.keys, values, strict=True))
+        assert set(plain_keys) == set(problem.keys)
+        vector = np.array([known[k] * guise.units.get(k, 1.0) for k in plain_keys])
+        one, two = (ForwardMap(p, "bdf") for p in (problem, other))
+        expected, found = one.evaluate(values), two.evaluate(vector)
+        assert not isinstance(expected, Failure)
+        assert not isinstance(found, Failure)
+        assert found.objective / guise.objective == pytest.approx(expected.objective, rel=1e-4)
+        compared += 1
+    assert compared
+
+
+@pytest.mark.parametrize("name", ["states in other units", "a state of other sign", "other names"])
+def test_the_answer_of_a_fit_is_that_of_the_plain_problem(name: str) -> None:
+    plain = plain_problem("published", "BoxBOD")
+    guise = GUISES[name](plain, np.random.default_rng(3))
+    assert not differences(answer(Guise(plain)), answer(guise))
+
+
+def test_what_differs_is_told() -> None:
+    known = answer(Guise(plain_problem("published", "BoxBOD")))
+    wrong = {**known, "objective": known["objective"] * 1.01, "trouble": {"b1": "no effect"}}
+    assert len(differences(known, wrong)) == 2
+
+
+def test_a_slow_answer_is_told() -> None:
+    known = answer(Guise(plain_problem("published", "BoxBOD")))
+    assert "s instead of" in differences(known, {**known, "processor": 1e3})[0]
