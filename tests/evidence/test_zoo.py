@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -56,10 +58,15 @@ def test_modes_begin_and_end_at_the_roots_of_their_guards(number: int) -> None:
 def test_verdicts_are_counted_with_what_failed_by_name() -> None:
     chosen = tasks(2, 0, ("reference", "fit"), ("automatic",), 10, 60.0)
     told = {"status": "converged", "processor": 0.5, "message": "", "features": []}
-    results = [{"best": 1.0}, {"best": 1.0}, {**told, "measure": 1.01}, {**told, "measure": 3.0}]
+    results: list[dict[str, Any]] = [
+        {"best": 1.0},
+        {"best": 1.0},
+        {**told, "measure": 1.01},
+        {**told, "measure": 3.0},
+    ]
     records = [
         Record(t["key"], t, "done", r, "", 1.0) for t, r in zip(chosen, results, strict=True)
     ]
     found = tables(records)
-    assert found["zoo"].loc[0, ["right", "converged on a wrong one"]].tolist() == [1, 1]
-    assert found["failures"]["number"].tolist() == [1]
+    assert found["zoo"][["right", "converged on a wrong one"]].to_numpy().tolist() == [[1, 1]]
+    assert list(found["failures"]["number"]) == [1]
