@@ -159,7 +159,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
                 "features": ", ".join(r.get("features", [])),
                 "value apart": r.get("apart"),
                 "processor s": r.get("processor", record.seconds),
-                "message": r.get("message", record.reason),
+                "message": r.get("message", record.reason).partition(". ")[0],
             }
         )
     if not rows:

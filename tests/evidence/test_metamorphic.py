@@ -59,6 +59,24 @@ def test_the_answer_of_a_fit_is_that_of_the_plain_problem(name: str) -> None:
     assert not differences(answer(Guise(plain)), answer(guise))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("source", "problem", "name"),
+    [
+        ("library", "sir", "time in another unit"),
+        ("library", "lotka-volterra-p", "states in other units"),
+        ("published", "Rat43", "unknowns in other units"),
+        ("published", "theoph-4", "an experiment split"),
+        ("zoo", "zoo-1", "states in other units"),
+        ("zoo", "zoo-34", "an event as if"),
+    ],
+)
+def test_more_answers_are_those_of_the_plain_problem(source: str, problem: str, name: str) -> None:
+    plain = plain_problem(source, problem)
+    guise = GUISES[name](plain, np.random.default_rng(3))
+    assert not differences(answer(Guise(plain)), answer(guise))
+
+
 def test_what_differs_is_told() -> None:
     known = answer(Guise(plain_problem("published", "BoxBOD")))
     wrong = {**known, "objective": known["objective"] * 1.01, "trouble": {"b1": "no effect"}}
