@@ -38,6 +38,7 @@ from odefit.reporting.sentences import data_sentence, sentence, some
 from odefit.reporting.terminal import NARROW_WIDTH, bulleted, empty_table, plain_only
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines.registry import ENGINES
+from odefit.simulation.modes.surfaces import Surfaces
 from odefit.structure.identifiability import analysed
 from odefit.structure.series.deadline import Deadline
 from odefit.structure.structural_identifiability import StructuralIdentifiability
@@ -331,7 +332,13 @@ def _integration(problem: Problem, forward: ForwardMap, found: Identifiability) 
             )
         stiff = sum(ENGINES[p.engine].stiff for p in found.usable)
         method = ENGINES[forward.engines.implicit_name(field)].method
-        if not field.smooth:
+        if Surfaces.of(field) is not None:
+            yield (
+                "The right-hand sides switch where conditions on states change: such times are "
+                "located, and motions along a threshold (friction that holds, a level that is "
+                "kept) are integrated as such."
+            )
+        elif not field.smooth:
             yield (
                 f"The right-hand sides have kinks (abs, min, max): {method} (implicit, variable "
                 "order) integrates them."

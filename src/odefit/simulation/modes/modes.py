@@ -61,6 +61,16 @@ class Crossing(NamedTuple):
         return self.normal @ now.sensitivities + self.by_scalars @ now.scalar_sensitivities
 
 
+class Guard(NamedTuple):
+    """The end of a mode: where the expression, times a sign, gets negative."""
+
+    number: int  # of the surface
+    sign: int
+    # The quantity of a surface beside the motion, whose side is the sign; of one along which it
+    # slides its share, with the sign 1 where it falls below 0, and -1 where it exceeds 1.
+    of: Expression
+
+
 @dataclass(frozen=True, eq=False)
 class Point:
     """A point of a motion."""
@@ -179,20 +189,15 @@ class Modes:
 
     # Along a motion ----------------------------------------------------------------------------
 
-    def guards(self, mode: Mode) -> list[tuple[int, int, Expression]]:
-        """Return what ends a mode: a surface, a sign, and an expression.
-
-        The mode ends where sign times expression is negative: for a surface beside the motion that
-        is where it gets to the other side, for one along which it slides where a share is below 0
-        (sign 1) or, less 1, above it (sign -1).
-        """
+    def guards(self, mode: Mode) -> list[Guard]:
+        """Return what ends a mode."""
         shares = self.field(mode).shares
         found = []
         for k, side in enumerate(mode):
             if side:
-                found.append((k, side, self.surfaces.quantities[k]))
+                found.append(Guard(k, side, self.surfaces.quantities[k]))
             elif shares[k].constant is None:
-                found += [(k, 1, shares[k]), (k, -1, shares[k])]
+                found += [Guard(k, 1, shares[k]), Guard(k, -1, shares[k])]
         return found
 
     def along(
@@ -203,8 +208,12 @@ class Modes:
         states: Array,
         scalars: Array,
         inputs: Inputs,
+        guards: Sequence[Guard],
     ) -> tuple[Array, Array]:
-        """Return the guards of a mode, times their signs, and their rates, shapes (guards, k)."""
+        """Return guards of a mode, which are negative behind its end, and their rates.
+
+        They are evaluated at states of shape (k, n), and have shape (guards, k).
+        """
         field, made = self.surfaces.field, self.field(mode)
         u, rates = inputs.at(times, pieces)
         plain: dict[str, Any] = {n: states[:, i] for i, n in enumerate(field.states)}
@@ -217,10 +226,10 @@ class Modes:
         moving |= {n: Dual(plain[n], {0: v}) for n, v in zip(field.inputs, rates, strict=True)}
         moving[TIME] = Dual(times, {0: 1.0})
         whole = {**field.complete(moving, DUAL), **{n: Dual(v) for n, v in extra.items()}}
-        guards = self.guards(mode)
+        known = {id(e): e.evaluate(whole, DUAL) for e in {id(g.of): g.of for g in guards}.values()}
         found, slopes = np.empty((len(guards), len(times))), np.empty((len(guards), len(times)))
         for row, (k, sign, expression) in enumerate(guards):
-            dual = expression.evaluate(whole, DUAL)
+            dual = known[id(expression)]
             value = dual.array(len(times)) - (1.0 if mode[k] == 0 and sign < 0 else 0.0)
             found[row], slopes[row] = sign * value, sign * dual.gradient(1, len(times))[:, 0]
         return found, slopes

@@ -14,14 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from odefit.common.arrays import Array, IntArray
-from odefit.expressions.expressions import Expression
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engines.engine import EngineFailure, SegmentSolution, Values
 from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.engines.engines import Integrated
 from odefit.simulation.engines.segments import Segment
 from odefit.simulation.events.roots import change_time, cubic_root, near_extrema
-from odefit.simulation.modes.modes import Inputs, Modes, Point, jump
+from odefit.simulation.modes.modes import Guard, Inputs, Modes, Point, jump
 from odefit.simulation.modes.surfaces import Mode, with_side
 
 Solve = Callable[[VectorField, Segment, Values, EngineChoice], Integrated]
@@ -59,7 +58,7 @@ class ModeWalk:
         self._largest = np.zeros(modes.count)
         self._mode: Mode = ()
         self._before: Mode = ()  # in which the motion has last come forward
-        self._guards: list[tuple[int, int, Expression]] = []
+        self._guards: list[Guard] = []
         self._rounding = np.zeros(0)
         shape = len(segment.times), *now.sensitivities.shape
         self._states, self._sensitivities = np.empty(shape[:2]), np.empty(shape)
@@ -113,6 +112,7 @@ class ModeWalk:
     def _looked_ahead(self, end: float) -> _Ahead | EngineFailure:
         """Integrate the mode to a time, and look at what ends it on the way."""
         segment, start, refinements = self._segment, self._time, REFINEMENTS
+        scalars = self._now.scalars
         wanted = segment.times[(segment.times > start) & (segment.times <= end)]
         corners = segment.breakpoints[(segment.breakpoints > start) & (segment.breakpoints < end)]
         early = np.geomspace(1e-6, 1.0 / MONITORED, 8, endpoint=False)
@@ -134,7 +134,7 @@ class ModeWalk:
             times, pieces, places = times[order], pieces[order], places[order]
             states = np.concatenate([found.states, self._now.states[None]])[places]
             along = self._modes.along(
-                self._mode, times, pieces, states, self._now.scalars, self._inputs
+                self._mode, times, pieces, states, scalars, self._inputs, self._guards
             )
             more = [near_extrema(times, v, r) for v, r in zip(*along, strict=True)]
             added = np.setdiff1d(np.concatenate([np.zeros(0), *more]), grid)
@@ -193,7 +193,7 @@ class ModeWalk:
             times, values, rates = ahead.times[ends], ahead.values[:, ends], ahead.rates[:, ends]
             roots = [cubic_root(_holds, times, values[g], rates[g]) for g in guards]
             driver = int(guards[int(np.argmin(roots))])
-            failure = self._to_end(driver, float(times[1]), min(roots))
+            failure = self._to_end(self._guards[driver], float(times[1]), min(roots))
             if failure is not None:
                 return failure
         self._failures = 0
@@ -216,7 +216,7 @@ class ModeWalk:
             self._switch(number, other, located)
         return None
 
-    def _to_end(self, guard: int, high: float, guess: float) -> EngineFailure | None:
+    def _to_end(self, guard: Guard, high: float, guess: float) -> EngineFailure | None:
         """Move to where a guard passes zero."""
         stopped: list[EngineFailure] = []
 
@@ -232,8 +232,9 @@ class ModeWalk:
                 found.states,
                 self._now.scalars,
                 self._inputs,
+                [guard],
             )
-            return float(value[guard, 0]), float(rate[guard, 0])
+            return float(value[0, 0]), float(rate[0, 0])
 
         small = ROUNDING * max(abs(high), self._span)
         time = change_time(

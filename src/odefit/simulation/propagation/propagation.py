@@ -33,6 +33,7 @@ from odefit.simulation.engines.segments import (
 )
 from odefit.simulation.events.event_assignments import EventAssignments
 from odefit.simulation.modes.modes import Inputs, Modes
+from odefit.simulation.modes.rest import rest_in_a_mode
 from odefit.simulation.modes.surfaces import Surfaces
 from odefit.simulation.modes.walk import ModeWalk
 from odefit.simulation.propagation.algebraic import consistent
@@ -275,6 +276,12 @@ class Propagation:
 
     def _rest(self, now: Values, around: Surroundings) -> ConsistentValues | EngineFailure:
         """Return the steady state that is approached from these values."""
+        if self._modes is not None:
+            found = rest_in_a_mode(
+                self._modes, self._engines, self._pattern, self._in_mode, now, around
+            )
+            if found is not None:
+                return found
         return SteadyStateSearch(self.field, self._pattern, self._engines, now, around).run()
 
     def explained(
