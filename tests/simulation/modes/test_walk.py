@@ -201,3 +201,23 @@ def test_switching_ever_faster_is_a_failure_that_says_so() -> None:
     assert isinstance(found, Failure)
     assert "switches without end where" in found.reason
     assert found.time < 20.0
+
+
+def test_a_steady_state_is_found_along_a_surface() -> None:
+    times = np.array([0.0, 1.0, np.inf])
+    equations = {"x": "a - b*if(x > c, 1, 0)", "y": "x - y"}
+    problem = made(equations, {"x": 0.0, "y": 0.0}, times)
+    states, by = checked(problem, {"a": 1.0, "b": 3.0, "c": 2.0})
+    np.testing.assert_allclose(states[-1], [2.0, 2.0], rtol=1e-9)
+    np.testing.assert_allclose(by["c"][-1], [1.0, 1.0], rtol=1e-9)
+    begun = made(equations, {"x": 0.0, "y": 0.0}, times, steady_state=True)
+    states, by = checked(begun, {"a": 1.0, "b": 3.0, "c": 2.0})
+    np.testing.assert_allclose(states, 2.0, rtol=1e-9)
+    np.testing.assert_allclose(by["c"], 1.0, rtol=1e-9)
+
+
+def test_a_block_comes_to_rest_where_friction_holds_it() -> None:
+    problem = made({"x": "v", "v": "-F*sign(v)"}, {"x": 0.0, "v": 1.0}, np.array([1.0, np.inf]))
+    states, by = checked(problem, {"F": 0.5})
+    np.testing.assert_allclose(states, [[0.75, 0.5], [1.0, 0.0]], atol=1e-9)
+    np.testing.assert_allclose(by["F"], [[-0.5, -1.0], [-2.0, 0.0]], atol=1e-7)
