@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -129,11 +129,10 @@ class Modes:
         rates = made.field.rhs({**point.values, **dict(extra)}, LIMITS)
         return np.array([float(r) for r in rates])
 
-    def begin(self, point: Point, span: float) -> tuple[Mode, Array | None]:
-        """Return the mode in which a motion goes on from a point, and a correction.
+    def begin(self, point: Point, span: float) -> tuple[Mode, Values]:
+        """Return the mode in which a motion goes on from a point, and its values.
 
-        What follows of sensitivities that leave the surface is added along the directions, shape
-        (n, m); None if there is nothing to correct.
+        A motion that slides is put onto its surfaces, with its sensitivities.
         """
         crossings = [self.crossing(k, point) for k in range(self.count)]
         sides = [1 if c.value >= 0.0 else -1 for c in crossings]
@@ -150,13 +149,22 @@ class Modes:
         for k in on:
             if crossings[k].value != 0.0 and mode[k] != 0:
                 mode = with_side(mode, k, sides[k])  # what has not yet crossed is found to cross
-        if 0 not in mode or not point.now.sensitivities.shape[1]:
-            return mode, None
-        after, correction = self.speed(mode, point), np.zeros(point.now.sensitivities.shape)
+        now = point.now
         for k in np.flatnonzero(np.equal(mode, 0)).tolist():
             before = self.speed(with_side(mode, k, sides[k]), point)
-            correction += jump(crossings[k], point.now, before, after)
-        return mode, correction
+            moved = jump(crossings[k], now, before, self.speed(mode, point))
+            now = now._replace(sensitivities=now.sensitivities + moved)
+            now = self.onto(k, replace(point, now=now))
+        return mode, now
+
+    def onto(self, number: int, point: Point) -> Values:
+        """Return the values of a point put onto a surface that is near but for rounding."""
+        now, crossing = point.now, self.crossing(number, point)
+        back = crossing.normal / (crossing.normal @ crossing.normal)
+        return now._replace(
+            states=now.states - crossing.value * back,
+            sensitivities=now.sensitivities - np.outer(back, crossing.changes(now)),
+        )
 
     def settled(
         self, point: Point, on: Sequence[int], sides: Mode, crossings: Sequence[Crossing]

@@ -39,9 +39,7 @@ def rest_in_a_mode(
     inputs, span = Inputs(np.zeros(0), polynomials), 0.0
     for _ in range(SPANS):
         point = modes.point(around.time, now, inputs, 0)
-        mode, correction = modes.begin(point, span or 1.0)
-        if correction is not None:
-            now = now._replace(sensitivities=now.sensitivities + correction)
+        mode, now = modes.begin(point, span or 1.0)
         made = modes.field(mode)
         further = np.concatenate([around.inputs, np.zeros(len(made.derived))])
         near = SteadyStateSearch(

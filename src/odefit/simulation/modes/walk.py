@@ -65,9 +65,7 @@ class ModeWalk:
 
     def run(self) -> Integrated:
         """Return the solution at the segment's times, or why it has no solution."""
-        self._mode, correction = self._modes.begin(self._point(), self._span)
-        if correction is not None:
-            self._now = self._now._replace(sensitivities=self._now.sensitivities + correction)
+        self._mode, self._now = self._modes.begin(self._point(), self._span)
         while self._time < self._end:
             self._before = self._mode
             failure = self._go_on()
@@ -263,14 +261,10 @@ class ModeWalk:
         if located:
             before, after = modes.speed(old, point), modes.speed(self._mode, point)
             change = jump(crossings[number], now, before, after)
-            now = now._replace(sensitivities=now.sensitivities + change)
+            self._now = now._replace(sensitivities=now.sensitivities + change)
         for k, side in enumerate(self._mode):
             if side == 0 and old[k]:
-                self._now = now
-                there = modes.crossing(k, self._point())
-                back = there.normal * (there.value / (there.normal @ there.normal))
-                now = now._replace(states=now.states - back)
-        self._now = now
+                self._now = modes.onto(k, self._point())
 
 
 class _Ahead(NamedTuple):
