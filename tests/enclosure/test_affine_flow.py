@@ -159,7 +159,7 @@ def test_one_box_does_not_depend_on_the_others() -> None:
 
 def test_only_what_is_linear_and_the_same_at_all_times() -> None:
     for ode, states in (({"x": "-k*x^2"}, 1), ({"x": "-k*x*t"}, 1), ({"x": "k*t"}, 1)):
-        problem = Problem(Model(ode=ode), {"t": [1.0], "x": [1.0]}, {"k": {}}, {"x": 1.0})
+        problem = Problem(Model(ode=ode), {"t": [1.0], "x": [1.0]}, {"k": {}}, {"x": 1.0}, t0=1.0)
         system = System(problem, problem.conditions[0])
         monomials = Monomials.of(states, 1)
         found = LinearODE.of(system, system.modes[0], monomials, [Fraction(1)])

@@ -293,7 +293,7 @@ def test_a_result_is_where_the_sliders_stand_and_can_be_compared(session: Sessio
 
 def test_a_problem_without_unknowns_is_refused() -> None:
     model = odefit.Model(ode={"x": "-x"})
-    problem = odefit.Problem(model, {"t": [1], "x": [0.4]}, {}, {"x": 1.0})
+    problem = odefit.Problem(model, {"t": [1], "x": [0.4]}, {}, {"x": 1.0}, t0=0.0)
     with pytest.raises(odefit.InputError, match="nothing to explore"):
         Session(problem)
 

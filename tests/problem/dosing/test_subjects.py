@@ -303,6 +303,14 @@ ROW = "ID,TIME,AMT,DV,EVID,RATE,DUR,II,ADDL,SS,CMT\n1,1,,3.1,0,,,,,,\n"
             "'01.01.2020' is not a number; write dates as year-month-day, such as",
         ),
         (
+            "ID,TIME,DV\n1,0,5\n1,1,<0.5\n2,0,4\n2,1,<0.5\n",
+            "row 3, column DV: '<0.5' is not a number (and 1 more row); if it is beyond a limit",
+        ),
+        (
+            "ID,TIME,DV\n1,0,5\n1,1,BLQ\n",
+            "either lower_limit = the limit for the observable in [noise] or 1 in a column CENS;",
+        ),
+        (
             "ID,DV\n1,1\n",
             "no column with the times, such as TIME (columns are: ID, DV); name it: time =",
         ),
@@ -310,7 +318,7 @@ ROW = "ID,TIME,AMT,DV,EVID,RATE,DUR,II,ADDL,SS,CMT\n1,1,,3.1,0,,,,,,\n"
         ("#ID,TIME,DV\n1,1,.\n1,2,3\n", "remove the # in front of the names in row 1"),
         ("ID,TIME,DV\n1,1,.\n", "nothing is measured; expected values in a column DV, or in at"),
     ],
-    ids=range(27),
+    ids=range(29),
 )
 def test_a_mistake_is_placed_and_has_a_remedy(tmp_path: Path, table: str, message: str) -> None:
     messages = refusal(tmp_path, table, 'by = "ID"')

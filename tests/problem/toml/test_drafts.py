@@ -221,6 +221,12 @@ def test_runs_that_nothing_tells_apart_are_pointed_out(tmp_path: Path) -> None:
         written(tmp_path, "T,t,x\n" + lines)
 
 
+def test_a_sentinel_is_pointed_out_when_the_file_is_made(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("t,x\n0,10\n1,-999\n2,4\n3,3\n", encoding="utf-8")
+    (note,) = draft(tmp_path / "d.csv", tmp_path, "d").notes
+    assert "d.csv, column x: -999 stands in 1 of 4 values, far from all others (3 to 10)" in note
+
+
 def test_rows_may_be_in_descending_time(tmp_path: Path) -> None:
     lines = "".join(f"{t},{decay(t)}\n" for t in reversed(TIMES))
     table, problem, _ = written(tmp_path, "t,x\n" + lines)

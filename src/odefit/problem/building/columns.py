@@ -161,6 +161,8 @@ def _no_times(time: str, names: list[str], data: Any) -> str:
             f"{missing}; if the times are in the index, which {called}, name it: "
             "data.rename_axis('t')"
         )
+    if len(names) == 1:
+        return f"{missing}; the times stand in a column of their own beside the values"
     return f'{missing}; if one of them has the times, name it beside the data: time = "NAME"'
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from odefit.common.errors import did_you_mean, shown
+from odefit.common.errors import counted, did_you_mean, shown
 from odefit.expressions.expressions import TIME
 from odefit.problem.building.times import time_column
 from odefit.problem.experiment import Experiment, data_place
@@ -75,6 +75,7 @@ class LongTable:
         self._columns = _raw_columns(experiment.data)
         self._lines = experiment.data.lines if isinstance(experiment.data, Cells) else None
         self._roles: dict[str, str] = {}
+        self._texts: dict[str, list[int]] = {}  # rows with a text for a number, by column
         self.covariates: list[str] = []
         self.usable = False
         lengths = {len(column) for column in self._columns.values()}
@@ -105,6 +106,12 @@ class LongTable:
             record = None if key is None else self._record(row)
             if key is not None and record is not None:
                 found.setdefault(key, []).append(record)
+        for name, rows in self._texts.items():
+            cell = str(self._columns[name][rows[0]]).strip()
+            more = "" if len(rows) == 1 else f" (and {counted(len(rows) - 1, 'more row')})"
+            mark = "CENS" if name == self._roles.get("DV") else ""
+            what = remedy(cell, name, time=name == self._time, mark=mark)
+            self._error(rows[0], name, f"{shown(cell)} is not a number{more}; {what}")
         return found
 
     def _refuse(self, message: str) -> bool:
@@ -255,12 +262,7 @@ class LongTable:
             return None
         number = plain_number(cell)
         if number is None:
-            text = str(cell).strip()
-            self._error(
-                row,
-                role,
-                f"{shown(cell)} is not a number; {remedy(text, name, time=role == self._time)}",
-            )
+            self._texts.setdefault(name, []).append(row)
             return None
         if abs(number) > LARGEST:
             self._error(row, role, too_large(number))
@@ -281,7 +283,7 @@ class LongTable:
 
     def _record(self, row: int) -> Record | None:
         assert self._time is not None
-        before = len(self._issues.errors)
+        before = self._mistakes()
         time = self._value(row, self._time)
         amount = self._value(row, "AMT", least=0.0)
         rate = self._value(row, "RATE")
@@ -290,7 +292,7 @@ class LongTable:
         gives = bool(amount) or bool(rate and steady)
         kind = evid if evid is not None else int(gives)
         mdv = self._whole(row, "MDV", None, "0 or a positive number")
-        if time is None and len(self._issues.errors) == before:
+        if time is None and self._mistakes() == before:
             self._error(row, self._time, "the time is missing; every row needs one")
         if kind == 0 and gives:
             self._error(
@@ -317,7 +319,10 @@ class LongTable:
             values=values,
             others=self._values(row, (*self._model.inputs, *self.covariates)),
         )
-        return found if len(self._issues.errors) == before else None
+        return found if self._mistakes() == before else None
+
+    def _mistakes(self) -> int:
+        return len(self._issues.errors) + sum(map(len, self._texts.values()))
 
     def _beside_dose(self, row: int, mdv: int | None) -> dict[str, float]:
         """Return what is measured in a row with an amount, where no EVID tells."""

@@ -187,7 +187,7 @@ class _Subjects:
         if not self._table.usable:
             return []
         subjects = self._table.subjects()
-        if not subjects:
+        if not subjects and not self._issues.has_errors(self._table.place):
             self._issues.error(self._table.place, "no rows that can be used")
         self._events.infusions.update(self._infusions)
         for records in subjects.values():

@@ -64,8 +64,11 @@ CORRECT = "correct it, or leave the field empty if it was not measured"
 """The remedy for a text of which nothing is known."""
 
 
-def remedy(cell: str, column: str, *, time: bool = False) -> str:
-    """Return what to write instead of a text in a column of numbers, or in that of the times."""
+def remedy(cell: str, column: str, *, time: bool = False, mark: str = "") -> str:
+    """Return what to write instead of a text in a column of numbers, or in that of the times.
+
+    `mark` is the column that marks censored values, if it is not that with ``_cens`` behind it.
+    """
     if column.endswith("_cens"):
         return "write 1 for a value below its limit, -1 for one above it, else 0"
     if _DECIMAL_COMMA.match(cell):
@@ -95,9 +98,10 @@ def remedy(cell: str, column: str, *, time: bool = False) -> str:
         limit, code = ("upper_limit", -1) if above else ("lower_limit", 1)
         number = cell.lstrip("<>≤≥= ").replace(",", ".")
         value = number if _FLOAT.match(number) else "the limit"
+        mark = mark or f"{column}_cens"
         return (
             f"if it is beyond a limit of quantification, write {value} here and either {limit} = "
-            f"{value} for the observable in [noise] or {code} in a column {column}_cens; if it was "
+            f"{value} for the observable in [noise] or {code} in a column {mark}; if it was "
             "not measured, leave the field empty"
         )
     if "±" in cell or "+/-" in cell or "+-" in cell:

@@ -16,6 +16,7 @@ from odefit.problem.dosing.subjects import IDENTIFIERS
 from odefit.problem.inputs.cells import CORRECT, is_missing, plain_number, remedy
 from odefit.problem.inputs.dates import UNITS_OF_TIME, column_of_dates, since
 from odefit.problem.inputs.issues import Issues
+from odefit.problem.inputs.sentinels import point_out_sentinels
 from odefit.problem.inputs.table import Cells
 from odefit.problem.model import check_name
 
@@ -221,6 +222,11 @@ class Columns:
         self.observables = [n for n in rest if n not in self.inputs]
         if not self.observables and "DV" not in self.roles and self.inputs:
             self.observables = [self.inputs.popitem()[0]]
+        told = Issues()
+        looked = {self.time, *self.observables, *self.inputs, *self.covariates}
+        looked |= {self.roles.get("DV", self.time)}
+        point_out_sentinels({n: self.values[n] for n in looked if n in self.values}, place, told)
+        self.notes += told.warnings
         if "DV" in self.roles:  # long tables have their measurements there
             self.covariates += self.observables
             self.observables = []
