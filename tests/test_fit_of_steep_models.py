@@ -15,6 +15,8 @@ from odefit import Model, Problem, Status
 from odefit.common.arrays import Array
 from tests.cli.commands import run
 
+CASES = Path(__file__).parent / "cases"
+
 CONCENTRATIONS = [
     *(0.0, 2.3125, 3.3930, 3.6201, 3.0430, 2.2578, 1.7697, 0.9419, 0.5377, 0.1417, 0.0278, 0.0042)
 ]
@@ -215,3 +217,23 @@ def test_unknowns_without_bounds_may_overflow_on_the_way(name: str, seed: int) -
     assert result.solutions
     assert result.failed_stages == ()
     assert result.objective <= 1.01 * float(np.sum((measured - course.observables["y"]) ** 2))
+
+
+@pytest.mark.parametrize("name", ["dr.toml", "drm.toml"])
+def test_a_tank_that_runs_empty_has_its_outflow_and_standard_error(name: str) -> None:
+    """The level is (1 - k t/2)^2 until t = 2/k, then 0, with the root as with the usual remedy."""
+    result = odefit.fit(odefit.load(CASES / "tank-draining" / name), seed=1, jobs=1)
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(1.526447e-04, rel=1e-5)
+    assert result.params["k"].value == pytest.approx(0.049982, rel=1e-4)
+    assert result.params["k"].stderr == pytest.approx(1.73e-4, rel=0.01)
+    assert not any(start.failures for start in result.starts), result.warnings
+
+
+def test_a_tank_that_fills_from_empty_has_its_valve_and_area() -> None:
+    """The step response of a gravity-drained tank, by SciPy."""
+    case = CASES / "tank-filling-from-empty" / "p.toml"
+    result = odefit.fit(odefit.load(case), seed=1, jobs=1)
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(7.659907e-04, rel=1e-5)
+    assert result.best.vector == pytest.approx([0.100101, 0.990030], rel=1e-4)

@@ -55,8 +55,8 @@ class Surfaces:
         for expression in equations:
             if PIECEWISE in expression.functions:
                 evaluated(expression, {}, algebra)
-            for divisor in _absolute_divisors(expression):
-                algebra.note(divisor)
+            for argument in _absolute_arguments(expression):
+                algebra.note(argument)
         if not 0 < len(numbers) <= MAX_SURFACES:
             return None
         return cls(field, tuple(Part(p).expression() for p in numbers), numbers)
@@ -98,14 +98,25 @@ def _is_plain(expression: Expression) -> bool:
     return not expression.functions & {PIECEWISE, "abs", "min", "max"}
 
 
-def _absolute_divisors(expression: Expression) -> list[Part]:
-    """Return what stands in ``abs`` by which something is divided: there the quotient jumps."""
+def _absolute_arguments(expression: Expression) -> list[Part]:
+    """Return what stands in ``abs`` under a root or broken power, or by which is divided.
+
+    A quotient jumps there, and the slope of a root has no bounds.
+    """
     found = []
     if "abs" in expression.functions:
-        for at, (_, text, _) in enumerate(expression.program):
-            if text == "/" and expression.program[at - 1].text == "abs":
-                _, divisor = Part(expression.program[: at + 1]).operands()
-                found.append(Part(divisor.program[:-1]))
+        for at, (kind, text, _) in enumerate(expression.program):
+            part = Part(expression.program[: at + 1])
+            if text == "sqrt":
+                argument = Part(part.program[:-1])
+            elif kind == "binary" and text in "/^":
+                first, second = part.operands()
+                whole = (second.number or 0.5).is_integer()
+                argument = second if text == "/" or whole else first
+            else:
+                continue
+            if argument.program[-1].text == "abs":
+                found.append(argument.operands()[1])
     return found
 
 

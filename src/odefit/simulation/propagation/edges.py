@@ -279,6 +279,15 @@ def arguments_of(
     ]
 
 
+def next_zero(times: tuple[float, float], before: Argument, after: Argument) -> float:
+    """Return the time at which an argument is zero, by the secant of -u/u'; else infinity."""
+    if not (before.value * before.rate < 0.0 and after.value * after.rate < 0.0):
+        return np.inf
+    first, second = (-u.value / u.rate for u in (before, after))
+    slope = (first - second) / (times[1] - times[0])
+    return times[1] + second / slope if slope > 0.0 else np.inf
+
+
 def limits(field: VectorField, course: Course, state: str) -> Array:
     """Return the rates of the states where one of them is at its edge, shape (k, n)."""
     at = field.states.index(state)

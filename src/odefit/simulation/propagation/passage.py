@@ -39,12 +39,17 @@ from odefit.simulation.propagation.edges import (
     limits,
     model_ends,
     moving_arguments,
+    next_zero,
     rates,
 )
 
 SHARES = (1e-3, 1e-2, 0.1)
 """Distances before the time at which an engine has failed, relative to the time until then, to
 which the solution is integrated again; a later one counts where it fails before that."""
+
+AROUND = 10.0
+"""Distance between the time to which an edge is predicted and that at which an engine has failed,
+in units of the distance from which it is predicted, up to which one may belong to the other."""
 
 CLOSER = 0.01  # share of the predicted time to an edge that an integration leaves
 MAX_APPROACHES = 12  # integrations towards one edge
@@ -141,6 +146,10 @@ class Passage:
         rows = np.flatnonzero((wanted > self._time) & (wanted <= times[place]))
         at = np.searchsorted(times, wanted[rows])
         self._states[rows], self._sensitivities[rows] = found.states[at], found.sensitivities[at]
+        course = self._course(times[: place + 1], found.states[: place + 1], "left")
+        for edge in self._edges:
+            largest = float(np.abs(self._argument_alone(edge, course)[0]).max())
+            self._sizes[edge] = max(self._sizes[edge], largest)
         self._time, self._now = float(times[place]), found.at(place, self._now)
 
     # Towards an edge ---------------------------------------------------------------------------
@@ -163,16 +172,19 @@ class Passage:
         before = self._moved(found, times, int(np.searchsorted(times, near[0])))
         after = self._moved(found, times, len(times) - 1)
         predicted = {
-            e: _next(near, before[e], after[e]) for e in self._edges if not self._mode.holds(e)
+            e: next_zero(near, before[e], after[e]) for e in self._edges if not self._mode.holds(e)
         }
         gone = [e for e in predicted if self._gone(e, after[e]) or self._beyond(e, after[e])]
         if gone:
             return gone
         hit = {e: abs(t - failure.time) for e, t in predicted.items() if t > near[1]}
         edge = min(hit, key=lambda e: hit[e], default=None)
-        if edge is None or not hit[edge] < 2.0 * share * span:
+        if edge is None or not hit[edge] < AROUND * share * span:
             return []
-        return [edge] if self._closer(edge, predicted[edge]) else []
+        if not self._closer(edge, predicted[edge]):
+            return []
+        here = self._arguments()
+        return [edge, *(e for e in self._edges if e != edge and self._gone(e, here[e]))]
 
     def _moved(self, found: SegmentSolution, times: Array, place: int) -> dict[Edge, Argument]:
         self._move(found, times, place)
@@ -196,7 +208,7 @@ class Passage:
                 continue
             before = self._moved(found, times, int(np.searchsorted(times, near[0])))
             after = self._moved(found, times, len(times) - 1)
-            time, share = _next(near, before[edge], after[edge]), CLOSER
+            time, share = next_zero(near, before[edge], after[edge]), CLOSER
         return abs(self._arguments()[edge].value) <= SMALL * self._sizes[edge]
 
     def _gone(self, edge: Edge, argument: Argument) -> bool:
@@ -350,12 +362,10 @@ class Passage:
         if left is None:
             return False
         edge, place, at_once = left
-        if at_once:
-            if place >= 0:
-                self._move(found, times, place)
-        else:
-            if place > 0:
-                self._move(found, times, place - 1)
+        before = place if at_once else place - 1
+        if before >= 0:
+            self._move(found, times, before)
+        if not at_once:
             self._close_in(edge, float(times[place]))
         self._mode = self._mode.changed(edge, flat=edge in self._flat)
         self._held.remove(edge)
@@ -408,12 +418,3 @@ class Passage:
         found = self._solve(times)
         if isinstance(found, SegmentSolution):
             self._move(found, times, len(times) - 1)
-
-
-def _next(times: tuple[float, float], before: Argument, after: Argument) -> float:
-    """Return the time at which an argument is zero, by the secant of -u/u'; else infinity."""
-    if not (before.value * before.rate < 0.0 and after.value * after.rate < 0.0):
-        return np.inf
-    first, second = (-u.value / u.rate for u in (before, after))
-    slope = (first - second) / (times[1] - times[0])
-    return times[1] + second / slope if slope > 0.0 else np.inf
