@@ -123,8 +123,8 @@ def written(plain: Plain, writing: _Writing) -> Guise:
     w, states = writing, list(plain["ode"])
     observables = plain.get("observables") or {s: s for s in states}
     of = {o: w.unit(e) if e in states else 1.0 for o, e in observables.items()}
-    noise = plain.get("noise", {})
-    if not noise:  # squares of all are added
+    noise, weighted = plain.get("noise", {}), _weighted(plain)
+    if not weighted:  # squares of all are added
         of = dict.fromkeys(of, max(of.values(), key=lambda v: abs(math.log(abs(v)))))
     with_of = _Writing(
         {**{k: v for k, v in of.items() if k not in states}, **w.units}, names=w.names
@@ -184,8 +184,14 @@ def written(plain: Plain, writing: _Writing) -> Guise:
     }
     mapping.pop("units", None)
     units = {**w.units, **{f"{o}_sd": abs(v) for o, v in of.items()}}
-    squares = 1.0 if noise else next(iter(of.values())) ** 2
+    squares = 1.0 if weighted else next(iter(of.values())) ** 2
     return Guise(mapping, units, {new: old for old, new in w.names.items()}, squares)
+
+
+def _weighted(plain: Plain) -> bool:
+    """Whether measurements have standard deviations, in the noise or in columns."""
+    columns = [k for e in plain["experiment"] for k in e["data"]]
+    return bool(plain.get("noise")) or any(k.endswith("_sd") for k in columns)
 
 
 def _power(random: np.random.Generator, decades: int) -> float:
@@ -194,7 +200,7 @@ def _power(random: np.random.Generator, decades: int) -> float:
 
 def _states_in_units(plain: Plain, random: np.random.Generator) -> Guise:
     states = plain["ode"]
-    if not plain.get("noise"):  # measurements in one unit, of which squares are added
+    if not _weighted(plain):  # measurements in one unit, of which squares are added
         return written(plain, _Writing(dict.fromkeys(states, _power(random, 12))))
     return written(plain, _Writing({s: _power(random, 12) for s in states}))
 

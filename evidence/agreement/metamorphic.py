@@ -4,7 +4,7 @@ Problems of the library, of the published estimates, of the zoo and of a folder 
 are fitted by the default method as they are and in each guise of `guises.py`. The answer in a guise
 is brought back to the plain problem and compared: status, objective, estimates, standard errors,
 what is said of each unknown, and the time of the processor, which may be twice that of the plain
-problem. A task is a problem in a guise from a seed; the first of each is the plain one.
+problem. A task is a problem in a guise from a seed; a process fits the plain problem once.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import math
 import time
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -33,14 +34,12 @@ SAME_ESTIMATE = 0.05  # difference of an estimate, in standard errors, that coun
 SAME_ERROR = 0.02  # relative difference of standard errors that counts as none
 LONGER = 2.0  # times the plain problem's time of the processor, and so many
 SECONDS = 1.0  # seconds more, that a fit in a guise may take
-PLAIN = "as it is"
 SOURCES = ("library", "published", "zoo", "petab")
-NOT_WRITTEN = "not written so"
 
 OPTIONS = (
     Option("sources", SOURCES, f"which problems, of {','.join(SOURCES)}", SOURCES),
     Option("problems", (), "problems by name, all if none is named, e.g. sir,Rat43,zoo-17"),
-    Option("guises", (PLAIN, *GUISES), "guises by name", (PLAIN, *GUISES)),
+    Option("guises", tuple(GUISES), "guises by name", GUISES),
     Option("seeds", 1, "seeds of each", least=1),
     Option("folder", "", "folder of PEtab problems as NAME.json; without it none"),
     Option("limit", 60.0, "time limit of a fit in seconds", above=0),
@@ -75,7 +74,7 @@ def tasks(
         for source in sources
         for name in known[source]
         if not problems or name in problems
-        for guise in dict.fromkeys([PLAIN, *guises])
+        for guise in guises
     ]
 
 
@@ -93,15 +92,24 @@ def plain_problem(source: str, name: str, folder: str = "") -> Mapping[str, Any]
 
 
 def run(task: Task) -> dict[str, Any]:
-    plain = plain_problem(task["source"], task["problem"], task.get("folder", ""))
-    guise = Guise(plain)
-    if task["guise"] != PLAIN:
-        words = f"{task['problem']} {task['guise']} {task['seed']}"
-        try:
-            guise = GUISES[task["guise"]](plain, np.random.default_rng(crc32(words.encode())))
-        except NotSoError as error:
-            return {"status": NOT_WRITTEN, "message": str(error)}
-    return answer(guise, task["seed"], task["limit"], list(problem_from_mapping(plain).keys))
+    """Return how a problem in a guise differs, or why it is not written so."""
+    chosen = task["source"], task["problem"], task.get("folder", "")
+    plain = plain_problem(*chosen)
+    words = f"{task['problem']} {task['guise']} {task['seed']}"
+    try:
+        guise = GUISES[task["guise"]](plain, np.random.default_rng(crc32(words.encode())))
+    except NotSoError as error:
+        return {"not so": str(error)}
+    known = _plain_answer(*chosen, task["seed"], task["limit"])
+    here = answer(guise, task["seed"], task["limit"], list(problem_from_mapping(plain).keys))
+    return {"differs": differences(known, here), "plain": known, "guise": here}
+
+
+@lru_cache(maxsize=4)
+def _plain_answer(
+    source: str, name: str, folder: str, seed: int, limit: float
+) -> Mapping[str, Any]:
+    return answer(Guise(plain_problem(source, name, folder)), seed, limit)
 
 
 def answer(
@@ -181,22 +189,12 @@ def differences(plain: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     """Return per cent by source, by guise, and what failed by name."""
-    plain = {
-        (r.task["source"], r.task["problem"], r.task["seed"]): r.result
-        for r in records
-        if r.task["guise"] == PLAIN and r.result
-    }
     rows = []
     for record in records:
         task, result = record.task, record.result
-        known = plain.get((task["source"], task["problem"], task["seed"]))
-        if task["guise"] == PLAIN or known is None:
+        if result is not None and "not so" in result:
             continue
-        if result is not None and result["status"] == NOT_WRITTEN:
-            continue
-        told = [f"{record.outcome}: {record.reason}"]
-        if result is not None:
-            told = differences(known, result)
+        told = result["differs"] if result else [f"{record.outcome}: {record.reason}"]
         rows.append(
             {
                 **{k: task[k] for k in ("source", "problem", "guise", "seed")},

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from evidence.agreement.guises import GUISES, Guise, NotSoError
-from evidence.agreement.metamorphic import answer, differences, plain_problem
+from evidence.agreement.metamorphic import (
+    answer,
+    differences,
+    plain_problem,
+    run,
+    tables,
+    tasks,
+)
+from evidence.running.campaign import Record
 from evidence.zoo.drawing import drawn
 from odefit import Failure, ForwardMap
 from odefit.common.arrays import Array
@@ -86,3 +94,19 @@ def test_what_differs_is_told() -> None:
 def test_a_slow_answer_is_told() -> None:
     known = answer(Guise(plain_problem("published", "BoxBOD")))
     assert "s instead of" in differences(known, {**known, "processor": 1e3})[0]
+
+
+def test_what_is_not_the_same_is_counted_and_named() -> None:
+    chosen = tasks(("published",), ("BoxBOD",), ("rows permuted", "other names"), 1, "", 60.0)
+    results: list[dict[str, Any]] = [{"differs": []}, {"differs": ["time limit"]}]
+    records = [
+        Record(t["key"], t, "done", r, "", 1.0) for t, r in zip(chosen, results, strict=True)
+    ]
+    found = tables([*records, Record("none", chosen[0], "done", {"not so": "one state"}, "", 1.0)])
+    assert found["metamorphic"].to_numpy().tolist()[-1] == ["all", 2, 1, 50.0]
+    assert list(found["failures"]["guise"]) == ["other names"]
+
+
+def test_a_task_tells_how_its_guise_differs() -> None:
+    (task,) = tasks(("published",), ("BoxBOD",), ("columns permuted",), 1, "", 60.0)
+    assert run(task)["differs"] == []
