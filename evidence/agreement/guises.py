@@ -210,7 +210,9 @@ def _time_in_unit(plain: Plain, random: np.random.Generator) -> Guise:
 
 
 def _time_shifted(plain: Plain, random: np.random.Generator) -> Guise:
-    return written(plain, _Writing(shift=1.7e9))
+    """The time in seconds since 1970, of days to weeks: rounding leaves 12 digits of the span."""
+    unit = 10.0 ** round(6.0 - math.log10(_span(plain)))
+    return written(plain, _Writing(time=unit, shift=1.7e9))
 
 
 def _unknowns_in_units(plain: Plain, random: np.random.Generator) -> Guise:

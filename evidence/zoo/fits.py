@@ -189,4 +189,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     table["median s"], table["most s"] = blocks.median().round(2), blocks.max().round(1)
     odd = (fits["verdict"] != "right") | (pd.to_numeric(fits["value apart"]) > SAME_VALUE)
     named = {"zoo": pd.DataFrame(summary), "blocks": table.reset_index()}
+    for column in ("worse by", "value apart"):
+        fits[column] = [float(f"{v:.2g}") for v in pd.to_numeric(fits[column])]
+    fits["processor s"] = fits["processor s"].round(1)
     return named | {"failures": fits[odd]}
