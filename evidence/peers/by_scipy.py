@@ -2,10 +2,9 @@
 
 Nothing here comes from odefit. The problem is the plain mapping of the format, data in place; its
 expressions are read by Python's own parser, trajectories come from ``odeint``, likelihoods from
-``scipy.stats``. What is known: states, algebraic variables
-that stand alone on the left ("z - (...)"), inputs, events at known times, several experiments,
-unknowns of one experiment; no noise model, normal and log-normal noise with standard deviations
-that are given, relative, estimated or expressions, values below a limit, Student's t, counts.
+``scipy.stats``. What is known: states, inputs of steps, events at given or estimated times, several
+experiments; no noise model, normal and log-normal noise with standard deviations that are given,
+relative or estimated, values below a limit, Student's t, counts.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.integrate import ODEintWarning, odeint
-from scipy.interpolate import CubicSpline
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float]
@@ -58,24 +56,16 @@ def expression(given: float | str) -> CodeType:
 
 
 class Input:
-    """A known function of time between the values of a column."""
+    """A known function of time, constant from each value of a column to the next."""
 
-    def __init__(self, pairs: Sequence[tuple[float, float]], kind: str) -> None:
+    def __init__(self, pairs: Sequence[tuple[float, float]]) -> None:
         table = np.array(sorted(pairs), float)
         self.knots, self._values = table[:, 0], table[:, 1]
-        self._kind = kind
-        self._spline = None
-        if kind == "cubic" and len(self.knots) > 1:
-            self._spline = CubicSpline(self.knots, self._values)
 
-    def __call__(self, t: float, inside: float) -> float:
-        """The value at `t`; of steps that of the piece that has the time `inside`."""
-        if self._kind == "constant":
-            k = int(np.searchsorted(self.knots, inside, side="right")) - 1
-            return float(self._values[max(k, 0)])
-        if self._spline is not None:
-            return float(self._spline(min(max(t, self.knots[0]), self.knots[-1])))
-        return float(np.interp(t, self.knots, self._values))
+    def __call__(self, inside: float) -> float:
+        """The value in the piece that has the time `inside`."""
+        k = int(np.searchsorted(self.knots, inside, side="right")) - 1
+        return float(self._values[max(k, 0)])
 
 
 @dataclass(frozen=True)
@@ -98,10 +88,7 @@ class Run:
             if name != "t"
         }
         inputs = mapping.get("inputs", {})
-        self.inputs = {
-            name: Input(columns[name], field.get("interpolation", "linear"))
-            for name, field in inputs.items()
-        }
+        self.inputs = {name: Input(columns[name]) for name in inputs}
         self.t0 = float(table.get("t0", min(data["t"])))
         measured = {k: v for k, v in columns.items() if k not in inputs and v}
         self.times = np.unique([t for pairs in measured.values() for t, _ in pairs])
@@ -142,42 +129,17 @@ class ByHand:
         self.absolute = absolute
         self.switches = tuple(switches)
         self.states = tuple(mapping["ode"])
-        # "z - (...)": what is subtracted is the variable.
-        self._algebraic = {
-            name: compiled(text.removeprefix(f"{name} - "))
-            for name, text in mapping.get("algebraic", {}).items()
-        }
         sides = ", ".join(f"({v})" for v in mapping["ode"].values())
         arguments = ", ".join(("t", *self.states, *mapping.get("inputs", {})))
-        auxiliary = ", ".join(self._algebraic)
-        given = ", ".join(
-            f"({text.removeprefix(f'{name} - ')})"
-            for name, text in mapping.get("algebraic", {}).items()
-        )
-        self._slopes = compiled(f"lambda {arguments}: (lambda {auxiliary}: [{sides}])({given})")
+        self._slopes = compiled(f"lambda {arguments}: [{sides}]")
         seen = mapping.get("observables") or {name: name for name in self.states}
         self.observables = {name: expression(v) for name, v in seen.items()}
         self.noise: Mapping[str, Mapping[str, Any]] = mapping.get("noise", {})
         self.runs = [Run(e, mapping, k + 1) for k, e in enumerate(mapping["experiment"])]
-        self._spreads = {
-            name: compiled(f"{name}_sd" if field["sd"] == "estimate" else field["sd"])
-            for name, field in self.noise.items()
-            if isinstance(field.get("sd"), str)
-        }
-        fixed = {k: v["fixed"] for k, v in mapping["parameters"].items() if "fixed" in v}
-        self._fixed = {k: float(v) for k, v in fixed.items()}
-
-    @property
-    def likelihood(self) -> bool:
-        """Whether noise is given; without it the cost is the sum of squares."""
-        return bool(self.noise)
 
     def _names(self, run: Run, values: Values) -> dict[str, Any]:
         """Parameters and constants of an experiment by name."""
-        end = f"[{run.name}]"
-        names: dict[str, Any] = {**self._fixed}
-        names.update({k: v for k, v in values.items() if not k.endswith("]")})
-        names.update({k.removesuffix(end): v for k, v in values.items() if k.endswith(end)})
+        names: dict[str, Any] = dict(values)
         names.update({k: value(code, names) for k, code in run.constants.items()})
         return names
 
@@ -220,7 +182,7 @@ class ByHand:
             if at != t:
                 continue
             before = {**names, **dict(zip(self.states, x.tolist(), strict=True)), "t": t}
-            before.update({name: u(t, t) for name, u in run.inputs.items()})
+            before.update({name: u(t) for name, u in run.inputs.items()})
             new = {name: value(code, before) for name, code in assign.items()}
             x = np.array([new.get(s, v) for s, v in zip(self.states, x, strict=True)])
             names.update({k: v for k, v in new.items() if k not in self.states})
@@ -228,8 +190,7 @@ class ByHand:
 
     def _seen(self, run: Run, names: Mapping[str, Any], x: Array, t: float) -> dict[str, float]:
         here = {**names, **dict(zip(self.states, x.tolist(), strict=True)), "t": t}
-        here.update({name: u(t, t) for name, u in run.inputs.items()})
-        here.update({name: value(code, here) for name, code in self._algebraic.items()})
+        here.update({name: u(t) for name, u in run.inputs.items()})
         return {name: value(code, here) for name, code in self.observables.items()}
 
     def _integrated(
@@ -238,12 +199,12 @@ class ByHand:
         """The states at times of a piece without breaks, shape (times, states)."""
         inside = 0.5 * (first + times[-1])
         # A comparison of the time is that of the piece of the trajectory.
-        known = {"inside": inside, "piecewise": lambda a, before, b: a if before else b}
-        slopes = eval(self._slopes, {"__builtins__": {}, **FUNCTIONS, **names, **known})  # noqa: S307
+        known = {**FUNCTIONS, **names, "inside": inside}
+        slopes = eval(self._slopes, {"__builtins__": {}, **known})  # noqa: S307
         inputs = list(run.inputs.values())
 
         def slope(t: float, now: Array) -> list[float]:
-            return slopes(t, *now.tolist(), *(u(t, inside) for u in inputs))  # type: ignore[no-any-return]
+            return slopes(t, *now.tolist(), *(u(inside) for u in inputs))  # type: ignore[no-any-return]
 
         grid = np.array([first, *times])
         try:
@@ -262,43 +223,31 @@ class ByHand:
         """-2 log L with all constants, or the sum of squares where no noise is given."""
         total = 0.0
         for run in self.runs:
-            seen = self.predicted(run, values)
+            seen, names = self.predicted(run, values), self._names(run, values)
             for name, series in run.series.items():
-                at = {k: v[series.rows] for k, v in seen.items()}
-                total += self._cost(name, at, series.values, self._names(run, values))
+                total += self._cost(name, seen[name][series.rows], series.values, names)
         return total
 
-    def _sds(
-        self, name: str, at: Mapping[str, Array], measured: Array, names: Mapping[str, Any]
-    ) -> Array:
+    def _sds(self, name: str, measured: Array, names: Mapping[str, Any]) -> Array:
         field = self.noise.get(name, {})
-        if name in self._spreads:
-            rows = range(len(measured))
-            code = self._spreads[name]
-            return np.array(
-                [value(code, {**names, **{k: v[i] for k, v in at.items()}}) for i in rows]
-            )
+        if field.get("sd") == "estimate":
+            return np.full(len(measured), float(names[f"{name}_sd"]))
         if "relative" in field:
             return float(field["relative"]) * np.abs(measured)
         return np.full(len(measured), float(field.get("sd", 1.0)))
 
-    def _cost(
-        self, name: str, at: Mapping[str, Array], measured: Array, names: Mapping[str, Any]
-    ) -> float:
-        field, model = self.noise.get(name, {}), at[name]
+    def _cost(self, name: str, model: Array, measured: Array, names: Mapping[str, Any]) -> float:
+        field = self.noise.get(name, {})
         if not field:
             return float(np.sum((model - measured) ** 2))
         if field.get("distribution") == "poisson":
             return -2 * float(np.sum(stats.poisson.logpmf(np.round(measured), model)))
-        sd = self._sds(name, at, measured, names)
+        sd = self._sds(name, measured, names)
         if field.get("loss") == "student":
             return -2 * float(np.sum(stats.t.logpdf(measured, STUDENT_DEGREES, model, sd)))
         if field.get("transform") == "log":
             # A density of the measured value itself.
             return -2 * float(np.sum(stats.lognorm.logpdf(measured, sd, scale=model)))
-        if field.get("transform") == "log10":
-            shape = sd * math.log(10)
-            return -2 * float(np.sum(stats.lognorm.logpdf(measured, shape, scale=model)))
         limit = field.get("lower_limit", -math.inf)
         below = stats.norm.logcdf(limit, model, sd)
         density = stats.norm.logpdf(measured, model, sd)
@@ -311,23 +260,20 @@ class ByHand:
         """
         found = []
         for run in self.runs:
-            seen = self.predicted(run, values)
-            names = self._names(run, values)
+            seen, names = self.predicted(run, values), self._names(run, values)
             for name, series in run.series.items():
-                at = {k: v[series.rows] for k, v in seen.items()}
-                field, model, y = self.noise.get(name, {}), at[name], series.values
+                field, model, y = self.noise.get(name, {}), seen[name][series.rows], series.values
                 if field.get("distribution") == "poisson":
                     logs = np.where(y > 0, y * np.log(np.maximum(y, 1) / model), 0.0)
                     deviance = np.maximum(2 * (model - y + logs), 0)
                     found.append(np.sign(model - y) * np.sqrt(deviance))
                     continue
                 estimated = field.get("sd") == "estimate"
-                sd = np.ones(len(y)) if estimated else self._sds(name, at, y, names)
+                sd = np.ones(len(y)) if estimated else self._sds(name, y, names)
                 limit = field.get("lower_limit", -math.inf)
                 below = -2 * stats.norm.logcdf((limit - model) / sd)
                 if field.get("transform"):
-                    logarithm = np.log if field["transform"] == "log" else np.log10
-                    model, y = logarithm(model), logarithm(y)
+                    model, y = np.log(model), np.log(y)
                 z = (model - y) / sd
                 if field.get("loss") == "student":
                     n = STUDENT_DEGREES

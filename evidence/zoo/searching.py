@@ -61,7 +61,7 @@ class ByBlock(ByHand):
     ) -> Array:
         if not self._modes:
             return super()._integrated(run, names, x, first, times)
-        inputs = {k: u(first, 0.5 * (first + times[-1])) for k, u in run.inputs.items()}
+        inputs = {k: u(0.5 * (first + times[-1])) for k, u in run.inputs.items()}
         (name,) = self.states
         found: list[list[float]] = []
         now = first
