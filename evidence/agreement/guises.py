@@ -380,7 +380,10 @@ def _by_petab(plain: Plain, random: np.random.Generator) -> Guise:
     with tempfile.TemporaryDirectory() as folder:
         odefit.save(problem_from_mapping(plain), Path(folder) / "petab")
         back = odefit.load(Path(folder) / "petab" / "problem.yaml")
-        return Guise(problem_to_mapping(back), ordered=True)
+        mapping = problem_to_mapping(back)
+        if not _weighted(plain):  # which PEtab writes as a standard deviation of one
+            mapping.pop("noise")
+        return Guise(mapping, ordered=True)
 
 
 GUISES: Mapping[str, Callable[[Plain, np.random.Generator], Guise]] = {

@@ -32,6 +32,7 @@ from odefit.problem import problem_from_mapping, problem_to_mapping
 SAME_OBJECTIVE = 1e-5  # relative difference of objectives that counts as none
 SAME_ESTIMATE = 0.05  # difference of an estimate, in standard errors, that counts as none
 SAME_ERROR = 0.02  # relative difference of standard errors that counts as none
+EXACT = 1e-6  # residuals so small, relative to the data, count as none: without noise
 LONGER = 2.0  # times the plain problem's time of the processor, and so many
 SECONDS = 1.0  # seconds more, that a fit in a guise may take
 SOURCES = ("library", "published", "zoo", "petab")
@@ -117,8 +118,8 @@ def answer(
 ) -> dict[str, Any]:
     """Fit a problem, and return its answer brought back to the plain one, by plain keys.
 
-    ``status``, ``objective``, ``estimates``, ``errors``, ``trouble`` of unknowns in words,
-    ``exact`` (data are met to rounding), ``processor`` (seconds).
+    ``status``, ``objective``, ``estimates``, ``others`` (solutions as good), ``errors``,
+    ``trouble`` of unknowns in words, ``exact`` (the data have no noise), ``processor`` (seconds).
     """
     problem = problem_from_mapping(guise.mapping)
     began = time.process_time()
@@ -130,11 +131,15 @@ def answer(
     keys = dict(zip(problem.keys, plain_keys, strict=True)) if guise.ordered else {}
     keys = {k: keys.get(k, _plain_key(k, guise)) for k in problem.keys}
     units = {k: guise.units.get(plain.partition("[")[0], 1.0) for k, plain in keys.items()}
-    values = zip(problem.keys, result.best.vector.tolist(), strict=True)
     told["objective"] = result.objective / guise.objective
-    told["estimates"] = {keys[k]: v / units[k] for k, v in values}
-    local, found = result.assessment.local, result.uncertainty
-    told["exact"] = local is not None and "to rounding" in local.sentence
+    told["estimates"], *told["others"] = [
+        {keys[k]: v / units[k] for k, v in zip(problem.keys, one.vector.tolist(), strict=True)}
+        for one in result.solutions
+        if one.objective <= (1 + SAME_OBJECTIVE) * result.objective
+    ]
+    squares = sum(float(s.values @ s.values) for c in problem.conditions for s in c.series.values())
+    told["exact"] = not problem.noise and result.objective <= EXACT**2 * squares
+    found = result.uncertainty
     if found is not None:
         errors = zip(problem.keys, found.standard_errors.tolist(), strict=True)
         told["errors"] = {keys[k]: v / abs(units[k]) for k, v in errors}
@@ -173,18 +178,26 @@ def differences(plain: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]
     ]
     if exact:
         return found  # the rest is rounding
-    for key, value in plain["estimates"].items():
-        error = plain.get("errors", {}).get(key)
-        if key in trouble or key in own or error is None or not math.isfinite(error):
-            continue
-        estimate, spread = (other.get(k, {}).get(key) for k in ("estimates", "errors"))
-        if estimate is None or spread is None:
-            found.append(f"nothing of {key}")
-        elif abs(estimate - value) > SAME_ESTIMATE * error + 1e-9 * abs(value):
-            found.append(f"{key} = {estimate:.6g} instead of {value:.6g}")
-        elif not abs(spread - error) <= SAME_ERROR * error:
-            found.append(f"error of {key} {spread:.3g} instead of {error:.3g}")
-    return found
+    errors, spreads = plain.get("errors", {}), other.get("errors", {})
+    keys = [k for k in errors if math.isfinite(errors[k]) and not {k} & {*trouble, *own}]
+
+    def moved(estimates: Mapping[str, float]) -> list[str]:
+        return [
+            f"{k} = {estimates[k]:.6g} instead of {value:.6g}"
+            for k in keys
+            if abs(estimates[k] - (value := plain["estimates"][k]))
+            > SAME_ESTIMATE * errors[k] + 1e-9 * abs(value)
+        ]
+
+    told = moved(other["estimates"])
+    if told and not all(map(moved, other["others"])):
+        return found  # another solution, which is as good, is that of the plain problem
+    told += [
+        f"error of {k} {spreads.get(k, math.nan):.3g} instead of {errors[k]:.3g}"
+        for k in keys
+        if not abs(spreads.get(k, math.nan) - errors[k]) <= SAME_ERROR * errors[k]
+    ]
+    return found + told
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
