@@ -10,6 +10,7 @@ from odefit.assessment.parts import Assessment
 from odefit.methods.estimate import Certificate, Completeness, Status
 from odefit.reporting.sentences import endings, findings, some, starts_sentence, verdict
 from odefit.result.result import Result
+from odefit.result_data.notices import Notice, NoticeKind
 from tests.reporting import examples
 
 GOOD = examples.alpha_pinene()
@@ -88,7 +89,7 @@ def test_starts_are_grouped_by_reason_not_by_number() -> None:
         ("failed", 2),
     ]
     assert groups[2].message == 'experiment "run 1", t = 1230: the step size became too small'
-    assert starts_sentence(GOOD.starts) == "20 starts: 14 converged, 4 not converged, 2 failed."
+    assert starts_sentence(GOOD) == "20 starts: 14 converged, 4 not converged, 2 failed."
 
 
 def test_long_lists_of_names_are_shortened() -> None:
@@ -103,7 +104,12 @@ def test_that_routes_disagree_is_said_first() -> None:
 
 def test_a_local_optimum_that_is_no_fit_is_called_so() -> None:
     """And the headline does not say that the search had not converged."""
-    found = verdict(replace(GOOD, status=Status.NOT_CONVERGED, message="the reason"))
+    reasons = (Notice(NoticeKind.DOES_NOT_FIT, {"ratio": 9.0, "share": 0.5}),)
+    ended = replace(GOOD, status=Status.NOT_CONVERGED, message="the reason")
+    found = verdict(replace(ended, reasons=reasons))
+    assert verdict(ended).headline == (
+        "A local optimum was found, without evidence that it is the best."
+    )
     assert found.headline == "A local optimum was found, but no acceptable fit."
     assert "The reason." in found.sentences
     assert "It is a local optimum." not in found.sentences

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from odefit.fitting.solutions import ambiguity
-from odefit.methods.estimate import Estimate, Status
+from odefit.methods.estimate import Doubt, Estimate, Status
 from odefit.methods.fit_quality.goodness_verdict import Goodness
 from odefit.methods.fit_quality.misfit import Misfit
 from odefit.methods.outliers import Outlier
@@ -50,6 +50,7 @@ def fit_notices(
         *_texts(NoticeKind.NO_CERTIFICATE, [unproved] if unproved else []),
         *([Notice(NoticeKind.NOT_ASSESSED)] if unassessed else []),
         *ambiguity(problem, equal),
+        *_searched_elsewhere(estimate.doubt),
         *_failed_starts(estimate),
     )
 
@@ -85,7 +86,8 @@ def ending(
     better, and `early` that its last improvement was ended by the time limit.
     """
     status, message = estimate.status, estimate.message
-    if (done and status is Status.TIME_LIMIT) or (status is Status.NOT_CONVERGED and optimal):
+    improved = status is Status.NOT_CONVERGED and optimal and estimate.sufficient is not False
+    if (done and status is Status.TIME_LIMIT) or improved:
         status = Status.CONVERGED
     elif polish and status is Status.CONVERGED and optimal is False:
         status = Status.TIME_LIMIT if early else Status.NOT_CONVERGED
@@ -125,6 +127,14 @@ def _weighed_down(outliers: Sequence[Outlier]) -> Notice:
     """Return a notice of the outliers of a robust fit."""
     names = tuple(f"{o.words} (weight {o.weight:.1g})" for o in outliers)
     return Notice(NoticeKind.OUTLIERS, {"count": float(len(outliers))}, names)
+
+
+def _searched_elsewhere(doubt: Doubt | None) -> list[Notice]:
+    """Return a notice of an answer where unknowns are lost and the residuals are no noise."""
+    if doubt is None or not doubt.lost:
+        return []
+    numbers = {"starts": float(doubt.starts), "p": doubt.p}
+    return [Notice(NoticeKind.SEARCHED_ELSEWHERE, numbers, doubt.lost)]
 
 
 def _failed_starts(estimate: Estimate) -> list[Notice]:

@@ -231,7 +231,8 @@ def _misfit(state: FitState) -> FitState:
     proof, nodes = state.estimate.certificate, state.answer.start.nodes
     proved = proof is not None and proof.closed
     constrained = nodes is not None and bool(nodes.constraints)
-    return replace(state, misfit=assess_misfit(*state.at_answer, proved, constrained))
+    known = proved, constrained, state.corroborated
+    return replace(state, misfit=assess_misfit(*state.at_answer, *known))
 
 
 @stage("suspected outliers", *("misfit", "outliers"), needs=lambda s: s.misfit is not None)

@@ -102,7 +102,9 @@ class FitState:
 
     @property
     def corroborated(self) -> bool:
-        """True if several methods have ended at the answer."""
+        """True if a search that weighs its evidence has enough, or several methods end there."""
+        if self.estimate.sufficient and not self.wanted.given_start:
+            return True
         routes = self.estimate.routes
         methods = routes[:-1] if self.wanted.given_start else routes
         return sum(route.hits > 0 for route in methods) > 1

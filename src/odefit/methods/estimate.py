@@ -316,6 +316,25 @@ class Route:
     cost: float | None = field(default=None, metadata={"optional": True})
 
 
+@dataclass(frozen=True)
+class Doubt:
+    """The doubt of a best end whose residuals are no noise.
+
+    Attributes
+    ----------
+    lost
+        The unknowns that are at bounds there, or that the measurements do not determine.
+    p
+        The probability that noise leaves such residuals.
+    starts
+        The number of starts that have looked for a better end elsewhere.
+    """
+
+    lost: tuple[str, ...]
+    p: float
+    starts: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """The findings of a method.
@@ -340,6 +359,11 @@ class Estimate:
         What each of several methods has tried, where the method combines others.
     told
         What has ended the method early, where the message says so.
+    sufficient
+        Whether the ends of all starts are evidence enough that none is better; None where the
+        method weighs none.
+    doubt
+        The doubt of the best end that starts elsewhere have not removed.
     """
 
     starts: Sequence[Start]
@@ -351,6 +375,8 @@ class Estimate:
     evaluate_nodes: NodeEvaluator | None = None
     routes: Sequence[Route] = ()
     told: Cause | None = None
+    sufficient: bool | None = None
+    doubt: Doubt | None = None
 
     @property
     def best(self) -> Start | None:

@@ -104,6 +104,19 @@ def _equal_solutions(notice: Notice) -> str:
     )
 
 
+def _searched_elsewhere(notice: Notice) -> str:
+    starts = round(notice.numbers["starts"])
+    tried = f"{starts} starts from wider ranges and on logarithmic scales found nothing better"
+    if not starts:
+        tried = "there are no wider ranges to search"
+    are = "is" if len(notice.names) == 1 else "are"
+    return (
+        f"{', '.join(notice.names)} {are} at a bound or hardly determined at this answer, and its "
+        f"residuals are more than noise; {tried}. If other values are plausible, give them as a "
+        "guess or as bounds"
+    )
+
+
 def _starts_failed(notice: Notice) -> str:
     failed, starts = notice.numbers["failed"], notice.numbers["starts"]
     return f"{failed:.0f} of {starts:.0f} starts failed, e.g. {notice.text}"
@@ -127,6 +140,7 @@ WORDS: dict[NoticeKind, Callable[[Notice], str]] = {
     NoticeKind.TRY_ROBUST_NOISE: _try_robust_noise,
     NoticeKind.OUTLIERS: _outliers,
     NoticeKind.EQUAL_SOLUTIONS: _equal_solutions,
+    NoticeKind.SEARCHED_ELSEWHERE: _searched_elsewhere,
     NoticeKind.STARTS_FAILED: _starts_failed,
     NoticeKind.STAGE_FAILED: _stage_failed,
 }

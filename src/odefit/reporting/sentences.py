@@ -70,8 +70,10 @@ def verdict(result: ResultData) -> Verdict:
         headline = "The fit was interrupted; this is the best answer so far."
     elif ended is Status.FAILED:
         headline = "The fit failed; this is the best answer that it had."
-    elif optimal:
+    elif optimal and _unfit(result):
         headline = "A local optimum was found, but no acceptable fit."
+    elif optimal:
+        headline = "A local optimum was found, without evidence that it is the best."
     else:
         headline = "The fit did not converge; this is the best answer that it had."
     if ended not in (Status.CONVERGED, Status.NOT_CONVERGED) and optimal:
@@ -100,12 +102,13 @@ def lack_of_fit(result: ResultData) -> str:
 
     It is empty where there is nothing to say, or where the message has said it.
     """
-    goodness, local = result.goodness, result.assessment.local
-    if goodness is None or not goodness.bad:
-        return ""
-    # A local optimum that has not converged is one that does not describe the data.
-    told = result.status is Status.NOT_CONVERGED and local is not None and local.optimal
-    return "" if told else goodness.sentence
+    goodness = result.goodness
+    return "" if goodness is None or not goodness.bad or _unfit(result) else goodness.sentence
+
+
+def _unfit(result: ResultData) -> bool:
+    """Return whether the status says that the answer does not describe the data."""
+    return any(reason.kind is NoticeKind.DOES_NOT_FIT for reason in result.reasons)
 
 
 def remarks(result: ResultData) -> list[str]:
@@ -258,15 +261,23 @@ def taken_routes(result: ResultData) -> list[Route]:
     return taken if len(taken) > 1 else []
 
 
-def starts_sentence(starts: Sequence[Start]) -> str:
-    """Return how the starts ended, e.g. ``"20 starts: 17 converged, 3 failed."``."""
+def starts_sentence(result: ResultData) -> str:
+    """Return how the starts ended, e.g. ``"20 starts: 17 converged, 3 failed."``.
+
+    Where the answer is no local optimum though starts had converged, that is said as well.
+    """
+    starts, local = result.starts, result.assessment.local
     if not starts:
         return "No starts are recorded."
     counts = Counter(start.status.value for start in starts)
-    if len(starts) == 1:
-        return f"1 start: {starts[0].status.value}."
     parts = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-    return f"{counted(len(starts), 'start')}: {parts}."
+    said = f"{counted(len(starts), 'start')}: {parts}."
+    if len(starts) == 1:
+        said = f"1 start: {starts[0].status.value}."
+    ended = any(start.status is Status.CONVERGED for start in starts)
+    if ended and local is not None and not local.optimal:
+        said += " At full accuracy the best end is no local optimum."
+    return said
 
 
 def weighted(problem: Problem) -> bool:

@@ -218,7 +218,7 @@ def _notes(rows: list[Row]) -> Iterator[RenderableType]:
 def _assessment(result: ResultData) -> Iterator[RenderableType]:
     if not result.solutions:
         if result.starts:
-            yield bulleted(Text(starts_sentence(result.starts)))
+            yield bulleted(Text(starts_sentence(result)))
         return
     yield Text("What is known of this answer", style="bold")
     for found in findings(result):
@@ -233,7 +233,7 @@ def _assessment(result: ResultData) -> Iterator[RenderableType]:
             if said.isdisjoint(direction.keys):
                 yield bulleted(Text(direction.sentence))
     if result.starts:
-        yield bulleted(Text(starts_sentence(result.starts)))
+        yield bulleted(Text(starts_sentence(result)))
 
 
 def _routes(result: ResultData, routes: list[Route], ascii_only: bool) -> Table:

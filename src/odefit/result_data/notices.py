@@ -42,6 +42,9 @@ class NoticeKind(StrEnum):
     """The fit was ended before its answer was assessed."""
     EQUAL_SOLUTIONS = "equal solutions"
     """Several solutions fit equally well: ``count``; names are the unknowns that differ."""
+    SEARCHED_ELSEWHERE = "searched elsewhere"
+    """Unknowns (names) are lost at an answer that misses the data, and ``starts`` from wider ranges
+    found nothing better; ``p`` is that of the residuals."""
     STARTS_FAILED = "starts failed"
     """Some starts failed: ``failed`` of ``starts``; the first reason is in ``text``."""
     STAGE_FAILED = "stage failed"

@@ -18,7 +18,7 @@ from odefit import (
     Progress,
     Status,
 )
-from odefit.methods.automatic.routes import MATCHING, MULTIPLE, SHOOTING
+from odefit.methods.automatic.route_table import MATCHING, MULTIPLE, SHOOTING
 from odefit.methods.estimate import Estimate, Route
 from odefit.methods.running.checkpoint import ForeignCheckpointError
 from odefit.simulation import Evaluation

@@ -16,14 +16,8 @@ from odefit.methods.automatic.iterated_search import (
     bases_of,
     can_begin_at,
 )
-from odefit.methods.automatic.routes import (
-    HALVING,
-    ITERATED,
-    SHOOTING,
-    VAIN_STARTS,
-    Seen,
-    search_routes,
-)
+from odefit.methods.automatic.route_table import HALVING, ITERATED, SHOOTING, search_routes
+from odefit.methods.automatic.routes import VAIN_STARTS, Seen
 from odefit.methods.estimate import Estimate, Route
 from odefit.methods.incremental_shooting import FINAL
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from odefit import Start, Status
+from odefit import Control, Start, Status
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.message import message_of
 from odefit.methods.estimate import Cause, Route
@@ -77,11 +77,16 @@ class TestIteratedLocalSearch:
 
 
 def test_a_search_that_was_ended_early_says_by_what() -> None:
-    late = message_of(found(enough=False), [SHOOTING], Cause.TIME_LIMIT)
+    unknown = found(NoiseFit(None), enough=False)
+    late = message_of(unknown, [SHOOTING], Cause.TIME_LIMIT)
     assert "The time limit ended the search" in late
-    assert "The caller ended the search" in message_of(
-        found(enough=False), [SHOOTING], Cause.CALLER
-    )
+    assert "The caller ended the search" in message_of(unknown, [SHOOTING], Cause.CALLER)
+
+
+def test_what_has_converged_at_the_noise_does_not_say_that_its_evidence_is_incomplete() -> None:
+    late = found(enough=False)
+    assert "ended the search" not in message_of(late, [SHOOTING], Cause.TIME_LIMIT)
+    assert late.status(Control(), False) is Status.CONVERGED
 
 
 def test_no_usable_start_says_why() -> None:

@@ -7,21 +7,23 @@ import pytest
 
 from odefit import ForwardMap, Start, Status, library
 from odefit.methods.automatic.evidence import Evidence
-from odefit.methods.automatic.routes import (
-    AFTER_IF_SLOW,
+from odefit.methods.automatic.route_table import (
     HALVING,
     ITERATED,
     MATCHING,
     MULTIPLE,
+    SHOOTING,
+    TRANSCRIPTION,
+    search_routes,
+)
+from odefit.methods.automatic.routes import (
+    AFTER_IF_SLOW,
     OFTEN,
     SELDOM,
-    SHOOTING,
     SLOW_SHARE,
     TIME_SHARE,
-    TRANSCRIPTION,
     RouteRow,
     SearchRoute,
-    search_routes,
 )
 from odefit.methods.fit_quality.noise_fit import NoiseFit
 from odefit.simulation.nodes import Nodes

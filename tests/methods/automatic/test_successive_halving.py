@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from odefit import Automatic, Control, ForwardMap, Model, Problem, Start, Status
-from odefit.methods.automatic.routes import HALVING, SHOOTING, Seen, search_routes
+from odefit.methods.automatic.route_table import HALVING, SHOOTING, search_routes
+from odefit.methods.automatic.routes import Seen
 from odefit.methods.automatic.successive_halving import (
     LAST,
     PARTS,

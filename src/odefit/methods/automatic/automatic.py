@@ -13,10 +13,13 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.common.option_checks import whole
 from odefit.methods.automatic.algebraic_route import AlgebraicRoute
+from odefit.methods.automatic.doubt import Doubts
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.families import Families, Restarts
 from odefit.methods.automatic.message import message_of, told_cause
-from odefit.methods.automatic.routes import SHOOTING, TIME_SHARE, Planned, Seen, search_routes
+from odefit.methods.automatic.route_table import MATCHING, SHOOTING, search_routes
+from odefit.methods.automatic.routes import TIME_SHARE, Planned, Seen
+from odefit.methods.automatic.valleys import Valleys
 from odefit.methods.best_so_far import first_point
 from odefit.methods.estimate import Estimate, Route, Start, Status
 from odefit.methods.fit_measure import FitMeasure
@@ -169,6 +172,8 @@ class _AutomaticSearch:
         self.ends: list[Start] = []
         self.families = Families()
         self.restarts = Restarts(self.families, self.tolerance)
+        self.doubts = Doubts(self.accurate, self.routes, self.tolerance)
+        self.valleys = Valleys(self.accurate)
         self._measure: FitMeasure | None = None
         self._judged: tuple[Start, NoiseFit] | None = None
         self._next_look = OUTLIERS_AFTER
@@ -219,7 +224,15 @@ class _AutomaticSearch:
         last = self.ends[-1] if self.ends else None
         if self._weighed is None or self._weighed[0] is not last:
             found = Evidence.of(
-                self.method, self.ends, self.tolerance, self._judge, self._untried, self.families
+                self.method,
+                self.ends,
+                self.tolerance,
+                self._judge,
+                self._untried,
+                self.families,
+                self.doubts.of,
+                self._unique,
+                self.valleys.same,
             )
             self._weighed = (last, found)
         return self._weighed[1]
@@ -227,6 +240,11 @@ class _AutomaticSearch:
     def _untried(self) -> bool:
         """Return whether there is a route that may find what the others have not."""
         return any(not (r.closed or r.starts or r.row.optional) for r in self.routes)
+
+    def _unique(self, end: Start) -> bool:
+        """Return whether integral matching has found an end in closed form."""
+        matching = next(r for r in self.routes if r.row is MATCHING)
+        return matching.most == 1 and any(s is end for s in matching.starts)
 
     def _judge(self, best: Start, hits: int) -> NoiseFit:
         """Compare the best end with the noise; it is looked at once."""
@@ -371,6 +389,8 @@ class _AutomaticSearch:
             evaluate_nodes=_evaluate_nodes,
             routes=tuple(routes),
             told=told_cause(evidence, cause),
+            sufficient=evidence.enough or (None if self.method.starts else False),
+            doubt=evidence.doubt,
         )
 
     def _routes(self, evidence: Evidence) -> list[Route]:

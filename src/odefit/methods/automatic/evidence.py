@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from odefit.methods.automatic.families import Families
-from odefit.methods.estimate import Start, Status
+from odefit.methods.estimate import Doubt, Start, Status
 from odefit.methods.fit_quality.noise_fit import NoiseFit
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches
 from odefit.methods.running.control import Control
@@ -42,6 +42,7 @@ class Evidence:
     enough: bool  # whether the search may end
     count: int  # ends of independent starts
     converged: bool  # whether one of the ends at the lowest cost has
+    doubt: Doubt | None = None  # what speaks against the best end although many have reached it
 
     @classmethod
     def of(
@@ -52,11 +53,17 @@ class Evidence:
         judge: Callable[[Start, int], NoiseFit],
         untried: Callable[[], bool],
         families: Families,
+        doubted: Callable[[Sequence[Start]], tuple[Doubt | None, bool]] = lambda _: (None, False),
+        unique: Callable[[Start], bool] = lambda _: False,
+        in_valley: Callable[[Start, Start], bool] = lambda *_: False,
     ) -> Evidence:
         """Weigh all ends so far.
 
         `judge` compares an end, which so many families have reached, with the noise. `untried`
-        tells whether there are routes without any start.
+        tells whether there are routes without any start. `doubted` returns the doubt of the best of
+        ends that are alike, and whether to look elsewhere first. `unique` tells whether an end is
+        the only one to which starts of its route can lead, and `in_valley` whether the way from one
+        to the best leads downhill.
         """
         best, _ = tolerance.best(ends)
         independent = families.independent(ends)
@@ -66,8 +73,13 @@ class Evidence:
         hits = len(families.first_of_each(alike))
         converged = any(s.status is Status.CONVERGED for s in alike)
         fit = NoiseFit(True, freedom=math.inf) if best.exact else judge(best, hits)
+        if _certain(fit) and hits < rules.certain_hits:
+            alike = [s for s in ends if s in alike or in_valley(s, best)]
+            hits = len(families.first_of_each(alike))
+        # That other starts find nothing as good says little where random ones seldom do.
+        alone = _certain(fit) and fit.typical and len(independent) > 1 and unique(best)
         if _certain(fit):
-            enough = hits >= rules.certain_hits
+            enough = hits >= rules.certain_hits or alone
         elif fit.explained:
             enough = hits >= FEW_VALUES_HITS
             enough = enough and tolerance.chance_of_better(independent) < FEW_VALUES_CHANCE
@@ -79,8 +91,13 @@ class Evidence:
                 enough = hits >= rules.hits or len(ends) >= rules.doubtful_hits
         # Along flat valleys starts stop before they converge; polishing takes the answer further.
         settled = converged or (fit.explained is True and hits >= FEW_VALUES_HITS)
-        settled = settled or fit.outliers > 0
-        return cls(best, hits, fit, enough and settled, len(independent), converged)
+        settled = settled or fit.outliers > 0 or alone
+        enough = enough and settled
+        doubt = None
+        if enough and not (fit.explained or fit.outliers):
+            doubt, open_ = doubted(alike)
+            enough = not open_
+        return cls(best, hits, fit, enough, len(independent), converged, doubt)
 
     @property
     def certain(self) -> bool:
@@ -98,13 +115,13 @@ class Evidence:
             if control.interrupted.is_set():
                 return control.early
             return Status.TIME_LIMIT if control.out_of_time else Status.FAILED
-        if self.converged and (enough or self.fit.explained):
+        if self.converged and (enough or self.certain):
             return Status.CONVERGED
         if control.interrupted.is_set():
             return control.early
         if control.out_of_time:
             return Status.TIME_LIMIT
-        return Status.CONVERGED if self.converged else Status.NOT_CONVERGED
+        return Status.NOT_CONVERGED
 
 
 def _certain(fit: NoiseFit) -> bool:

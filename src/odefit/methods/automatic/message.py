@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from odefit.methods.automatic.evidence import Evidence
-from odefit.methods.automatic.routes import HALVING, ITERATED
+from odefit.methods.automatic.route_table import HALVING, ITERATED
 from odefit.methods.estimate import NO_START, Cause, Route
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -45,7 +45,8 @@ def message_of(evidence: Evidence, routes: Sequence[Route], cause: Cause | None)
 
 def told_cause(evidence: Evidence, cause: Cause | None) -> Cause | None:
     """Return what has ended the search early, where the message of :func:`message_of` says so."""
-    return None if evidence.best is None or evidence.enough else cause
+    settled = evidence.enough or (evidence.certain and evidence.converged)
+    return None if evidence.best is None or settled else cause
 
 
 def _agreement(reached: Sequence[Route], iterated: Route | None) -> str:

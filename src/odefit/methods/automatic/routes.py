@@ -1,4 +1,4 @@
-"""The routes of the automatic method: one row each, and the starts that each has made so far."""
+"""Routes of the automatic method: when each may have starts, and those that it has made so far."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ from functools import cached_property
 import numpy as np
 
 from odefit.common.errors import InputError
+from odefit.methods.automatic.elsewhere import WideSearch
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.iterated_search import (
-    MIN_UNKNOWNS,
-    SCREENED,
     IteratedSearch,
     base_of,
     bases_of,
     can_begin_at,
     coarser,
 )
-from odefit.methods.automatic.successive_halving import RUNGS, ContinuedSearch, Ladder, ShortSearch
-from odefit.methods.automatic.successive_halving import SCREENED as SCREENED_SHORT
+from odefit.methods.automatic.successive_halving import ContinuedSearch, Ladder, ShortSearch
 from odefit.methods.estimate import Start, Status
-from odefit.methods.incremental_shooting import FINAL, IncrementalShooting
+from odefit.methods.incremental_shooting import FINAL
 from odefit.methods.local.cost_tolerance import CostTolerance
-from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control
 from odefit.methods.start_pool import SearchByStarts
@@ -37,19 +34,11 @@ VAIN_STARTS = 40
 GOING_ON = 3
 """Number of the best distinct ends of all routes whose searches go on before all others do."""
 
-SCREENED_POINTS = (64, 8)
-"""Numbers of points of which starts of single shooting take the best, in turns. The best of many is
-a good beginning, unless it is a point where nothing happens; the best of few is another more often.
-"""
-
 WORK_PER_POINT = 0.3
 """Work of screening one point, relative to an evaluation of residuals and Jacobian."""
 
 USUAL_EVALUATIONS = 60.0
 """Evaluations that a start is expected to need before the first has shown it."""
-
-MAX_MESH_VALUES = 2000
-"""Largest number of values of states at the data times with which the problem is discretised."""
 
 MAX_REFUSALS = 2
 """Number of failed starts without a single evaluation after which a route is closed."""
@@ -115,7 +104,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class RouteRow:
-    """A route that is a search from many starts, as it is registered in :data:`ROUTES`."""
+    """A route that is a search from many starts, as it is registered in the table of routes."""
 
     name: str
     make: Callable[[ForwardMap], MultiStart | str]
@@ -147,7 +136,7 @@ class SearchRoute:
         self.planned = 0
         self.reason = ""
         self._forward = forward
-        self._most = math.inf
+        self.most = math.inf
         self._screened = 0
 
     @cached_property
@@ -164,7 +153,7 @@ class SearchRoute:
             self.reason = f"not taken: {search}"
             return None
         if search.starts is not None:
-            self._most = search.starts
+            self.most = search.starts
         self._screened = search.most_screened
         return Guarded(search) if self.row.guarded else search
 
@@ -207,7 +196,7 @@ class SearchRoute:
         refused = sum(s.status is Status.FAILED and s.evaluations == 0 for s in self.starts)
         return (
             self.search is None
-            or self.planned >= self._most
+            or self.planned >= self.most
             or 0 < len(self.starts) == refused >= MAX_REFUSALS
         )
 
@@ -297,6 +286,21 @@ class IteratedRoute(SearchRoute):
         return Planned(self, index, IteratedSearch(FINAL, base.vector), base)
 
 
+class ElsewhereRoute(SearchRoute):
+    """Starts elsewhere, from the first doubt of a best end on, or while few starts reach it."""
+
+    def is_open(self, evidence: Evidence, independent: Sequence[Start]) -> bool:
+        """Return whether it may have starts: once the best end was in doubt, or few reach it."""
+        if evidence.doubt is not None or self.planned > 0:
+            return True
+        wanted = not evidence.certain and _rare(evidence, OFTEN)
+        return wanted and super().is_open(evidence, independent)
+
+    def plan(self, seen: Seen) -> Planned:
+        """Return a start from wider ranges than usual."""
+        return Planned(self, self._next_index(), WideSearch(FINAL))
+
+
 class MultipleRoute(SearchRoute):
     """Multiple shooting, which is slow for few data and for stiff equations."""
 
@@ -320,85 +324,3 @@ class TranscriptionRoute(SearchRoute):
 def _rare(evidence: Evidence, share: float) -> bool:
     """Return whether fewer than a share of the independent starts reach the best optimum."""
     return evidence.hits < share * evidence.count
-
-
-def _matching(forward: ForwardMap) -> MultiStart | str:
-    from odefit.methods.automatic.matched_shooting import MatchedShooting
-
-    local = MatchedShooting()
-    matching = local.matching.prepared(forward)
-    if matching.route == "assimilation":
-        return "some states are not measured"
-    return MultiStart(local, starts=None if matching.nonlinear else 1, screening=1)
-
-
-def _shooting(forward: ForwardMap) -> MultiStart | str:
-    return MultiStart(IncrementalShooting(), screening=SCREENED_POINTS)
-
-
-def _halving(forward: ForwardMap) -> MultiStart | str:
-    if _few_unknowns(forward):
-        return "whole searches are as good with so few unknowns"
-    return MultiStart(RUNGS[0], screening=SCREENED_SHORT)
-
-
-def _iterated(forward: ForwardMap) -> MultiStart | str:
-    if _few_unknowns(forward):
-        return "random starts are as good with so few unknowns"
-    return MultiStart(FINAL, screening=SCREENED)
-
-
-def _few_unknowns(forward: ForwardMap) -> bool:
-    return len(VariableProjection(forward, FINAL.eliminate).kept) < MIN_UNKNOWNS
-
-
-def _multiple(forward: ForwardMap) -> MultiStart | str:
-    from odefit.methods.multiple_shooting import MultipleShooting
-
-    return MultipleShooting().search(forward.problem)
-
-
-def _transcription(forward: ForwardMap) -> MultiStart | str:
-    points = sum(len(c.times) for c in forward.problem.conditions)
-    if points * len(forward.problem.model.states) > MAX_MESH_VALUES:
-        return "the discretised problem would be large"
-    from odefit.methods.transcription import Transcription
-
-    return Transcription(shooting=False).search(forward.problem)
-
-
-MATCHING = RouteRow("integral matching", _matching, share=0.2, guarded=True)
-SHOOTING = RouteRow("single shooting", _shooting, share=1.0)
-HALVING = RouteRow(
-    "successive halving", _halving, share=4.0, after=(2, 2), optional=True, route=HalvingRoute
-)
-ITERATED = RouteRow(
-    "iterated local search", _iterated, share=4.0, after=(4, 4), optional=True, route=IteratedRoute
-)
-MULTIPLE = RouteRow(
-    "multiple shooting",
-    _multiple,
-    share=0.3,
-    after=(3, 12),
-    work_per_evaluation=8.0,
-    guarded=True,
-    route=MultipleRoute,
-)
-TRANSCRIPTION = RouteRow(
-    "direct transcription",
-    _transcription,
-    share=0.1,
-    after=(40, 100),
-    work_per_evaluation=30.0,
-    optional=True,
-    guarded=True,
-    route=TranscriptionRoute,
-)
-
-ROUTES = (MATCHING, SHOOTING, HALVING, ITERATED, MULTIPLE, TRANSCRIPTION)
-"""All routes that are searches, those that begin first in front."""
-
-
-def search_routes(forward: ForwardMap) -> list[SearchRoute]:
-    """Return the routes that are searches, in their order."""
-    return [(row.route or SearchRoute)(row, forward) for row in ROUTES]

@@ -19,6 +19,10 @@ SEARCH_SIGMAS = 3.0
 """Standard deviations by which chi-square may exceed its mean for the search, and for the values
 that are left where outliers are taken out."""
 
+TYPICAL_SIGMAS = 1.0
+"""Standard deviations by which chi-square may exceed its mean where an end counts that was reached
+once, in closed form."""
+
 STATUS_SIGMAS = 6.0
 """Standard deviations by which chi-square may exceed its mean for the status: more than any number
 of fits shows by chance."""
@@ -57,10 +61,6 @@ MIN_NOISE = 1e-9
 MAX_UNFIT_SHARE = 0.05
 """Sum of squared residuals over that of the data about their means, above which an answer does not
 describe the data unless their noise is as large."""
-
-MAX_CORROBORATED_SHARE = 0.25
-"""The same share where several independent methods have ended at one optimum: then the model,
-rather than the search, is wrong."""
 
 # Patterns, for the search -------------------------------------------------------------------------
 

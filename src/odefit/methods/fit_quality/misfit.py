@@ -10,7 +10,6 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.methods.fit_quality.limits import (
-    MAX_CORROBORATED_SHARE,
     MAX_ESTIMATED_RATIO,
     MAX_NOISE_RATIO,
     MAX_SYSTEMATIC_RATIO,
@@ -60,10 +59,12 @@ class Misfit:
         return replace(self, sentence=said, short=said, accepted=True, outliers=outliers)
 
     def unfit(self, corroborated: bool) -> bool:
-        """Say whether the answer is none; `corroborated` if several methods have ended there."""
-        if self.accepted or (corroborated and self.share <= MAX_CORROBORATED_SHARE):
-            return False
-        return self.share > MAX_UNFIT_SHARE or self.ratio > MAX_SYSTEMATIC_RATIO
+        """Say whether the answer is none; `corroborated` if independent searches have ended there.
+
+        Then the model is wrong rather than the search, and nothing better can be had.
+        """
+        far = self.share > MAX_UNFIT_SHARE or self.ratio > MAX_SYSTEMATIC_RATIO
+        return far and not (self.accepted or corroborated)
 
 
 def assess_misfit(
@@ -72,12 +73,14 @@ def assess_misfit(
     evaluation: Evaluation,
     proved: bool = False,
     constrained: bool = False,
+    corroborated: bool = False,
 ) -> Misfit | None:
     """Return what speaks against the answer at `vector`; None if noise may explain its residuals.
 
     Where noise is given, they are compared with it, elsewhere with an estimate of the noise from
     the data alone, which takes what is not smooth for noise. The answer may be `proved` to be the
-    best within the bounds, or `constrained` by more than the data.
+    best within the bounds, `constrained` by more than the data, or `corroborated` by independent
+    searches.
     """
     tolerance = CostTolerance.of(forward)
     if tolerance.squares is not None and evaluation.cost <= tolerance.absolute:
@@ -122,6 +125,8 @@ def assess_misfit(
         cause = "the constraints or the model are not those of the data"
     elif proved:
         cause = "it is the best within the bounds, so the model is not that of the data"
+    elif corroborated:
+        cause = "independent searches found nothing better, so it is rather the model that is wrong"
     else:
         cause = "a better one exists elsewhere, or the model is not that of the data"
     unfit = share > MAX_UNFIT_SHARE

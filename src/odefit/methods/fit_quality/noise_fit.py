@@ -11,6 +11,7 @@ from scipy.special import chdtrc, chdtri, fdtrc
 
 from odefit.common.arrays import Array
 from odefit.common.errors import counted
+from odefit.expressions.expressions import Expression
 from odefit.methods.estimate import Start
 from odefit.methods.fit_quality.limits import (
     MAX_NOISE,
@@ -20,6 +21,7 @@ from odefit.methods.fit_quality.limits import (
     MIN_POINTS_FOR_PATTERN,
     SEARCH_POINTS,
     SEARCH_RATIO,
+    TYPICAL_SIGMAS,
     most_chi_square,
 )
 from odefit.methods.fit_quality.measured_series import MeasuredSeries, measured_series
@@ -56,6 +58,16 @@ class NoiseFit:
     """The largest root mean square of the residuals of a series over its largest value."""
     outliers: int = 0
     """The number of values that keep noise from explaining the residuals, where they are few."""
+
+    @property
+    def typical(self) -> bool:
+        """True if the noise is given, and the residuals are as large as it leaves them on average.
+
+        A worse optimum, which the wider limits of `explained` may let pass, seldom is.
+        """
+        usual = self.chi_square <= most_chi_square(max(self.freedom, 0.0), TYPICAL_SIGMAS)
+        given = self.values > 0 and math.isnan(self.ratio)
+        return given and usual and self.pattern >= MIN_PATTERN_CHANCE_ESTIMATED
 
     @property
     def sentence(self) -> str:
@@ -108,16 +120,19 @@ class NoiseLevels:
         for one in measured:
             known = _is_given(one)
             level = None if known else self._level(one)
+            deviations = one.deviations
+            if level is not None and _varies(one):
+                # Scatter that differs along the series is looked at in its own units.
+                level, deviations = _noise_of(one.times, one.residuals), one.residuals
             if known or level is not None:
                 parts.append(slow_parts(one.residuals, 1.0 if known else None))
-            rms = float(np.sqrt(np.mean(one.deviations**2)))
-            largest = max(largest, rms / (float(np.abs(one.series.values).max()) or 1.0))
+            largest = max(largest, _rms(one.deviations) / (_largest(one.series.values) or 1.0))
             if known:
                 chi_square += float(one.residuals @ one.residuals)
                 values += len(one.times)
             elif level is not None:
                 compared += len(one.times)
-                ratios.append(rms / level)
+                ratios.append(_rms(deviations) / level if level > 0 else 0.0)
         pattern = slow_pattern(parts)
         verdicts = [chi_square <= most_chi_square(values)] if values else []
         verdicts += [r <= SEARCH_RATIO for r in ratios]
@@ -198,15 +213,33 @@ def _is_given(one: MeasuredSeries) -> bool:
     return known or not one.noise.law.has_spread or isinstance(one.noise.spread, float)
 
 
-def _estimate(times: Array, values: Array) -> float | None:
-    """Return the noise of a series; None where it cannot be told from the signal."""
-    times, values = times[np.isfinite(times)], values[np.isfinite(times)]
-    unique, first = np.unique(times, return_index=True)
-    if len(unique) < SEARCH_POINTS or not np.isfinite(values).all():
-        return None
+def _varies(one: MeasuredSeries) -> bool:
+    """Return whether the noise of a series depends on what is measured, by unknowns."""
+    return isinstance(one.noise.spread, Expression) or not one.noise.law.located
+
+
+def _rms(values: Array) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def _largest(values: Array) -> float:
+    return float(np.abs(values).max())
+
+
+def _noise_of(times: Array, values: Array) -> float:
+    """Return the noise of the values at distinct finite times."""
     from odefit.methods.smoothing.noise import noise_level
 
-    level = noise_level(unique, values[first])
-    if level > MAX_NOISE * float(np.std(values)):
+    unique, first = np.unique(times[np.isfinite(times)], return_index=True)
+    return noise_level(unique, values[np.isfinite(times)][first])
+
+
+def _estimate(times: Array, values: Array) -> float | None:
+    """Return the noise of a series; None where it cannot be told from the signal."""
+    finite = np.isfinite(times)
+    if len(np.unique(times[finite])) < SEARCH_POINTS or not np.isfinite(values[finite]).all():
         return None
-    return max(level, MIN_NOISE * float(np.abs(values).max()), math.ulp(0.0))
+    level = _noise_of(times, values)
+    if level > MAX_NOISE * float(np.std(values[finite])):
+        return None
+    return max(level, MIN_NOISE * _largest(values[finite]), math.ulp(0.0))

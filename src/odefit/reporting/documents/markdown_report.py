@@ -180,7 +180,7 @@ def _lines(result: ResultData, date: str) -> Iterator[str]:
         yield "## Profile likelihood\n"
         yield f"```text\n{profile_text(result.profiles)}\n```\n"
     yield "## The search\n"
-    yield f"{starts_sentence(result.starts)} {in_markdown(sentence(result.message))}\n"
+    yield f"{starts_sentence(result)} {in_markdown(sentence(result.message))}\n"
     yield from _routes(result)
     yield from _problem(problem)
     yield "## Settings\n"

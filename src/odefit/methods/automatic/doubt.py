@@ -1,0 +1,105 @@
+"""A doubt of the best end: its residuals are no noise, and unknowns may have lost their effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from odefit.common.arrays import Array, BoolArray
+from odefit.common.effects import RANK_TOLERANCE, acting
+from odefit.methods.automatic.route_table import ELSEWHERE, HALVING, ITERATED, SHOOTING
+from odefit.methods.automatic.routes import SearchRoute
+from odefit.methods.estimate import Doubt, Start
+from odefit.methods.fit_quality.goodness import CLEARLY_GOOD, assess_goodness
+from odefit.methods.fit_quality.limits import SIGNIFICANCE
+from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.local.scaling import bounds_touched
+from odefit.problem.variants.sizes import sizes_at
+from odefit.simulation import Evaluation, ForwardMap
+
+STARTS = 16
+"""Number of starts elsewhere that remove no doubt, after which the best end is the answer."""
+
+AGREEING = 2
+"""Number of starts elsewhere at the same optimum that remove the doubt of an end where all unknowns
+act."""
+
+SHOOTING_ALONE = (SHOOTING, ELSEWHERE, HALVING, ITERATED)
+"""Routes of one family, whose searches follow a trajectory from its beginning."""
+
+
+class Doubts:
+    """The doubts of the best ends of a search, each of which is looked at once."""
+
+    def __init__(
+        self, forward: ForwardMap, routes: Sequence[SearchRoute], tolerance: CostTolerance
+    ) -> None:
+        self._forward, self._tolerance = forward, tolerance
+        self._elsewhere = next(r for r in routes if r.row is ELSEWHERE)
+        self._shooting = [r for r in routes if r.row in SHOOTING_ALONE]
+        self._last: tuple[Start, Doubt | None] | None = None
+
+    def of(self, alike: Sequence[Start]) -> tuple[Doubt | None, bool]:
+        """Return the doubt of the best of ends that are alike, and whether to look elsewhere first.
+
+        Where all unknowns act, methods of another family or starts elsewhere that end there remove
+        it. Where some are lost, all kinds of starts may end alike, and only many that find nothing
+        better do.
+        """
+        best = min(alike, key=lambda s: (s.cost, s.index))
+        if self._last is None or not self._tolerance.same(best, self._last[0]):
+            self._last = best, doubt_of(self._forward, best)
+        doubt = self._last[1]
+        if doubt is None or self._elsewhere.closed:
+            return doubt, False
+        numbers = {s.index for s in alike}
+        starts = len(self._elsewhere.starts)
+        agreeing = sum(s.index in numbers for s in self._elsewhere.starts)
+        shot = {s.index for r in self._shooting for s in r.starts}
+        removed = not doubt.lost and (agreeing >= AGREEING or not numbers <= shot)
+        return replace(doubt, starts=starts), not removed and starts < STARTS
+
+
+def doubt_of(forward: ForwardMap, end: Start) -> Doubt | None:
+    """Return what makes an end doubtful; None if nothing does.
+
+    Where unknowns are lost, residuals must look clearly like noise. A model that is right leaves
+    some of them without effect, too, but then the residuals have no pattern.
+    """
+    if end.exact or end.nodes is not None:
+        return None
+    with np.errstate(all="ignore"):
+        evaluation = forward.evaluate(end.vector)
+        if not isinstance(evaluation, Evaluation):
+            return None
+        goodness = assess_goodness(forward, end.vector, evaluation)
+        if goodness is None or goodness.p >= CLEARLY_GOOD:
+            return None
+        lost = lost_unknowns(forward, end.vector, evaluation)
+    if not lost.any() and goodness.p >= SIGNIFICANCE:
+        return None
+    names = tuple(k for k, is_lost in zip(forward.problem.keys, lost, strict=True) if is_lost)
+    return Doubt(names, goodness.p)
+
+
+def lost_unknowns(forward: ForwardMap, vector: Array, evaluation: Evaluation) -> BoolArray:
+    """Return which unknowns are at a bound, or are not determined by the measurements.
+
+    These have no effect, are free along a direction, or have errors beyond their own size.
+    """
+    problem, jacobian = forward.problem, evaluation.jacobian
+    sizes = sizes_at(problem, vector)
+    norms, effective = acting(jacobian, sizes)
+    touched = bounds_touched(problem, vector)
+    lost = touched | ~effective
+    free = np.flatnonzero(~lost)
+    if len(free):
+        _, s, directions = np.linalg.svd(jacobian[:, free] / norms[free], full_matrices=False)
+        s = np.maximum(s, RANK_TOLERANCE * s[0])
+        spare = max(len(jacobian) - len(free), 1)
+        noise = float(np.sqrt(evaluation.residuals @ evaluation.residuals / spare))
+        errors = noise * np.linalg.norm(directions.T / s, axis=1) / norms[free]
+        lost[free] = ~(errors <= sizes[free])
+    return lost

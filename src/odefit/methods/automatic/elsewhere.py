@@ -1,0 +1,123 @@
+"""Starts elsewhere, where the best end is in doubt: beyond the usual ranges, and on other scales.
+
+Starts from the usual ranges have their choice in common: where the right value of an unknown lies
+outside, all may end alike where it has lost its effect. These starts take points of all orders of
+magnitude that the bounds allow, within some decades around the usual range. Every second of them
+searches in the logarithms of unknowns that are not negative, in which no step leads to zero.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.methods.estimate import Start, Status
+from odefit.methods.local.variable_projection import VariableProjection
+from odefit.methods.running.control import Control
+from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.starts import lowest
+from odefit.problem.parameters import Unknown
+from odefit.problem.problem import Problem
+from odefit.problem.variants.start_ranges import Range, ranges
+from odefit.simulation import ForwardMap
+
+DECADES = (2.0, 4.0, 8.0)
+"""Decades by which the ranges of start values are wider on each side, in turns."""
+
+SCREENED = 64
+"""Number of points of which a start takes the best."""
+
+DESIGN = 3 * 10**7
+"""Number of the design of points for the first start; see :func:`odefit.methods.starts.sample`."""
+
+
+@dataclass(frozen=True)
+class WideSearch:
+    """Starts of single shooting from wider ranges than usual."""
+
+    method: SingleShooting
+
+    def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
+        """Return the end of start number `index`."""
+        problem, method = forward.problem, self.method
+        points = wide_points(problem, index, control.seed)
+        point, _ = lowest(VariableProjection(forward, method.eliminate), points, control)
+        if index % 2 == 0:
+            return method.run(forward, index, point, control)
+        begun = method.run(forward.of(in_logarithms(problem)), index, point, control)
+        if begun.status is Status.FAILED or control.should_stop():
+            return begun
+        end = method.run(forward, index, begun.vector, control)
+        return replace(
+            end,
+            start=begun.start,
+            evaluations=begun.evaluations + end.evaluations,
+            seconds=begun.seconds + end.seconds,
+        )
+
+
+def wide_points(problem: Problem, index: int, seed: int) -> Array:
+    """Return the points of which start number `index` takes the best, shape (count, n)."""
+    rng = np.random.default_rng([seed, DESIGN + index])
+    n = len(problem.unknowns)
+    cells = rng.permuted(np.tile(np.arange(SCREENED), (n, 1)), axis=1).T
+    u = (cells + rng.random((SCREENED, n))) / SCREENED
+    decades = DECADES[index // 2 % len(DECADES)]
+    columns = [
+        _spread(unknown, usual, decades, u[:, i])
+        for i, (unknown, usual) in enumerate(zip(problem.unknowns, ranges(problem), strict=True))
+    ]
+    return np.clip(np.column_stack(columns), problem.lower, problem.upper)
+
+
+def _spread(unknown: Unknown, usual: Range, decades: float, u: Array) -> Array:
+    """Return values of an unknown at `u` in [0, 1], some decades beyond its usual range.
+
+    Values of either sign have sizes of all orders of magnitude up to that range and beyond.
+    """
+    if not _widens(unknown, usual):
+        return usual.at(u)
+    factor = 10.0**decades
+    if not _signed(unknown, usual):
+        lower, upper = unknown.parameter.lower, unknown.parameter.upper
+        return Range(max(usual.low / factor, lower), min(usual.high * factor, upper), True).at(u)
+    size = max(abs(usual.low), abs(usual.high))
+    sizes = Range(size / factor, size * factor, True).at(np.abs(2 * u - 1))
+    return np.asarray(np.sign(u - 0.5) * sizes)
+
+
+def in_logarithms(problem: Problem) -> Problem:
+    """Return the problem with logarithmic scales where nothing is negative, for searches alone."""
+    scaled = copy(problem)
+    scaled.unknowns = tuple(
+        replace(u, parameter=replace(u.parameter, scale="log10"))
+        if u.parameter.lower >= 0 and u.parameter.upper > 0
+        else u
+        for u in problem.unknowns
+    )
+    return scaled
+
+
+def can_widen(problem: Problem) -> bool:
+    """Return whether any unknown can be looked for beyond its usual range, or on another scale."""
+    return any(
+        _widens(u, usual) and u.parameter.scale != "log10"
+        for u, usual in zip(problem.unknowns, ranges(problem), strict=True)
+    )
+
+
+def _widens(unknown: Unknown, usual: Range) -> bool:
+    """Return whether a range is no more than a likely part of the values that are possible.
+
+    Those that data tell, as of a measured initial value, and those of noise are likely enough.
+    """
+    return unknown.kind != "noise" and (usual.logarithmic or _signed(unknown, usual))
+
+
+def _signed(unknown: Unknown, usual: Range) -> bool:
+    parameter = unknown.parameter
+    return usual.low < 0 and not (math.isfinite(parameter.lower) and math.isfinite(parameter.upper))

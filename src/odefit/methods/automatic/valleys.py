@@ -1,0 +1,47 @@
+"""Valleys: whether a search that has stopped was on its way to a better end.
+
+Where the data determine a combination of unknowns poorly, searches stop along a flat valley at
+costs that differ by less than noise can tell. Such an end is evidence of the best one where the
+way there leads downhill all along.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odefit.methods.estimate import Start
+from odefit.methods.local.scaling import Scaling
+from odefit.simulation import ForwardMap
+
+MAX_RISE = 5.0
+"""Largest difference of two negative log-likelihoods in one valley."""
+
+PARTS = (0.25, 0.5, 0.75)
+"""Parts of the way at which the cost is looked at."""
+
+
+class Valleys:
+    """The valleys of ends; each pair of ends is looked at once."""
+
+    def __init__(self, forward: ForwardMap) -> None:
+        self._forward = forward
+        self._known: dict[tuple[int, int], bool] = {}
+
+    def same(self, end: Start, best: Start) -> bool:
+        """Return whether the straight way from an end to a better one leads downhill."""
+        near = best.cost <= end.cost <= best.cost + MAX_RISE
+        if not near or end.nodes is not None or best.nodes is not None:
+            return False
+        key = end.index, best.index
+        if key not in self._known:
+            self._known[key] = self._downhill(end, best)
+        return self._known[key]
+
+    def _downhill(self, end: Start, best: Start) -> bool:
+        scaling = Scaling.of(self._forward.problem)
+        with np.errstate(all="ignore"):
+            ends = scaling.coordinates(end.vector), scaling.coordinates(best.vector)
+            if not np.isfinite(ends).all():
+                return False
+            points = [scaling.natural((1 - part) * ends[0] + part * ends[1]) for part in PARTS]
+        return all(self._forward.cost(point) <= end.cost for point in points)
