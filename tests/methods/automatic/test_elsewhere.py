@@ -1,0 +1,108 @@
+"""Tests of starts elsewhere, and of the doubts that call for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit import ForwardMap, Model, Problem, Start, Status
+from odefit.methods.automatic.doubt import STARTS, doubt_of, lost_unknowns
+from odefit.methods.automatic.elsewhere import (
+    DECADES,
+    can_widen,
+    in_logarithms,
+    wide_points,
+)
+from odefit.result_data.notices import NoticeKind
+from odefit.simulation import Evaluation
+
+CASES = Path(__file__).parents[2] / "cases"
+
+
+def growth(**parameters: object) -> Problem:
+    """Return a rising curve that a decay cannot follow."""
+    times = np.linspace(0.0, 4.0, 12)
+    return Problem(
+        Model(ode={"x": "-k*x/(m + x)"}),
+        {"t": times, "x": 1.0 + 0.4 * times},
+        {"k": {"lower": 0.0}, "m": {"lower": 0.0}, **parameters},
+        {"x": {"lower": 0.0}},
+    )
+
+
+def test_points_span_more_decades_than_the_usual_ranges_and_keep_to_the_bounds() -> None:
+    problem = growth(m={"lower": 0.0, "upper": 50.0})
+    usual = odefit.methods.starts.sample(problem, 0, 64, 1)
+    for index in range(2 * len(DECADES)):
+        points = wide_points(problem, index, 1)
+        assert (points >= problem.lower).all()
+        assert (points <= problem.upper).all()
+        decades = np.log10(points[:, 0].max() / points[:, 0].min())
+        assert decades > np.log10(usual[:, 0].max() / usual[:, 0].min()) + DECADES[0]
+
+
+def test_only_what_has_no_scale_of_its_own_is_looked_for_elsewhere() -> None:
+    narrow = {"lower": 0.1, "upper": 1.0}
+    wide = {"lower": 1e-6, "upper": 1e6, "scale": "log10"}
+    assert can_widen(growth())
+    fixed = growth(k=narrow, m=wide).with_parameters(x={"lower": 0.5, "upper": 2.0})
+    assert not can_widen(fixed)
+    scales = [u.parameter.scale for u in in_logarithms(growth(k={"lower": -1.0})).unknowns]
+    assert scales == [None, "log10", "log10"]
+
+
+def test_an_unknown_at_a_bound_and_one_without_effect_are_lost() -> None:
+    forward = ForwardMap(growth())
+    at = np.array([0.0, 1.0, 1.8])
+    evaluation = forward.evaluate(at)
+    assert isinstance(evaluation, Evaluation)
+    assert lost_unknowns(forward, at, evaluation).tolist() == [True, True, False]
+
+
+def test_a_right_answer_is_not_in_doubt() -> None:
+    times = np.linspace(0.0, 4.0, 12)
+    values = np.exp(-0.5 * times) + 0.01 * np.random.default_rng(1).standard_normal(12)
+    decay = Problem(
+        Model(ode={"x": "-k*x"}), {"t": times, "x": values}, {"k": {"lower": 0.0}}, {"x": 1.0}
+    )
+    vector = odefit.fit(decay, jobs=1).best.vector
+    cost = ForwardMap(decay).cost(vector)
+    end = Start(0, vector, vector, 2 * cost, Status.CONVERGED, "", 1, 0.0, cost)
+    assert doubt_of(ForwardMap(decay), end) is None
+
+
+def test_a_bounded_search_elsewhere_is_told_where_it_finds_nothing_better() -> None:
+    """The best that a decay can do for a rising curve is to stand still."""
+    result = odefit.fit(growth(), jobs=1, seed=1)
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(np.sum((0.4 * (np.linspace(0, 4, 12) - 2.0)) ** 2))
+    (notice,) = [n for n in result.notices if n.kind is NoticeKind.SEARCHED_ELSEWHERE]
+    assert notice.names == ("k", "m")
+    assert notice.numbers["starts"] >= STARTS
+    assert any("16 starts from wider ranges" in w for w in result.warnings)
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_richards_curve_of_rat43_is_found_without_bounds_of_its_exponent(seed: int) -> None:
+    """NIST StRD, certified values; there is a plateau where the curve is the mean of the data."""
+    result = odefit.fit(odefit.load(CASES / "rat43-richards" / "p.toml"), seed=seed, jobs=1)
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(8786.404908, rel=1e-6)
+    certified = {"b1": 699.64151270, "b2": 5.2771253025, "b3": 0.75962938329, "b4": 1.2792483859}
+    assert result.best.parameters == pytest.approx(certified, rel=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 3, 4, 6])
+def test_glucose_is_explained_by_insulin_though_its_effect_is_far_below_the_bounds(
+    seed: int,
+) -> None:
+    """The minimal model on the classical data; without the effect of insulin 1790 are left."""
+    problem = odefit.load(CASES / "glucose-minimal-model" / "pb.toml")
+    result = odefit.fit(problem, seed=seed, jobs=1)
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(262.1223, rel=1e-5)
+    assert result.best.parameters["p3"] == pytest.approx(1.73e-5, rel=0.01)
