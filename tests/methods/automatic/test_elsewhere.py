@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from odefit.simulation import Evaluation
 CASES = Path(__file__).parents[2] / "cases"
 
 
-def growth(**parameters: object) -> Problem:
+def growth(**parameters: Any) -> Problem:
     """Return a rising curve that a decay cannot follow."""
     times = np.linspace(0.0, 4.0, 12)
     return Problem(

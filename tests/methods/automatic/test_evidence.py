@@ -10,6 +10,7 @@ import pytest
 from odefit import Automatic, Control, Start, Status
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.families import Families
+from odefit.methods.estimate import Doubt
 from odefit.methods.fit_quality.noise_fit import NoiseFit
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches
 
@@ -136,3 +137,51 @@ class TestStatus:
     def test_nothing_found(self) -> None:
         assert evidence([], UNKNOWN).status(Control(), False) is Status.FAILED
         assert evidence([math.inf], UNKNOWN).status(Control(), False) is Status.FAILED
+
+
+def test_an_answer_in_doubt_is_not_enough_until_the_doubt_is_removed() -> None:
+    ends = [replace(start(50.0, 1.0 + k), index=k) for k in range(6)]
+    doubt = Doubt(("k",), 0.001)
+
+    def asked(open_: bool) -> Evidence:
+        return Evidence.of(
+            Automatic(),
+            ends,
+            TOLERANCE,
+            lambda *_: UNKNOWN,
+            lambda: False,
+            Families(),
+            lambda _: (doubt, open_),
+        )
+
+    assert not asked(open_=True).enough
+    assert asked(open_=True).doubt is doubt
+    assert asked(open_=False).enough
+    assert asked(open_=True).status(Control(), False) is Status.NOT_CONVERGED
+
+
+def test_an_end_that_has_stopped_in_the_valley_of_the_best_counts_at_the_noise() -> None:
+    ends = [replace(start(cost, 1.0 + k), index=k) for k, cost in enumerate((50.0, 51.3))]
+
+    def hits(fit: NoiseFit) -> int:
+        more = (lambda _: (None, False), lambda _: False, lambda *_: True)
+        asked = (lambda *_: fit, lambda: False, Families(), *more)
+        return Evidence.of(Automatic(), ends, TOLERANCE, *asked).hits
+
+    assert hits(EXPLAINED) == 2
+    assert hits(UNKNOWN) == 1
+
+
+def test_a_match_in_closed_form_needs_no_second_hit_where_chi_square_is_typical() -> None:
+    """Random starts seldom reach the answer of a chain of 198 unknowns."""
+    ends = [replace(start(50.0), index=0), replace(start(9e9, 2.0), index=1)]
+
+    def asked(chi_square: float, unique: bool) -> Evidence:
+        fit = NoiseFit(True, chi_square, 110, freedom=100.0)
+        more = (lambda _: (None, False), lambda _: unique)
+        questions = (lambda *_: fit, lambda: False, Families(), *more)
+        return Evidence.of(Automatic(), ends, TOLERANCE, *questions)
+
+    assert asked(105.0, unique=True).enough
+    assert not asked(105.0, unique=False).enough
+    assert not asked(140.0, unique=True).enough

@@ -149,3 +149,21 @@ class TestSlowPattern:
         assert slow_pattern([slow_parts(np.arange(60.0), 1.0)]) == 1.0
         assert slow_pattern([slow_parts(np.arange(60.0))]) == 1.0
         assert slow_pattern([]) == 1.0
+
+
+def test_scatter_that_grows_with_the_counts_is_no_misfit_of_them() -> None:
+    """Waves between 2 and 400: one scatter that is estimated for all is that of low counts."""
+    rng = np.random.default_rng(2)
+    times = np.linspace(0.0, 60.0, 240)
+    mean = 200.0 + 198.0 * np.cos(2 * np.pi * times / 12.0)
+    counts = rng.negative_binomial(10, 10 / (10 + mean)).astype(float)
+    model = Model(ode={"p": "w"}, observables={"y": "200 + 198*cos(p)"})
+    noise = {"y": Noise(distribution="negative-binomial", dispersion="estimate")}
+    problem = Problem(model, {"t": times, "y": counts}, {"w": (0.1, 2.0)}, {"p": 0.0}, noise=noise)
+
+    def explained(rate: float, dispersion: float) -> bool | None:
+        vector = problem.vector({"w": rate, "y_dispersion": dispersion})
+        return NoiseLevels(ForwardMap(problem)).fit(end(vector)).explained
+
+    assert explained(2 * np.pi / 12.0, 0.1) is True
+    assert explained(0.4, 3.0) is False

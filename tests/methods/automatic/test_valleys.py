@@ -1,0 +1,38 @@
+"""Tests of whether ends lie in one valley."""
+
+import numpy as np
+import pytest
+
+from odefit import ForwardMap, Model, Problem, Start, Status
+from odefit.methods.automatic.valleys import MAX_RISE, Valleys
+
+
+def end(index: int, forward: ForwardMap, value: float) -> Start:
+    vector = np.array([value])
+    cost = forward.cost(vector)
+    return Start(index, vector, vector, 2 * cost, Status.NOT_CONVERGED, "", 1, 0.0, cost)
+
+
+@pytest.fixture(scope="module")
+def forward() -> ForwardMap:
+    """Return the cost of the phase of an oscillation, which has a hill between two valleys."""
+    times = np.linspace(0.0, 10.0, 60)
+    data = {"t": times, "x": np.cos(times - 1.0)}
+    model = Model(ode={"x": "-sin(t - p)", "z": "0"}, observables={"x": "x"})
+    noise = {"x": {"sd": 1.0}}
+    return ForwardMap(
+        Problem(model, data, {"p": (-20.0, 20.0)}, {"x": "cos(p)", "z": 0.0}, noise=noise)
+    )
+
+
+def test_an_end_on_the_way_down_is_in_the_valley_of_the_best(forward: ForwardMap) -> None:
+    valleys = Valleys(forward)
+    best, near = end(0, forward, 1.0), end(1, forward, 1.3)
+    assert 0 < near.cost < MAX_RISE
+    assert valleys.same(near, best)
+
+
+def test_an_end_behind_a_hill_is_not(forward: ForwardMap) -> None:
+    best, behind = end(0, forward, 1.0), end(1, forward, 1.3 + 2 * np.pi)
+    assert 0 < behind.cost < MAX_RISE
+    assert not Valleys(forward).same(behind, best)
