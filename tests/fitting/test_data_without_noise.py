@@ -82,3 +82,29 @@ def test_bounds_from_one_side_give_no_intervals(side: int) -> None:
     assert result.uncertainty is not None
     assert np.isnan(result.uncertainty.intervals).all()
     assert result.goodness is None  # what lies beyond a limit has no pattern
+
+
+def test_a_constant_column_beside_others_leaves_these_their_errors() -> None:
+    """c is measured as 2 exactly; k and the noise of x are those of a fit of x alone."""
+    x = 10.0 * np.exp(-0.5 * TIMES) + 0.05 * np.array([1, -1, 0.5, -0.7, 0.4, 0.2])
+    model = odefit.Model(ode={"x": "-k*x", "c": "0"})
+    both = odefit.Problem(
+        model,
+        {"t": TIMES, "x": x, "c": np.full(6, 2.0)},
+        {"k": (0.0, None)},
+        {"x": 10.0, "c": (0.0, None)},
+        noise={**ESTIMATE, "c": {"sd": "estimate"}},
+    )
+    method = odefit.MultiStart(starts=3)
+    result = odefit.fit(both, method, seed=1, jobs=1)
+    alone = odefit.fit(problem(x, ESTIMATE, 10.0), method, seed=1, jobs=1)
+    assert result.status == odefit.Status.CONVERGED
+    for key in ("k", "x_sd"):
+        one, other = result.params[key], alone.params[key]
+        assert one.value == pytest.approx(other.value, rel=1e-4)
+        assert one.stderr == pytest.approx(other.stderr, rel=1e-3)
+        assert one.ci == pytest.approx(other.ci, rel=1e-3)
+    assert result.uncertainty is not None
+    assert result.uncertainty.trouble == {"c": Trouble.NO_NOISE, "c_sd": Trouble.NO_NOISE}
+    said = "The data that determine c, c_sd are reproduced to rounding: no noise is left"
+    assert any(said in sentence for sentence in verdict(result).sentences)

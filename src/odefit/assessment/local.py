@@ -12,7 +12,7 @@ from odefit.assessment.parts import Local
 from odefit.common.arrays import Array
 from odefit.common.effects import column_norms
 from odefit.methods.estimate import Certificate
-from odefit.methods.local.cost_tolerance import CostTolerance, reproduces
+from odefit.methods.local.cost_tolerance import CostTolerance, noiseless_rows
 from odefit.methods.local.scaling import Scaling
 from odefit.methods.local.trust_region import promised_decrease
 from odefit.problem.problem import Problem
@@ -42,27 +42,33 @@ def assess_local(
     """
     problem = forward.problem
     scaling = Scaling.of(problem)
-    jacobian = evaluation.jacobian * scaling.derivative(vector)
+    tolerance = CostTolerance.of(forward)
+    sure = np.zeros(len(evaluation.residuals), dtype=bool)
+    if tolerance.squares is None:
+        rows = noiseless_rows(forward, vector, evaluation.choice)
+        sure[: len(rows)] = rows
+    # What values without noise determine is known, and they have no say in anything else.
+    free = ~np.any(evaluation.jacobian[sure] != 0.0, axis=0)
+    jacobian = (evaluation.jacobian * scaling.derivative(vector))[~sure][:, free]
     promised = promised_decrease(
-        evaluation.residuals,
+        evaluation.residuals[~sure],
         jacobian,
-        scaling.coordinates(vector),
-        scaling.lower,
-        scaling.upper,
+        scaling.coordinates(vector)[free],
+        scaling.lower[free],
+        scaling.upper[free],
     )
     spare = max(problem.size - len(vector), 1)
     variance = 1.0 if forward.given_noise else evaluation.objective / spare
-    tolerance = CostTolerance.of(forward)
     accuracy = forward.accuracy(evaluation.choice)
     at = evaluation.cost, accuracy, evaluation.jacobian, vector
     exact = tolerance.exact(*at) or (
-        tolerance.squares is None and reproduces(forward, vector, evaluation.choice)
+        tolerance.squares is None and len(rows) > 0 and bool(rows.all())
     )
     negligible = tolerance.squares is not None and evaluation.cost <= tolerance.absolute
     distance = math.sqrt(2 * max(promised, 0.0) / variance) if variance > 0 else 0.0
     norms = column_norms(jacobian)
     scaled = jacobian / np.where(norms > 0, norms, 1.0)
-    values = np.linalg.svd(scaled, compute_uv=False) if len(vector) else np.ones(1)
+    values = np.linalg.svd(scaled, compute_uv=False) if scaled.size else np.ones(1)
     curvature = float(values[-1] / values[0]) if values[0] > 0 else 0.0
     near = distance <= OPTIMALITY_TOLERANCE
     optimal = exact or negligible or near or promised <= tolerance.noise(*at)

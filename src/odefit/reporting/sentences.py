@@ -184,10 +184,12 @@ def _determined(result: ResultData) -> tuple[bool, str]:
             parts.append(f"Near this solution the data determine {them}, but others fit as well.")
         else:
             parts.append(f"The data determine {them}.")
-    if Trouble.NO_NOISE in trouble.values():
+    exact = [k for k, v in trouble.items() if v is Trouble.NO_NOISE]
+    if exact:
+        which = "" if len(trouble) == count else f" that determine {some(exact)}"
         parts.append(
-            "The data are reproduced to rounding: no noise is left from which errors could be "
-            "estimated."
+            f"The data{which} are reproduced to rounding: no noise is left from which errors could "
+            "be estimated."
         )
     if crooked:
         one = len(crooked) == 1

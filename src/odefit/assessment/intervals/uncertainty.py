@@ -22,7 +22,7 @@ from odefit.assessment.parts import Direction, Treatment, Trouble, Uncertainty
 from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.common.effects import RANK_TOLERANCE, acting
 from odefit.methods.fit_quality.goodness_verdict import Goodness, degrees_in_words
-from odefit.methods.local.cost_tolerance import reproduces
+from odefit.methods.local.cost_tolerance import noiseless_rows
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
@@ -65,12 +65,14 @@ def assess_uncertainty(
     for key, touched in zip(problem.keys, at_bound, strict=True):
         if touched:
             trouble[key] = Trouble.AT_A_BOUND
-    jacobian = evaluation.information
+    jacobian, sure = _without_exact_rows(forward, vector, evaluation)
     norms, effective = acting(jacobian, sizes_at(problem, vector))
-    for key, acts in zip(problem.keys, effective, strict=True):
-        if not acts:
+    for key, acts, exact in zip(problem.keys, effective, sure, strict=True):
+        if exact:
+            trouble.setdefault(key, Trouble.NO_NOISE)
+        elif not acts:
             trouble[key] = Trouble.NO_EFFECT
-    free = np.flatnonzero(~at_bound & effective)
+    free = np.flatnonzero(~at_bound & effective & ~sure)
     covariance = np.full((n, n), np.nan)
     degrees = math.inf
     variance = 1.0
@@ -143,9 +145,6 @@ def assess_uncertainty(
             # The degrees of freedom of a factor whose logarithm has this standard error.
             each[k] = 0.5 * (vector[k] / errors[k]) ** 2 if factor else degrees
             intervals[k] = _of_noise(problem.unknowns[k], value, errors[k], each[k], factor, level)
-    noiseless = variance == 0.0 or (
-        forward.likelihood and reproduces(forward, vector, evaluation.choice)
-    )
     found = Uncertainty(
         problem.keys,
         errors,
@@ -158,30 +157,44 @@ def assess_uncertainty(
         rank,
         directions,
         trouble,
-        _sentence(forward, trouble, directions, degrees, variance, freedom, noiseless),
+        _sentence(forward, trouble, directions, degrees, variance, freedom),
         {} if of_each is None else dict(zip(problem.keys, each.tolist(), strict=True)),
         corrected,
     )
-    return (
-        _without_noise(found)
-        if noiseless
-        else with_small_samples(forward, vector, evaluation, found)
-    )
+    if variance == 0.0:
+        return _without_noise(forward, found)
+    return with_small_samples(forward, vector, evaluation, found)
 
 
-def _without_noise(found: Uncertainty) -> Uncertainty:
-    """Return what is known where the data are reproduced to rounding: no errors, but troubles."""
+def _without_exact_rows(
+    forward: ForwardMap, vector: Array, evaluation: Evaluation
+) -> tuple[Array, BoolArray]:
+    """Return the information of all values with noise, and which unknowns the others determine.
+
+    Where an observable is reproduced to rounding, its estimated noise vanishes: what acts on it is
+    known without an error, and nothing else is.
+    """
+    jacobian = evaluation.information
+    sure = np.zeros(len(jacobian), dtype=bool)
+    if forward.likelihood and len(jacobian) == len(evaluation.residuals):
+        rows = noiseless_rows(forward, vector, evaluation.choice)
+        sure[: len(rows)] = rows
+    exact = np.any(jacobian[sure] != 0.0, axis=0)
+    return np.where(sure[:, None], 0.0, jacobian), exact
+
+
+def _without_noise(forward: ForwardMap, found: Uncertainty) -> Uncertainty:
+    """Return what is known where all residuals are zero: no errors, but troubles."""
     nothing = {
         name: np.full_like(getattr(found, name), np.nan)
         for name in ("standard_errors", "intervals", "covariance", "correlation")
     }
-    trouble = {k: v for k, v in found.trouble.items() if v is not Trouble.WEAKLY_DETERMINED}
-    return replace(
-        found,
-        **nothing,
-        trouble={key: trouble.get(key, Trouble.NO_NOISE) for key in found.keys},
-        corrected_noise={},
-    )
+    kept: dict[str, Trouble] = {
+        k: v for k, v in found.trouble.items() if v is not Trouble.WEAKLY_DETERMINED
+    }
+    trouble: dict[str, Trouble] = {k: kept.get(k, Trouble.NO_NOISE) for k in found.keys}
+    at = found.directions, found.degrees_of_freedom, found.variance, None
+    return replace(found, **nothing, trouble=trouble, sentence=_sentence(forward, trouble, *at))
 
 
 def _measurements(forward: ForwardMap) -> int:
@@ -239,7 +252,6 @@ def _sentence(
     degrees: float,
     variance: float,
     freedom: NoiseFreedom | None,
-    noiseless: bool,
 ) -> str:
     parts = []
     names: dict[Trouble, list[str]] = {}
@@ -256,12 +268,15 @@ def _sentence(
     if Trouble.AT_A_BOUND in names:
         listed = ", ".join(names[Trouble.AT_A_BOUND])
         parts.append(f"At a bound, and held there for the standard errors of the others: {listed}.")
-    if noiseless:
+    exact = names.get(Trouble.NO_NOISE, [])
+    if exact:
         parts.append(
-            "The data are reproduced to rounding, so that no noise is left from which standard "
-            "errors could be estimated."
+            f"The data that determine {', '.join(exact)} are reproduced to rounding, so that no "
+            "noise is left from which standard errors could be estimated."
         )
-    elif freedom is not None and degrees > 0:
+    if exact and len(trouble) == len(forward.problem.keys):
+        return " ".join(parts)  # there are no errors of which the rest would speak
+    if freedom is not None and degrees > 0:
         fewest = f" with {degrees_in_words(degrees)}" if math.isfinite(degrees) else ""
         parts.append(
             "The noise is estimated: standard errors and intervals allow for the unknowns that "

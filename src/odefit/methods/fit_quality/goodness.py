@@ -40,7 +40,7 @@ from odefit.methods.fit_quality.limits import (
     NEGLIGIBLE_RESIDUALS,
     SIGNIFICANCE,
 )
-from odefit.methods.local.cost_tolerance import CostTolerance, reproduces
+from odefit.methods.local.cost_tolerance import CostTolerance, noiseless_rows
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import transformed
@@ -98,9 +98,9 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
     tolerance = CostTolerance.of(forward)
     accuracy = forward.accuracy(evaluation.choice)
     relative = max(NEGLIGIBLE_RESIDUALS, INTEGRATION_ERRORS * accuracy)
+    noiseless = np.zeros(len(evaluation.residuals), dtype=bool)
     if tolerance.squares is None:
-        if reproduces(forward, vector, evaluation.choice, relative):
-            return None
+        noiseless = noiseless_rows(forward, vector, evaluation.choice, relative)
     else:
         negligible = 0.5 * relative**2 * tolerance.squares
         if evaluation.cost <= max(tolerance.absolute, negligible):
@@ -116,7 +116,7 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
         basis = column_space(jacobian[:, free], sizes_at(forward.problem, vector)[free])
     else:
         basis = np.zeros((len(residuals), 0))  # the rows on nodes are no measurements
-    series = list(_series(forward))
+    series = [s for s in _series(forward) if not noiseless[s.columns].any()]
     if not series or not np.any(np.abs(residuals) > NOTHING):
         return None
     left = 1.0 - np.sum(basis**2, axis=1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.common.arrays import Array
+from odefit.common.arrays import Array, BoolArray
 from odefit.methods.estimate import Start, Status
 from odefit.problem.condition import Series
 from odefit.problem.noise import Noise
@@ -138,28 +138,49 @@ def rounding_of_unknowns(jacobian: Array, vector: Array) -> float:
 def reproduces(
     forward: ForwardMap, vector: Array, choice: EngineChoice, relative: float = NEGLIGIBLE_RESIDUAL
 ) -> bool:
-    """Say whether the data are reproduced to rounding where the noise is estimated.
+    """Say whether all data are reproduced to rounding where the noise is estimated.
 
     Its likelihood then grows without bound as the noise vanishes, and the estimate of the noise is
     the size of the errors of rounding and integration. Residuals up to `relative` of the data count
     as zero.
     """
-    problem = forward.problem
-    rows = [r for r in forward.series_rows if r.sd_rows is not None and r.gaussian]
-    if not rows or len(rows) < len(forward.series_rows):
-        return False
-    found = forward.trajectories(vector, choice, sensitivities=False)
-    if isinstance(found, Failure):
-        return False
-    limit = max(relative, 10 * forward.accuracy(choice))
-    for row, block in zip(rows, forward.series_residuals(vector, found), strict=True):
+    rows = noiseless_rows(forward, vector, choice, relative)
+    return len(rows) > 0 and bool(rows.all())
+
+
+def noiseless_rows(
+    forward: ForwardMap, vector: Array, choice: EngineChoice, relative: float = NEGLIGIBLE_RESIDUAL
+) -> BoolArray:
+    """Return which residuals of measurements belong to an observable without noise, shape (r,).
+
+    Its noise is estimated, and all its values are reproduced to rounding, or up to `relative` of
+    their size.
+    """
+    ends = [(r.rows if r.sd_rows is None else r.sd_rows).stop for r in forward.series_rows]
+    found = np.zeros(max(ends, default=0), dtype=bool)
+    rows = [r for r in forward.series_rows if r.sd_rows is not None and r.noise.law.located]
+    if not rows:
+        return found
+    along = forward.trajectories(vector, choice, sensitivities=False)
+    if isinstance(along, Failure):
+        return found
+    errors = np.full(len(found), np.nan)
+    for block in forward.series_residuals(vector, along):
         if isinstance(block, Failure):
-            return False
-        size = float(np.linalg.norm(_sizes(problem, row.name, row.noise, row.series, typical=True)))
-        errors = block.distances * block.sds
-        if not float(np.linalg.norm(errors)) <= limit * size:
-            return False
-    return True
+            return found
+        errors[block.rows] = block.distances * block.sds
+    limit = max(relative, 10 * forward.accuracy(choice))
+    noisy = {
+        r.name for r in forward.series_rows if r.sd_rows is None or r.series.censored is not None
+    }
+    for r in rows:
+        sizes = _sizes(forward.problem, r.name, r.noise, r.series, typical=True)
+        if not np.linalg.norm(errors[r.rows]) <= limit * np.linalg.norm(sizes):
+            noisy.add(r.name)
+    for r in rows:
+        if r.name not in noisy and r.sd_rows is not None:
+            found[r.rows] = found[r.sd_rows] = True
+    return found
 
 
 def _weighted_squares(problem: Problem) -> float:
