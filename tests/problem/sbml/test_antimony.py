@@ -87,7 +87,7 @@ def test_a_model_alone_has_the_equations() -> None:
         ("A -> B; k*", 'Antimony text: line 1: In the reaction rate "k*"'),
         ("x = = 2", "Antimony text: line 1"),
         ("A -> B; k*A;\nimport 'b.ant'", "line 2: 'import' would read another file"),
-        ("A -> ; k*delay(A, 2); A = 1; k = 1", "Antimony text: reaction '_J0': it has a delay"),
+        ("A -> ; k*delay(A, 2); A = 1; k = 1", "Antimony text: reaction '_J0': a delayed"),
         ("absent.ant", "absent.ant: there is no such file"),
         ("A -> B; k*A" + " " * 1_000_001, "longer than 1000000 characters"),
     ],

@@ -33,6 +33,14 @@ def hold_equilibria(reading: Reading) -> None:
         definition = amount if species.amount else quotient(amount, reading.volume(species))
         reading.definitions[species.name] = definition
     laws = {e: reading.definitions[n] for n, e in extents.items() if n in reading.definitions}
+    switched = {s.name for s in reading.of("parameter") if s.event}
+    for name, law in zip(extents, laws.values(), strict=False):
+        for changed in sorted(switched & set(names_in(law.text))):
+            reading.error(
+                reading.by_id[name].place if name in reading.by_id else name,
+                f"it is fast, and an event changes '{changed}' in its kinetic law, which may stop "
+                "it; give it a kinetic law of finite speed",
+            )
     solve(laws, reading)
     for name in laws.keys() & reading.conditions.keys():
         reading.guesses[name] = ZERO

@@ -41,6 +41,10 @@ RATE_PREFIX = "__rate_of_"
 """The beginning of the name that stands for the rate of change of a name until it is known."""
 
 
+DELAY_PREFIX = "__delayed_"
+"""The beginning of the name that stands for a delayed expression until it is known."""
+
+
 @dataclass(frozen=True)
 class FunctionDefinition:
     """A function that a model defines: its arguments, and the tree of its value."""
@@ -57,6 +61,8 @@ class Translator:
     functions: Mapping[str, FunctionDefinition] = field(default_factory=dict)
     active: tuple[str, ...] = ()  # functions that are being written out
     rates: set[str] = field(default_factory=set)  # names in rateOf; more are added
+    # delayed expressions and their delays by what stands for them; more are added, unless None
+    delays: dict[str, tuple[Term, Term]] | None = None
 
     def term(self, tree: Any) -> Term:
         """Return a tree as a term; raise ExpressionError if no expression can stand for it."""
@@ -80,10 +86,8 @@ class Translator:
                 name = node.getName()
                 element = f"the element '{name}'" if name else "an element of its formula"
                 raise ExpressionError(f"{element} has no counterpart in expressions")
-            if function == "delay":
-                raise ExpressionError("it has a delay; odefit has no delay differential equations")
-            if function == "rateof":
-                done.append(self._rate(node))
+            if function in {"delay", "rateof"}:
+                done.append(self._delayed(node) if function == "delay" else self._rate(node))
                 continue
             count = node.getNumChildren()
             pending.append((node, function, count))
@@ -107,6 +111,15 @@ class Translator:
         if kind == "pi":
             return number(math.pi)
         return number(math.e if kind == "e" else node.getReal())
+
+    def _delayed(self, node: Any) -> Term:
+        if self.delays is None or node.getNumChildren() != 2:
+            raise ExpressionError("it has a delay; odefit has no delay differential equations")
+        pair = self.term(node.getChild(0)), self.term(node.getChild(1))
+        known = [name for name, other in self.delays.items() if other == pair]
+        name = known[0] if known else f"{DELAY_PREFIX}{len(self.delays)}"
+        self.delays[name] = pair
+        return Term(name)
 
     def _rate(self, node: Any) -> Term:
         child = node.getChild(0)
@@ -151,7 +164,7 @@ class Translator:
                 )
             return values[identifier]
 
-        inside = Translator(local, self.functions, (*self.active, name), self.rates)
+        inside = Translator(local, self.functions, (*self.active, name), self.rates, self.delays)
         return inside.term(definition.body)
 
 

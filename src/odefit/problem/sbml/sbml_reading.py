@@ -10,6 +10,7 @@ from typing import Any
 from odefit.common.errors import InputError
 from odefit.expressions.expressions import TIME, ExpressionError
 from odefit.problem.inputs.issues import Issues
+from odefit.problem.sbml.delays import Delays
 from odefit.problem.sbml.document import (
     declared_packages,
     open_model,
@@ -26,7 +27,7 @@ from odefit.problem.sbml.equations import (
     right_hand_side,
 )
 from odefit.problem.sbml.fast_reactions import hold_equilibria
-from odefit.problem.sbml.math_trees import RATE_PREFIX
+from odefit.problem.sbml.math_trees import DELAY_PREFIX, RATE_PREFIX
 from odefit.problem.sbml.sbml_model import SbmlModel
 from odefit.problem.sbml.symbols import WORDS, Reading, Symbol, gathered, place_of
 from odefit.problem.sbml.terms import (
@@ -87,9 +88,14 @@ def _read(reading: Reading) -> SbmlModel:
         # Formulas of events can ask for rates of change as well, so that they are read twice.
         read_events(reading, {})
         define_rates_of_change(reading)
+        copies: dict[str, str] = {}
+        if reading.delays:
+            delays = Delays(reading, _states(reading, expanded(reading.definitions)))
+            copies = delays.copies
+            starts |= delays.starts
         written = expanded(reading.definitions)
         events, remarks = read_events(reading, written)
-        states = _states(reading, written)
+        states = _states(reading, written) | copies
         algebraic = {n: replaced_in(t, written).text for n, t in reading.conditions.items()}
     except ExpressionError as error:
         reading.error("model", str(error))
@@ -115,7 +121,9 @@ def _read(reading: Reading) -> SbmlModel:
             start[name] = value
         else:
             constants[name] = known
-    assigned = {n: t.text for n, t in written.items() if not n.startswith(RATE_PREFIX)}
+    assigned = {
+        n: t.text for n, t in written.items() if not n.startswith((RATE_PREFIX, DELAY_PREFIX))
+    }
     determined = {*variables, *constants, *computed, *without, *WORDS}
     for name, text in {**states, **algebraic, **assigned}.items():
         for other in set(names_in(text)) - determined:
@@ -210,7 +218,10 @@ def read_starts(reading: Reading, assignments: dict[str, Any]) -> dict[str, Term
             place = place_of(assignment, "initial assignment of", symbol.id)
             term = reading.term(assignment.getMath(), place)
             # The time of the start is 0 in SBML.
-            value = ZERO if term is None else replaced_in(numeric(term), {TIME: ZERO})
+            value = ZERO if term is None else numeric(term)
+            if TIME in names_in(value.text):
+                reading.histories[symbol.name] = value
+            value = replaced_in(value, {TIME: ZERO})
         amount = reading.amounts.get(symbol.name)
         if amount is not None and value is not None and not symbol.amount:
             volume = reading.volume(symbol)

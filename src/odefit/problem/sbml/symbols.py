@@ -62,6 +62,10 @@ class Reading:
     taken: set[str] = field(default_factory=set)  # names that are used here
     renamed: dict[str, str] = field(default_factory=dict)  # names here by identifier
     rates_asked: set[str] = field(default_factory=set)  # names in rateOf
+    # What is delayed and by how much, by what stands for it, and the element where it is
+    delays: dict[str, tuple[Term, Term]] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+    histories: dict[str, Term] = field(default_factory=dict)  # of states before the start, in time
     # Terms stand for names wherever they occur: assignment rules, rates of reactions, and
     # concentrations of species that are kept as amounts.
     definitions: dict[str, Term] = field(default_factory=dict)
@@ -117,7 +121,11 @@ class Reading:
             return Term(self.by_id[identifier].name)
 
         try:
-            return Translator(name, self.functions, rates=self.rates_asked).term(tree)
+            given = Translator(name, self.functions, rates=self.rates_asked, delays=self.delays)
+            found = given.term(tree)
+            for delayed in self.delays.keys() - self.places.keys():
+                self.places[delayed] = place
+            return found
         except ExpressionError as error:
             self.error(place, str(error))
         return None

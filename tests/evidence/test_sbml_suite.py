@@ -1,0 +1,48 @@
+"""The SBML test suite, where it is present: right, or refused for a reason that the docs name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evidence.agreement import sbml_suite
+from evidence.running.campaign import Task
+
+TASKS = sbml_suite.tasks("", ())
+FAST = slice(3, None, 20)  # those among the fast tests
+
+NOT_RIGHT = {
+    "00374": "events ever faster",
+    "00748": "events ever faster",
+}
+"""Cases that are not right for a reason that the documentation names, without a refusal."""
+
+pytestmark = pytest.mark.skipif(
+    not TASKS, reason=f"the SBML test suite is not there; {sbml_suite.VARIABLE} names it"
+)
+
+
+def check(task: Task) -> None:
+    found = sbml_suite.run(task)
+    if task["case"] in NOT_RIGHT:
+        assert found["verdict"] != "right", "take it from the list"
+    else:
+        assert found["verdict"] in {"right", "refused"}, found["reason"]
+
+
+@pytest.mark.parametrize("task", TASKS[FAST], ids=lambda task: task["case"])
+def test_a_case_of_a_sample_is_right_or_refused(task: Task) -> None:
+    check(task)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task["case"])
+def test_a_case_is_right_or_refused(task: Task) -> None:
+    check(task)
+
+
+def test_what_is_expected_is_what_the_comparison_asks_for() -> None:
+    one = sbml_suite.case(TASKS[0]["case"], sbml_suite.suite() or sbml_suite.BESIDE)
+    assert all(len(column) == len(one.times) for column in one.expected.values())
+    assert set(one.variables) <= one.expected.keys()
+    assert np.all(np.diff(one.times) > 0)
