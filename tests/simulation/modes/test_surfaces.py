@@ -64,3 +64,10 @@ def test_a_field_that_slides_keeps_its_surface() -> None:
     assert field is not None
     assert field.field.model.ode["x"].constant == 0.0
     assert field.shares[0].text == "-a/(a - b - a)"
+
+
+def test_a_magnitude_within_a_condition_is_the_one_that_was_written() -> None:
+    of = found(v="if(abs(v) < 0.01, 0, u - F*sign(v))", u="0")
+    assert [q.text for q in of.quantities] == ["abs(v) - 0.01", "v"]
+    assert of.on((1, -1)).model.ode["v"].text == "u - F*-1"
+    assert of.on((-1, 1)).model.ode["v"].constant == 0.0

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from odefit.expressions.expressions import PIECEWISE, TIME, Expression, Instruction
-from odefit.expressions.formulas import Part, PartAlgebra, call, evaluated
+from odefit.expressions.formulas import PARTS, Part, PartAlgebra, call, evaluated, name
 from odefit.expressions.grammar import COMPARISONS, CONDITIONS
 from odefit.problem.vector_field import VectorField
 
@@ -66,10 +66,7 @@ class Surfaces:
         field, algebra = self.field, _OnSides(self._numbers, sides)
         tables = {"ode": field.model.ode, "algebraic": field.model.algebraic}
         written = {
-            section: {
-                n: e if _is_plain(e) else evaluated(e, {}, algebra).expression()
-                for n, e in equations.items()
-            }
+            section: {n: e if _is_plain(e) else _here(e, algebra) for n, e in equations.items()}
             for section, equations in tables.items()
         }
         return with_equations(field, written["ode"], written["algebraic"])
@@ -92,6 +89,14 @@ def with_equations(
     for section, table in (("ode", ode), ("algebraic", algebraic), ("inputs", every)):
         object.__setattr__(model, section, MappingProxyType(dict(table)))
     return VectorField.eliminated(model, field.scalars, field.folded)
+
+
+def _here(expression: Expression, algebra: _OnSides) -> Expression:
+    found: _Both = expression.evaluate(
+        {n: _Both(name(n), name(n)) for n in expression.names}, algebra
+    )
+    part: Part = found.here
+    return part.expression()
 
 
 def _is_plain(expression: Expression) -> bool:
@@ -144,11 +149,44 @@ class _Finding(PartAlgebra):
             self._numbers.setdefault(quantity.program, len(self._numbers))
 
 
-class _OnSides(PartAlgebra):
+class _Both(NamedTuple):
+    """A part as it is written, and as it is where conditions are left out."""
+
+    written: Part
+    here: Any
+
+    def __neg__(self) -> _Both:
+        return _Both(-self.written, -self.here)
+
+    def __add__(self, other: _Both) -> _Both:  # type: ignore[override]
+        return _Both(self.written + other.written, self.here + other.here)
+
+    def __sub__(self, other: _Both) -> _Both:
+        return _Both(self.written - other.written, self.here - other.here)
+
+    def __mul__(self, other: _Both) -> _Both:  # type: ignore[override]
+        return _Both(self.written * other.written, self.here * other.here)
+
+    def __truediv__(self, other: _Both) -> _Both:
+        return _Both(self.written / other.written, self.here / other.here)
+
+
+class _OnSides:
     """The algebra that leaves out what is decided where each surface has one known side."""
 
     def __init__(self, numbers: Mapping[_Program, int], sides: Sequence[int]) -> None:
         self._numbers, self._sides = numbers, sides
+
+    def number(self, text: str) -> _Both:
+        return _Both(PARTS.number(text), PARTS.number(text))
+
+    def power(self, base: _Both, exponent: _Both) -> _Both:
+        written = PARTS.power(base.written, exponent.written)
+        return _Both(written, PARTS.power(base.here, exponent.here))
+
+    def call(self, function: str, arguments: Sequence[_Both]) -> _Both:
+        written = call(function, [a.written for a in arguments])
+        return _Both(written, self._here(function, arguments))
 
     def _side(self, difference: Part) -> int:
         """Return the sign of a difference; 0 where it is not known."""
@@ -158,23 +196,24 @@ class _OnSides(PartAlgebra):
                 return sign * self._sides[number]
         return 0
 
-    def call(self, function: str, arguments: Sequence[Any]) -> Any:
-        if function in COMPARISONS:
-            side = self._side(arguments[0] - arguments[1])
-            if not side:
-                return call(function, arguments)
-            return function == "!=" or (function[0] == ">" if side > 0 else function[0] == "<")
-        if function in CONDITIONS:
-            return _joined(function, arguments)
+    def _here(self, function: str, arguments: Sequence[_Both]) -> Any:
+        here = [a.here for a in arguments]
+        if function in CONDITIONS and function not in COMPARISONS:
+            return _joined(function, here)
         if function == PIECEWISE:
-            return _chosen(arguments)
-        if function == "abs" and (side := self._side(arguments[0])):
-            return arguments[0] if side > 0 else -arguments[0]
-        if function in ("min", "max") and len(arguments) == 2:
-            first, second = arguments
-            if side := self._side(first - second):
-                return first if (side > 0) == (function == "max") else second
-        return call(function, arguments)
+            return _chosen(here)
+        side = 0
+        if len(arguments) == 2:
+            side = self._side(arguments[0].written - arguments[1].written)
+        elif function == "abs":
+            side = self._side(arguments[0].written)
+        if not side:
+            return call(function, here)
+        if function == "abs":
+            return here[0] if side > 0 else -here[0]
+        if function in ("min", "max"):
+            return here[0] if (side > 0) == (function == "max") else here[1]
+        return function == "!=" or (function[0] == ">" if side > 0 else function[0] == "<")
 
 
 def _joined(sign: str, conditions: Sequence[_Condition]) -> _Condition:

@@ -252,7 +252,11 @@ class ModeWalk:
         Where the time was located it depends on the unknowns, and the sensitivities jump. Elsewhere
         an input has jumped.
         """
-        modes, point, old, now = self._modes, self._point(), self._mode, self._now
+        modes, old = self._modes, self._mode
+        if located:
+            # What is left of rounding would be a state of a size of its own for the engines.
+            self._now = self._now._replace(states=modes.onto(number, self._point()).states)
+        point, now = self._point(), self._now
         crossings = [modes.crossing(k, point) for k in range(modes.count)]
         slides = [k for k, side in enumerate(old) if side == 0]
         on = [*slides, number] if located else slides
