@@ -39,7 +39,10 @@ def test_kinks_and_what_time_or_parameters_decide_make_no_surface() -> None:
 
 def test_a_quotient_by_a_magnitude_jumps() -> None:
     of = found(v="-F*v/abs(v)")
-    assert of.on((1,)).model.ode["v"].text == "-F*v/v"
+    assert of.on((1,)).model.ode["v"].text == "-F"
+    assert of.on((-1,)).model.ode["v"].text == "F"
+    quotient = found(v="F/2*(v*a/abs(v)) - b*v/abs(v - 1)").on((-1, -1)).model.ode["v"].text
+    assert quotient == "F/2*-a - b*v/(1 - v)"
 
 
 @pytest.mark.parametrize(

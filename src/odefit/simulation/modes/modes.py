@@ -160,6 +160,8 @@ class Modes:
     def onto(self, number: int, point: Point) -> Values:
         """Return the values of a point put onto a surface that is near but for rounding."""
         now, crossing = point.now, self.crossing(number, point)
+        if not crossing.normal.any():
+            return now
         back = crossing.normal / (crossing.normal @ crossing.normal)
         return now._replace(
             states=now.states - crossing.value * back,

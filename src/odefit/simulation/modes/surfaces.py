@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from odefit.expressions.expressions import PIECEWISE, TIME, Expression, Instruction
-from odefit.expressions.formulas import PARTS, Part, PartAlgebra, call, evaluated, name
+from odefit.expressions.formulas import PARTS, Part, PartAlgebra, call, evaluated, name, number
 from odefit.expressions.grammar import COMPARISONS, CONDITIONS
 from odefit.problem.vector_field import VectorField
 
@@ -24,6 +24,8 @@ Mode = tuple[int, ...]
 """The side of each surface on which the motion is, -1 or 1; 0 if it slides along the surface."""
 
 MAX_SURFACES = 100  # with more of them the conditions are left to the engines
+
+ONE = number(1.0)
 
 _Program = tuple[Instruction, ...]
 
@@ -168,7 +170,9 @@ class _Both(NamedTuple):
         return _Both(self.written * other.written, self.here * other.here)
 
     def __truediv__(self, other: _Both) -> _Both:
-        return _Both(self.written / other.written, self.here / other.here)
+        magnitude = other.written.program[-1].text == "abs"
+        here = _cancelled(self.here, other.here) if magnitude else None
+        return _Both(self.written / other.written, here or self.here / other.here)
 
 
 class _OnSides:
@@ -214,6 +218,31 @@ class _OnSides:
         if function in ("min", "max"):
             return here[0] if (side > 0) == (function == "max") else here[1]
         return function == "!=" or (function[0] == ">" if side > 0 else function[0] == "<")
+
+
+def _cancelled(above: Part, below: Part) -> Part | None:
+    """Return a quotient in which what it is divided by stands as a factor, without that.
+
+    So v/abs(v) is 1 or -1 on the sides of v = 0, and there as well.
+    """
+    if above.program == below.program:
+        return ONE
+    last, text, _ = above.program[-1]
+    if below.program[-1].kind == "negate" or last == "negate":
+        negative = below if last != "negate" else above
+        plain = Part(negative.program[:-1])
+        found = _cancelled(above, plain) if negative is below else _cancelled(plain, below)
+        return None if found is None else -found
+    if last != "binary" or text not in "*/":
+        return None
+    first, second = above.operands()
+    found = _cancelled(first, below)
+    if text == "/":
+        return None if found is None else found / second
+    if found is not None:
+        return found * second
+    found = _cancelled(second, below)
+    return None if found is None else first * found
 
 
 def _joined(sign: str, conditions: Sequence[_Condition]) -> _Condition:
