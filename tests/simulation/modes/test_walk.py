@@ -221,3 +221,18 @@ def test_a_block_comes_to_rest_where_friction_holds_it() -> None:
     states, by = checked(problem, {"F": 0.5})
     np.testing.assert_allclose(states, [[0.75, 0.5], [1.0, 0.0]], atol=1e-9)
     np.testing.assert_allclose(by["F"], [[-0.5, -1.0], [-2.0, 0.0]], atol=1e-7)
+
+
+def test_a_mass_leaves_its_rest_into_a_root() -> None:
+    """Drag by the root of the speed has derivatives without bounds where the mass begins to move.
+
+    From v' = r s - c v^(1/2) with s = t - F/r follows v = a^2 s^2 with 2 a^2 + c a = r.
+    """
+    times = np.array([0.5, 2.0, 4.0])
+    drag = "sign(v)*(F + c*sqrt(abs(v)))"
+    problem = made({"v": f"r*t - {drag}"}, {"v": 0.0}, times)
+    forward = ForwardMap(problem)
+    values = {"r": 0.5, "F": 0.6, "c": 0.3}
+    found = integrated(forward, np.array([values[u.name] for u in problem.unknowns]))
+    a = (np.sqrt(0.3**2 + 8 * 0.5) - 0.3) / 4
+    np.testing.assert_allclose(found.states[:, 0], (a * np.maximum(times - 1.2, 0)) ** 2, atol=1e-6)

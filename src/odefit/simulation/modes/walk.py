@@ -34,6 +34,7 @@ SHORTENED = 0.9  # part of the time that a failed integration covered which is t
 MAX_FAILURES = 15  # failed integrations in succession, each of which may only see a switch too late
 MAX_SWITCHES = 1000  # switches within one segment
 MAX_STUCK = 20  # switches in succession between which no time passes
+STEP_AWAY = 1e-8  # length of a step away from a surface, relative to the time span
 ROUNDING = 1e-13  # differences of times, relative to the time or the time span, that count as none
 NOISE = 1e-9  # the same where times are roots, among the errors of an integration
 NOT_CROSSED = 1e-12  # a quantity on its other side, relative to its largest value, that is rounding
@@ -89,6 +90,8 @@ class ModeWalk:
             end = self._end
         found = self._looked_ahead(end)
         if isinstance(found, EngineFailure):
+            if self._time == self._last and found.time - self._time <= NOISE * self._span:
+                return self._step_away(found)
             covered = SHORTENED * (found.time - self._time)
             if self._failures == MAX_FAILURES or covered <= ROUNDING * self._span:
                 return found
@@ -106,6 +109,22 @@ class ModeWalk:
                 if value < 0.0 and (side := self._mode[k]):
                     self._switch(k, with_side(self._mode, k, -side), located=True)
         return None
+
+    def _step_away(self, failure: EngineFailure) -> EngineFailure | None:
+        """Make a step by Heun's method away from a surface at which derivatives have no bounds.
+
+        Where a motion leaves it with a rate of zero, nothing else leads away from there.
+        """
+        stops = np.concatenate([self._segment.times, self._segment.breakpoints])
+        ahead = float((stops[stops > self._time] - self._time).min())
+        step = min(STEP_AWAY * self._span, 0.5 * ahead)
+        begun, speeds = self._now, []
+        for share in (1.0, 0.5):
+            speeds.append(self._modes.speed(self._mode, self._point()))
+            states = begun.states + share * step * np.sum(speeds, axis=0)
+            self._now = begun._replace(states=states)
+            self._time = self._last + step
+        return None if np.isfinite(self._now.states).all() else failure
 
     def _looked_ahead(self, end: float) -> _Ahead | EngineFailure:
         """Integrate the mode to a time, and look at what ends it on the way."""
