@@ -109,9 +109,11 @@ class LimitAlgebra(NumpyAlgebra):
         return np.where(np.isnan(value) & np.less(base, 0.0), np.power(0.0, exponent), value)[()]
 
     def call(self, function: str, arguments: Sequence[Any]) -> Any:
-        if function == "sqrt":
-            return np.sqrt(np.fmax(arguments[0], 0.0))
-        return super().call(function, arguments)
+        return self.sqrt(arguments[0]) if function == "sqrt" else super().call(function, arguments)
+
+    def sqrt(self, value: Any) -> Any:
+        """Return the root of a number, of a negative one zero."""
+        return np.sqrt(np.maximum(value, 0.0))
 
 
 class Dual:

@@ -322,8 +322,12 @@ def _at_bounds(problem: Problem, end: Start, kept: IntArray) -> BoolArray:
 
 
 def _all_failed(failed: list[Start]) -> str:
-    reasons = Counter(s.message for s in failed)
-    listed = "; ".join(f"{reason} ({counted(n, 'time')})" for reason, n in reasons.most_common(3))
+    groups: dict[tuple[bool, str], list[str]] = {}
+    for start in failed:  # what the equations say of themselves comes before anything else
+        reason = max(start.failures, key=lambda r: start.failures[r], default=start.message)
+        groups.setdefault((not start.failures, reason), []).append(start.message)
+    kinds = sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1])))[:3]
+    listed = "; ".join(f"{min(said, key=len)} ({counted(len(said), 'time')})" for _, said in kinds)
     if len(failed) == 1:
         return f"the only start failed: {failed[0].message}"
     return (

@@ -321,3 +321,43 @@ def test_a_model_that_ends_at_an_edge_says_where_and_what_to_write(engine: str) 
     assert found.reason.startswith("sqrt(a - b) ends here: a - b reaches 0 and would become")
     assert "max(a - b, 0)" in found.reason
     assert "sign(a - b)*" in found.reason
+
+
+def test_the_steady_state_after_a_tank_is_empty_is_empty() -> None:
+    """y' = k sqrt(h) - y/2 comes to rest at 0, too."""
+    model = Model(ode={"h": "-k*sqrt(h)", "y": "k*sqrt(h) - 0.5*y"})
+    times = np.array([0.0, 1.0, 5.0, np.inf])
+    data = {"t": times, "h": np.ones(4), "y": np.ones(4)}
+    given = Problem(model, data, {"k": {"guess": 1.0}}, {"h": 1.0, "y": 0.0})
+    found = ForwardMap(given).trajectories(np.array([1.0]))
+    assert not isinstance(found, odefit.Failure), found
+    assert found[0].states[:, 0] == pytest.approx([1.0, 0.25, 0.0, 0.0], abs=1e-9)
+    assert found[0].states[-1] == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert not found[0].sensitivities[-1].any()
+
+
+def test_an_operation_that_is_not_defined_at_the_start_is_named_with_its_argument() -> None:
+    given = problem({"a": "-k*sqrt(a - 2)"}, {"a": 1.0}, {"k": 1.0})
+    found = ForwardMap(given).evaluate(np.array([1.0]))
+    assert isinstance(found, odefit.Failure)
+    reason = "the right-hand side of a is not finite at t = 0, with a - 2 = -1 in sqrt(a - 2)"
+    assert found.reason == reason
+
+
+def test_a_guard_by_abs_holds_the_level_at_zero() -> None:
+    """x' = -k sqrt(|x|) could fall from zero as well; rounding does not decide that."""
+    given = problem({"h": "-k*sqrt(abs(h))"}, {"h": 1.0}, {"k": 1.0})
+    check(given, lambda k: [positive(1 - k * TIMES / 2) ** 2], [1.1], "auto", 2e-8)
+
+
+@pytest.mark.parametrize("drain", [0.11150298626945479, 0.540938165696471, 0.311859531519227])
+def test_two_tanks_run_empty_at_nearly_the_same_time(drain: float) -> None:
+    """The second one drains fast, so that its level follows that of the first."""
+    ode = {"a": "-k*sqrt(a)", "b": "k*sqrt(a) - 20*k*sqrt(b)"}
+    given = problem(ode, {"a": (1.5 * drain) ** 2, "b": 0.0}, {"k": drain})
+    for engine in ("auto", "bdf"):
+        found = ForwardMap(given, engine).trajectories(np.array([drain]))
+        assert not isinstance(found, odefit.Failure), found
+        exact = drain**2 * positive(1.5 - TIMES / 2) ** 2
+        assert found[0].states[:, 0] == pytest.approx(exact, abs=1e-9)
+        assert not found[0].states[5:].any()

@@ -40,10 +40,11 @@ class MatchedShooting(LocalMethod):
         match = self.matching.prepared(forward).match(start, control.should_stop, forward)
         matched = math.isfinite(match.cost)
         end = self.final.run(forward, index, match.vector if matched else start, control)
+        said = match.message, end.message
         return replace(
             end,
             start=start,
-            message=f"{match.message}; then {end.message}",
+            message="; then ".join(said) if matched else "; ".join(reversed(said)),
             evaluations=end.evaluations + match.evaluations,
             seconds=time.perf_counter() - began,
         )

@@ -21,6 +21,7 @@ from odefit.expressions.algebras import (
     COMPARISONS,
     DERIVATIVES,
     FUNCTIONS,
+    LIMITS,
     LOGIC,
     power_by_exponent,
     power_slope,
@@ -39,7 +40,8 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "*": operator.mul,
     "/": operator.truediv,
     "negate": operator.neg,
-    "^": np.power,
+    "^": LIMITS.power,  # smoothed data may be a little below an edge
+    "sqrt": LIMITS.sqrt,
     "min": np.minimum,
     "max": np.maximum,
     **COMPARISONS,

@@ -312,6 +312,16 @@ def rates_while_held(field: VectorField, here: Course) -> Array | None:
     return found
 
 
+def not_defined(field: VectorField, values: Mapping[str, Any]) -> str:
+    """Return words for the operations that are not defined at these values of all names."""
+    found = []
+    for edge in edges_of(field):
+        value = edge.argument.evaluate({n: values[n] for n in edge.argument.names}, NUMPY)
+        if edge.ends and (value < 0.0 or (edge.infinite and value == 0.0)):
+            found.append(f"{edge.argument.text} = {float(value):.4g} in {edge.operation}")
+    return f", with {', '.join(found)}" if found else ""
+
+
 def model_ends(edge: Edge, time: float) -> EngineFailure:
     """Return why a model ends at an edge, and what to write instead."""
     inside = edge.argument.text

@@ -37,7 +37,7 @@ from odefit.simulation.modes.rest import rest_in_a_mode
 from odefit.simulation.modes.surfaces import Surfaces
 from odefit.simulation.modes.walk import ModeWalk
 from odefit.simulation.propagation.algebraic import consistent
-from odefit.simulation.propagation.edges import Course, edges_of, rates_while_held
+from odefit.simulation.propagation.edges import Course, edges_of, not_defined, rates_while_held
 from odefit.simulation.propagation.passage import Passage
 from odefit.simulation.propagation.steep import RestingStates, first_step, is_steep
 from odefit.simulation.steady.steady_state import SteadyStateSearch, Surroundings
@@ -214,10 +214,7 @@ class Propagation:
         choice: EngineChoice,
     ) -> Integrated:
         """Integrate a field by an engine, up to an edge of its domain."""
-        if field not in self._resting:
-            steep = not field.algebraic and is_steep(field)
-            self._resting[field] = RestingStates(field, engines) if steep else None
-        resting = self._resting[field]
+        resting = self._resting_in(field, engines)
         if resting is not None:
             field, engines = resting.without(now)
             segment, now = _begun(field, segment, now)
@@ -225,6 +222,13 @@ class Propagation:
         step = engines.step_time(field, self._pattern.directions, choice)
         count_work(solved.steps * step / NANOSECONDS)
         return solved, choice
+
+    def _resting_in(self, field: VectorField, engines: Engines) -> RestingStates | None:
+        """Return what knows of states that rest at zero, if the field has roots or powers."""
+        if field not in self._resting:
+            steep = not field.algebraic and is_steep(field)
+            self._resting[field] = RestingStates(field, engines) if steep else None
+        return self._resting[field]
 
     def rates(self, time: float, now: Values) -> Array | None:
         """Return the rates of the states, shape (n,), where the right-hand side does not say them.
@@ -282,7 +286,11 @@ class Propagation:
             )
             if found is not None:
                 return found
-        return SteadyStateSearch(self.field, self._pattern, self._engines, now, around).run()
+        field, engines = self.field, self._engines
+        resting = self._resting_in(field, engines)
+        if resting is not None:
+            field, engines = resting.without(now)
+        return SteadyStateSearch(field, self._pattern, engines, now, around).run()
 
     def explained(
         self, failure: EngineFailure, vector: Array, now: Values, segment: Segment
@@ -295,6 +303,7 @@ class Propagation:
             for name, value in zip(self.field.states, rhs, strict=True):
                 if not np.isfinite(value):
                     place = f"not finite at t = {segment.start:g}"
+                    place += not_defined(self.field, self.field.complete(values, NUMPY))
                     return replace(failure, reason=f"the right-hand side of {name} is {place}")
         return failure
 
