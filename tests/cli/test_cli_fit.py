@@ -29,6 +29,23 @@ def test_a_fit_prints_its_table_and_ends_with_zero(
     ]
 
 
+def test_what_is_odd_in_the_data_is_said_once_and_before_the_search(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def searched(*_: object, **__: object) -> None:
+        before = capsys.readouterr().err
+        assert "column y: -999 stands in 1 of" in " ".join(before.split())
+        raise odefit.InputError("far enough")
+
+    table = (folder / "data.csv").read_text(encoding="utf-8").rstrip()
+    (folder / "data.csv").write_text(f"{table}\n99,-999\n", encoding="utf-8")
+    assert run("fit", "decay.toml", "--jobs", "1", "--method", "single-shooting") in (0, 3)
+    assert capsys.readouterr().err.count("-999") == 1
+    monkeypatch.setattr("odefit.fitting.fit.fit", searched)
+    assert run("fit", "decay.toml") == 2
+    assert "far enough" in capsys.readouterr().err
+
+
 def test_the_json_holds_what_the_design_says(folder: Path) -> None:
     assert run("fit", "decay.toml", "--json", "result.json", "--seed", "5") == 0
     found = json.loads((folder / "result.json").read_text(encoding="utf-8"))

@@ -307,6 +307,10 @@ ROW = "ID,TIME,AMT,DV,EVID,RATE,DUR,II,ADDL,SS,CMT\n1,1,,3.1,0,,,,,,\n"
             "row 3, column DV: '<0.5' is not a number (and 1 more row); if it is beyond a limit",
         ),
         (
+            "ID,TIME,DV\n1,0,5\n,1,4\n,2,3\n2,0,5\n",
+            "row 3, column ID: the row belongs to no subject (and 1 more row); fill the field",
+        ),
+        (
             "ID,TIME,DV\n1,0,5\n1,1,BLQ\n",
             "either lower_limit = the limit for the observable in [noise] or 1 in a column CENS;",
         ),
@@ -318,7 +322,7 @@ ROW = "ID,TIME,AMT,DV,EVID,RATE,DUR,II,ADDL,SS,CMT\n1,1,,3.1,0,,,,,,\n"
         ("#ID,TIME,DV\n1,1,.\n1,2,3\n", "remove the # in front of the names in row 1"),
         ("ID,TIME,DV\n1,1,.\n", "nothing is measured; expected values in a column DV, or in at"),
     ],
-    ids=range(29),
+    ids=range(30),
 )
 def test_a_mistake_is_placed_and_has_a_remedy(tmp_path: Path, table: str, message: str) -> None:
     messages = refusal(tmp_path, table, 'by = "ID"')

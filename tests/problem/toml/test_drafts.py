@@ -211,6 +211,13 @@ def test_the_name_that_says_time_best_has_the_times(names: list[str], time: str)
     assert min(names, key=lambda n: (rank_as_time(n) is None, rank_as_time(n) or 0)) == time
 
 
+def test_a_second_column_of_times_is_no_measurement(tmp_path: Path) -> None:
+    lines = "".join(f"{t / 60},{t},{decay(t)}\n" for t in TIMES)
+    table, _, remarks = written(tmp_path, "Time (h),Time (min),x\n" + lines)
+    assert list(table["observables"]) == ["x"]
+    assert remarks == ["Time_min: has times as well, of which one column is enough"]
+
+
 def test_runs_that_nothing_tells_apart_are_pointed_out(tmp_path: Path) -> None:
     twice = "".join(f"{t},{decay(t, s)}\n" for s in (5.0, 5.1) for t in TIMES)
     (tmp_path / "d.csv").write_text("t,x\n" + twice, encoding="utf-8")

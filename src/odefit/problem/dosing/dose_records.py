@@ -75,6 +75,7 @@ class LongTable:
         self._columns = _raw_columns(experiment.data)
         self._lines = experiment.data.lines if isinstance(experiment.data, Cells) else None
         self._roles: dict[str, str] = {}
+        self._nameless: list[int] = []  # rows without a subject
         self._texts: dict[str, list[int]] = {}  # rows with a text for a number, by column
         self.covariates: list[str] = []
         self.usable = False
@@ -106,12 +107,14 @@ class LongTable:
             record = None if key is None else self._record(row)
             if key is not None and record is not None:
                 found.setdefault(key, []).append(record)
+        if self._nameless:
+            message = f"the row belongs to no subject{_and_more(self._nameless)}; fill the field"
+            self._error(self._nameless[0], self._experiment.by or "", message)
         for name, rows in self._texts.items():
             cell = str(self._columns[name][rows[0]]).strip()
-            more = "" if len(rows) == 1 else f" (and {counted(len(rows) - 1, 'more row')})"
             mark = "CENS" if name == self._roles.get("DV") else ""
             what = remedy(cell, name, time=name == self._time, mark=mark)
-            self._error(rows[0], name, f"{shown(cell)} is not a number{more}; {what}")
+            self._error(rows[0], name, f"{shown(cell)} is not a number{_and_more(rows)}; {what}")
         return found
 
     def _refuse(self, message: str) -> bool:
@@ -246,7 +249,7 @@ class LongTable:
             return ""
         value = self._columns[by][row]
         if is_missing(value):
-            self._error(row, by, "the row belongs to no subject; fill the field")
+            self._nameless.append(row)
             return None
         if isinstance(value, str):
             bare = value.strip()
@@ -396,6 +399,10 @@ def _raw_columns(data: Any) -> dict[str, list[Any]]:
             data = data.reset_index()
         return {str(name): data.iloc[:, i].tolist() for i, name in enumerate(data.columns)}
     return {}
+
+
+def _and_more(rows: Sequence[int]) -> str:
+    return "" if len(rows) == 1 else f" (and {counted(len(rows) - 1, 'more row')})"
 
 
 def _code(cell: Any) -> str:

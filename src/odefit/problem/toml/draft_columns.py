@@ -42,6 +42,9 @@ NAMES_OF_QUANTITIES = frozenset({"variable", "observable", "quantity", "species"
 NAMES_OF_VALUES = frozenset({"value", "values", "measurement", "concentration"})
 """Columns, in lower case, of tables with one value a row: what is measured, and its value."""
 
+OTHER_TIME = 2
+"""The rank below which a name can mean nothing but the time."""
+
 SHORTEST_ALONE = 4
 """A unit that alone names a column of times has so many letters or is ``day``; `s` has fewer."""
 
@@ -342,7 +345,10 @@ class Columns:
     def _usable(self, name: str) -> bool:
         issues = Issues()
         check_name(name, "", issues)
-        if issues.errors:
+        rank = rank_as_time(self.named.get(name, name))
+        if rank is not None and rank < OTHER_TIME:
+            self.remarks.append(f"{name}: has times as well, of which one column is enough")
+        elif issues.errors:
             why = issues.errors[0].partition(": ")[2]
             self.remarks.append(f"{name}: rename it if it is a measurement: {why}")
         elif len(self.of(name)) == 1:
