@@ -88,6 +88,7 @@ def test_words_for_a_missing_value_are_a_warning(tmp_path: Path, cell: str) -> N
             "t,y\nh,mg/L\n0,1\n1,2\n",
             "d.csv, row 2: no number in 1 row below the names, 'h, mg/L'; if these are the units",
         ),
+        ("t,y,w\nh,g\n0,1,2\n", "d.csv, row 2: no number in 1 row below the names, 'h, g'"),
         ("t,y\nhours,c\nh,mg/L\n0,1\n", "row 2: no number in 2 rows below the names, 'hours, c, h"),
         ("Run 1,\nt,y\n0,1\n", "d.csv, row 1: 'Run 1' stands above the names of the columns"),
         ("My data\nt,y\n0,1\n", "d.csv, row 1: 'My data' stands above the names of the columns"),
@@ -170,7 +171,7 @@ def test_words_for_a_missing_value_are_a_warning(tmp_path: Path, cell: str) -> N
         (b"t,y\n0,1\n1,\xb5\n", "d.csv: line 3 is not in UTF-8"),
         ('t,y\n0,"' + "x" * 200_000, "d.csv, row 2: cannot be read as CSV: field larger"),
     ],
-    ids=range(52),
+    ids=range(53),
 )
 def test_a_mistake_gives_one_message_with_its_place(
     tmp_path: Path, content: str | bytes, message: str

@@ -161,7 +161,8 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
     lines: list[int] = []
     ragged: list[tuple[int, int]] = []
     again: list[int] = []
-    texts: list[str] = []  # of the rows below the names, as long as there are no numbers
+    texts: list[list[str]] = []  # the rows below the names, as long as there are no numbers
+    begin = 0  # the first of their lines
     numbers = False
     before = len(issues.errors)
     try:
@@ -180,7 +181,8 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
                     title = ", ".join(filter(None, header))
                     _refuse_title(label, above + 1, title, issues)
                     return None
-                texts += row
+                texts.append(row)
+                begin = begin or above + reader.line_num
             numbers = numbers or any(map(_holds, row))
             if len(row) > len(header) and not any(c.strip() for c in row[len(header) :]):
                 row = row[: len(header)]
@@ -200,10 +202,10 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
         return None
     if texts and numbers:
         issues.error(
-            f"{label}, row {lines[0]}",
-            f"no number in {counted(len(texts) // len(header), 'row')} below the names, "
-            f"{shown(', '.join(texts))}; if these are the units, write them into the names, and "
-            "remove what stands between names and numbers",
+            f"{label}, row {begin}",
+            f"no number in {counted(len(texts), 'row')} below the names, "
+            f"{shown(', '.join(cell for row in texts for cell in row))}; if these are the units, "
+            "write them into the names, and remove what stands between names and numbers",
         )
         return None
     if again:
@@ -247,10 +249,8 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
             f"the name {shown(odd)} has a control character, which a terminal obeys; remove it",
         )
         return None
-    if delimiter != ",":
-        texts = [cell.strip() for row in cells for cell in row]
-        if have_decimal_commas(texts):
-            cells = [[with_decimal_point(cell) for cell in row] for row in cells]
+    if delimiter != "," and have_decimal_commas([c.strip() for row in cells for c in row]):
+        cells = [[with_decimal_point(cell) for cell in row] for row in cells]
     return _Rows(header, cells, lines) if cells and len(issues.errors) == before else None
 
 
