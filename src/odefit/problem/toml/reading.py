@@ -108,7 +108,7 @@ def problem_from_mapping(
         _experiment(table, number, used, files, unit, issues)
         for number, table in enumerate(listed or [], 1)
     ]
-    _warn_of_shared_files(listed or [], files, issues)
+    _warn_of_shared_files(experiments, issues)
     problem = Problem(
         model,
         parameters=_parameters(sections["parameters"], issues),
@@ -293,22 +293,19 @@ def _experiment(
     )
 
 
-def _warn_of_shared_files(
-    tables: Sequence[Mapping[str, Any]], files: NamedFiles, issues: Issues
-) -> None:
+def _warn_of_shared_files(experiments: Sequence[Experiment], issues: Issues) -> None:
     """Warn of an experiment that takes its measurements where another one does."""
-    seen: dict[str, str] = {}
-    for number, table in enumerate(tables, 1):
-        name, data = str(table.get("name", f"experiment {number}")), table.get("data")
-        if not isinstance(data, str):
+    seen: dict[tuple[str | None, ...], str] = {}
+    for e in experiments:
+        if e.source is None:
             continue
-        columns = [table.get(key) for key in ("time", "by", "columns", "observable")]
-        first = seen.setdefault(f"{os.path.realpath(files.folder / data)} {columns}", name)
-        if first != name:
+        columns = str(sorted(e.columns.items())), str(e.observable)
+        first = seen.setdefault((os.path.normpath(e.source), e.time, e.by, *columns), e.name)
+        if first != e.name:
             issues.warn(
-                f"{experiment_place(name)} data",
-                f"{shown(data)} has the measurements of {experiment_place(first)}, too, so that "
-                "each counts twice; name the file of this experiment, or its columns",
+                f"{experiment_place(e.name)} data",
+                f"{shown(e.source)} has the measurements of {experiment_place(first)}, too, so "
+                "that each counts twice; name the file of this experiment, or its columns",
             )
 
 
