@@ -22,7 +22,7 @@ from odefit.common.option_checks import number
 from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem
-from odefit.problem.variants.start_ranges import ranges
+from odefit.problem.variants.start_ranges import values_at
 from odefit.simulation import Evaluation
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
@@ -48,14 +48,9 @@ def guess(problem: Problem) -> Array | None:
 
 def completed_guess(problem: Problem) -> Array:
     """Return the user's guess where there is one, the middle of the range elsewhere."""
-    middle = [r.at(np.array(0.5)) for r in ranges(problem)]
-    return np.array(
-        [
-            m if u.parameter.guess is None else u.parameter.guess
-            for u, m in zip(problem.unknowns, middle, strict=True)
-        ],
-        dtype=float,
-    )
+    known = [math.nan if u.parameter.guess is None else u.parameter.guess for u in problem.unknowns]
+    (values,) = values_at(problem, np.full((1, len(known)), 0.5), np.array(known, dtype=float))
+    return np.asarray(values)
 
 
 def with_guess(problem: Problem, vector: Array) -> Problem:
@@ -108,7 +103,7 @@ def sample(
         u = (cells + rng.random((count, n))) / count
     if part < 1.0:
         u = 0.5 + part * (u - 0.5)
-    return np.column_stack([r.at(u[:, i]) for i, r in enumerate(ranges(problem))])
+    return values_at(problem, u)
 
 
 def lowest(projection: VariableProjection, points: Array, control: Control) -> tuple[Array, float]:

@@ -55,3 +55,16 @@ def test_equations_have_a_column_for_each_name() -> None:
     matrix, right = equations(algebra.rows, ["a", "b", "c"])
     assert matrix.tolist() == [[0.5, -0.5, 0.0]]
     assert right.tolist() == [pytest.approx(-0.5 * math.log(2))]
+
+
+def test_an_exponential_of_a_multiple_of_one_unknown_has_a_name_of_its_own() -> None:
+    algebra = SizeAlgebra({})
+    values = {n: algebra.name(f"parameter {n}") for n in "AE"} | {"T": algebra.known(300.0)}
+    values |= {"t": algebra.name("time t"), "b": algebra.name("state b")}
+    (term,) = parse("A*exp(-E/(0.008*T))").evaluate(values, algebra).terms
+    assert term.exponents == {"parameter A": 1.0, "exp 0": 1.0}
+    (found,) = algebra.exponentials.values()
+    assert (found.name, found.sign) == ("parameter E", -1)
+    assert found.factor.constant == pytest.approx(-math.log(0.008 * 300.0))
+    parse("exp(-E*t) + exp(E*(1/T - 1/b)) + exp(A*E)").evaluate(values, algebra)
+    assert len(algebra.exponentials) == 1

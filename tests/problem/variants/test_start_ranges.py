@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from odefit.problem import Event, Experiment, Model, Problem
-from odefit.problem.variants.start_ranges import Range, ranges
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from odefit import fit
+from odefit.problem import Event, Experiment, Model, Problem, load
+from odefit.problem.variants.start_ranges import Range, ranges, values_at
 
 
 def test_the_time_of_an_event_is_within_the_measurements_of_all_experiments_that_have_it() -> None:
@@ -23,3 +30,85 @@ def test_the_time_of_an_event_is_within_the_measurements_of_all_experiments_that
         initial={"x": 1.0},
     )
     assert ranges(problem)[1] == Range(-3.0, 7.0, False)
+
+
+GAS = 0.008314  # kJ/(mol K)
+
+
+def arrhenius(**parameters: dict[str, float]) -> Problem:
+    """Return a decay at four temperatures with A = 4.2e9 1/s and E = 78.5 kJ/mol, without noise."""
+    times = np.array([0.0, 300.0, 600.0, 1200.0, 2400.0, 3600.0, 5400.0, 7200.0])
+    experiments = [
+        Experiment(
+            f"T{T}",
+            {"t": times, "c": 1.3 * np.exp(-4.2e9 * math.exp(-78.5 / (GAS * T)) * times)},
+            constants={"T": float(T)},
+        )
+        for T in (300, 315, 330, 345)
+    ]
+    model = Model(ode={"c": f"-A*exp(-E/({GAS}*T))*c"}, constants={"T": 300.0})
+    return Problem(
+        model, experiments=experiments, parameters=parameters, initial={"c": {"lower": 0.0}}
+    )
+
+
+@pytest.mark.parametrize("top", [300.0, math.inf])
+def test_an_energy_is_uniform_and_its_prefactor_gives_a_rate_that_the_data_can_show(
+    top: float,
+) -> None:
+    problem = arrhenius(A={"lower": 0.0, "upper": 1e20}, E={"lower": 0.0, "upper": top})
+    whole, energy, _ = ranges(problem)
+    assert energy.low == 0.0
+    assert not energy.logarithmic
+    assert 200.0 < energy.high <= 300.0
+    assert whole.low < 1e-4
+    assert whole.high == 1e20
+    A, E, _ = values_at(problem, np.random.default_rng(1).random((200, 3))).T
+    rates = A * np.exp(-E / (GAS * 322.0))
+    free = A < 1e20
+    assert 80 < free.sum() < 180
+    assert rates[free].min() > 0.1 / 7200.0 / 3.0
+    assert rates[free].max() < 10.0 / 300.0 * 3.0
+
+
+def test_a_prefactor_follows_an_energy_that_is_given() -> None:
+    problem = arrhenius(A={"lower": 0.0}, E={"lower": 0.0})
+    given = np.array([np.nan, 78.5, np.nan])
+    (vector,) = values_at(problem, np.full((1, 3), 0.5), given)
+    assert vector[1] == 78.5
+    assert 4.2e7 < vector[0] < 4.2e11
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_arrhenius_parameters_in_wide_bounds_are_found(seed: int) -> None:
+    problem = arrhenius(A={"lower": 0.0, "upper": 1e20}, E={"lower": 0.0, "upper": 300.0})
+    result = fit(problem, seed=seed, jobs=1)
+    assert result.params["E"].value == pytest.approx(78.5, rel=1e-6)
+    assert result.params["A"].value == pytest.approx(4.2e9, rel=1e-5)
+
+
+def test_an_exponent_in_bounds_that_say_nothing_is_near_one() -> None:
+    wide = {"lower": 0.0, "upper": 1e6}
+    times = np.arange(0.0, 51.0, 2.0)
+    data = {"t": times, "h": (3.0**0.4 - 0.02 * times) ** 2.5}
+    problem = Problem(Model(ode={"h": "-a*h^n"}), data, {"a": wide, "n": wide}, {"h": wide})
+    a, n, _ = ranges(problem)
+    assert (n.low, n.high) == pytest.approx((0.1, 10.0))
+    assert a.low < 0.05 < a.high
+
+
+def test_a_parameter_that_is_a_measured_initial_value_is_close_to_the_measurement() -> None:
+    data = {"t": [0.0, 30.0, 60.0], "i": [300.0, 4e5, 8e6]}
+    model = Model(ode={"S": "-b*S*I/6.6e7", "I": "b*S*I/6.6e7 - g*I"}, observables={"i": "I"})
+    wide = {"lower": 0.0, "upper": 1e6}
+    names = {"b": wide, "g": wide, "I0": wide}
+    found = ranges(Problem(model, data, names, {"S": "6.6e7 - I0", "I": "I0"}))[2]
+    assert found == Range(285.0, 315.0, False)
+
+
+def test_a_rate_over_a_time_may_be_far_below_all_rates() -> None:
+    """p3 of the glucose minimal model is 1.7e-5 per unit of insulin and square minute."""
+    problem = load(Path(__file__).parents[2] / "cases" / "glucose-minimal-model" / "pb.toml")
+    found = dict(zip(problem.keys, ranges(problem), strict=True))["p3"]
+    assert 1e-8 < found.low < 1e-6
+    assert found.high == 1.0

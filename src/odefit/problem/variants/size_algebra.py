@@ -56,28 +56,44 @@ class Row:
     weight: float
 
 
+@dataclass(frozen=True)
+class Exponential:
+    """The exponential of an argument that is one unknown times what has a known size."""
+
+    name: str  # of the unknown, as in monomials
+    sign: int  # that of the argument
+    factor: Monomial  # the argument's size over the unknown
+
+
 class Size:
     """The size of an expression: the sum of `terms`, without terms for zero.
 
-    `number` is the value of an expression that depends on no name.
+    `number` is the value of an expression that depends on no name. `sign` is that of one term whose
+    names are positive, 0 of a sum.
     """
 
-    __slots__ = ("algebra", "number", "terms")
+    __slots__ = ("algebra", "number", "sign", "terms")
 
     def __init__(
-        self, algebra: SizeAlgebra, terms: tuple[Monomial, ...], number: float | None = None
+        self,
+        algebra: SizeAlgebra,
+        terms: tuple[Monomial, ...],
+        number: float | None = None,
+        sign: int = 1,
     ) -> None:
         self.algebra = algebra
         self.terms = terms
         self.number = number
+        self.sign = sign
 
     def __neg__(self) -> Size:
-        return Size(self.algebra, self.terms, None if self.number is None else -self.number)
+        number = None if self.number is None else -self.number
+        return Size(self.algebra, self.terms, number, -self.sign)
 
     def __add__(self, other: Size) -> Size:
         if self.number is not None and other.number is not None:
             return self.algebra.known(self.number + other.number)
-        return Size(self.algebra, self.terms + other.terms)
+        return Size(self.algebra, self.terms + other.terms, sign=0)
 
     def __sub__(self, other: Size) -> Size:
         return self + -other
@@ -96,7 +112,8 @@ class Size:
         second = self.algebra.joined(other)
         if second is None:
             return Size(self.algebra, () if factor > 0 else self.terms)
-        return Size(self.algebra, tuple(term.plus(second, factor) for term in self.terms))
+        sign = self.sign * other.sign
+        return Size(self.algebra, tuple(t.plus(second, factor) for t in self.terms), sign=sign)
 
 
 class SizeAlgebra:
@@ -108,6 +125,8 @@ class SizeAlgebra:
     def __init__(self, exponents: Mapping[str, float]) -> None:
         self.rows: list[Row] = []
         self.used_as_exponents: set[str] = set()
+        self.exponentials: dict[str, Exponential] = {}
+        """Exponentials by the name that each has in monomials."""
         self._exponents = exponents
 
     def number(self, text: str) -> Size:
@@ -117,7 +136,7 @@ class SizeAlgebra:
         """Return the size of a number."""
         if not math.isfinite(value) or value == 0:
             return Size(self, (), value)
-        return Size(self, (Monomial(math.log(abs(value)), {}),), value)
+        return Size(self, (Monomial(math.log(abs(value)), {}),), value, 1 if value > 0 else -1)
 
     def name(self, name: str) -> Size:
         """Return the size of what has this name."""
@@ -157,7 +176,27 @@ class SizeAlgebra:
             return self.power(arguments[0], self.known(0.5))
         if function in PURE:
             self._pure(arguments[0])
+            if function == "exp" and len(arguments[0].terms) == 1:
+                return Size(self, (self._exponential(arguments[0]),))
         return Size(self, (ONE,))
+
+    def _exponential(self, argument: Size) -> Monomial:
+        """Return the size of exp(argument): a name of its own where one unknown is a factor of it.
+
+        What grows in time, such as exp(-k*t), is as large as 1 at the beginning.
+        """
+        exponents = argument.terms[0].exponents
+        unknowns = [n for n in exponents if n.startswith("parameter ")]
+        in_time = any(n.startswith("time ") for n in exponents)
+        if in_time or argument.sign == 0 or [exponents[n] for n in unknowns] != [1.0]:
+            return ONE
+        factor = argument.terms[0].plus(Monomial(0.0, {unknowns[0]: 1.0}), -1.0)
+        found = Exponential(unknowns[0], argument.sign, factor)
+        name = next((n for n, e in self.exponentials.items() if e == found), None)
+        if name is None:
+            name = f"exp {len(self.exponentials)}"
+            self.exponentials[name] = found
+        return Monomial(0.0, {name: 1.0})
 
     def joined(self, size: Size) -> Monomial | None:
         """Return one monomial for a sum, whose terms are wished to be alike; None for zero."""

@@ -38,6 +38,12 @@ NARROW_DECADES = 2.0
 RANK = 1e-9
 """Directions whose singular value is smaller, relative to the largest, are left open."""
 
+LARGE_EXPONENT = 10.0
+"""Middle of the bounds of an exponent above which these say nothing of it."""
+
+SHARED = 0.5
+"""Power of an exponential from which on a size follows it: several may share a weak one."""
+
 MOST_NAMES = 400
 """The number of names above which equations are solved together, weighted by rank, as sparse."""
 
@@ -54,6 +60,9 @@ class TypicalSize:
     exponent: bool  # whether the unknown is an exponent in an equation
     # whether it is by itself a part of an observable, or the initial value of a state that is
     measured: bool
+    # For each parameter E that is a factor of an exponent, as in A*exp(-E/(R*T)): its name, and the
+    # derivative of log(size) by E that keeps the other sizes as they are.
+    follows: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,15 +152,14 @@ class _Analysis:
             self._noise(values)
             self._starts_and_events(values)
         names = [*self.columns, *(_column("state", v) for v in self.variables)]
-        time = _column("time", TIME)
-        levels = [equations(rows, [*names, time]) for rows in self._levels(names)]
-        matrices = [m[:, :-1] for m, _ in levels]
-        moved = [-m[:, -1] for m, _ in levels]
+        n = len(names)
+        known = [_column("time", TIME), *self.algebra.exponentials]
+        levels = [equations(rows, [*names, *known]) for rows in self._levels(names)]
+        matrices = [m[:, :n] for m, _ in levels]
         log_time = 0.5 * (math.log(self.gap) + math.log(self.span))
-        rights = [
-            np.column_stack([r + log_time * m, m]) for (_, r), m in zip(levels, moved, strict=True)
-        ]
+        rights = [np.column_stack([r - log_time * m[:, n], -m[:, n:]]) for m, r in levels]
         solution = solved(matrices, rights)
+        logs = dict(zip(names, solution[:, 0].tolist(), strict=True))
         found = {}
         for k, column in enumerate(self.columns):
             kind, name = self.columns[column]
@@ -161,6 +169,7 @@ class _Analysis:
                 float(solution[k, 1]),
                 column in self.algebra.used_as_exponents,
                 own in self.measured,
+                self._follows(solution[k, 2:], logs),
             )
         for unknown in self.problem.unknowns:
             if unknown.kind == "noise":
@@ -170,6 +179,19 @@ class _Analysis:
         first = len(self.columns)
         states = {v: _size(solution[first + k, 0]) for k, v in enumerate(self.variables)}
         return Sizes(found, states)
+
+    def _follows(self, powers: Array, logs: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+        """Return how a size follows parameters in exponents, from its powers of the exponentials.
+
+        `logs` are the logarithms of the sizes.
+        """
+        found = []
+        for power, e in zip(powers.tolist(), self.algebra.exponentials.values(), strict=True):
+            names = e.factor.exponents.items()
+            factor = _size(e.factor.constant + sum(v * logs[n] for n, v in names if v))
+            if abs(power) > SHARED:
+                found.append((self.columns[e.name][1], power * e.sign * factor))
+        return tuple(found)
 
     def _of_noise(self, unknown: Unknown) -> float:
         """Return the size of an estimated standard deviation or dispersion."""
@@ -328,8 +350,8 @@ class _Analysis:
         found = {}
         for unknown in self.problem.unknowns:
             middle = _middle(unknown.parameter.lower, unknown.parameter.upper)
-            if middle is not None:
-                found[_column(unknown.kind, unknown.name)] = min(max(middle, 0.1), 10.0)
+            if middle is not None and middle <= LARGE_EXPONENT:
+                found[_column(unknown.kind, unknown.name)] = max(middle, 0.1)
         return found
 
 

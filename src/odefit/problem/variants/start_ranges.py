@@ -29,12 +29,30 @@ SPREAD = 8.0
 
 
 @dataclass(frozen=True)
+class Follows:
+    """The range of an unknown given other unknowns, as of A in A*exp(-E/(R*T)) given E."""
+
+    low: float  # without the others
+    high: float
+    factors: tuple[tuple[int, float], ...]  # the logarithm adds these times the others, by number
+
+    def at(self, u: Array, others: Array, whole: Range) -> Array:
+        """Return the values within `whole` that belong to `u`, given all unknowns, (k, n)."""
+        shift = sum((f * others[:, i] for i, f in self.factors), np.zeros(len(u)))
+        low, high = math.log(self.low), math.log(self.high)
+        with np.errstate(over="ignore"):
+            values = np.exp(low + (high - low) * u + shift)
+        return np.clip(values, whole.low, whole.high)
+
+
+@dataclass(frozen=True)
 class Range:
     """The range of one unknown's start values, over which they or their logarithms are uniform."""
 
     low: float
     high: float
     logarithmic: bool
+    follows: Follows | None = None
 
     def at(self, u: Array) -> Array:
         """Return the values that belong to `u`, uniformly distributed in [0, 1]."""
@@ -56,9 +74,25 @@ def ranges(problem: Problem) -> list[Range]:
     :mod:`odefit.problem.variants.sizes`), a rate between a tenth of 1/(time span) and ten times
     1/(shortest sampling interval); initial values, and parameters that do not occur in the
     right-hand sides (scales, offsets), have the size of the data, as far as that is in their unit;
-    initial values that are measured are close to the measurement.
+    initial values that are measured are close to the measurement. A parameter E in an exponent, as
+    in A*exp(-E/(R*T)), is uniform, and A follows it: their product has the size of a rate.
     """
     return _Ranges(problem).all()
+
+
+def values_at(problem: Problem, u: Array, given: Array | None = None) -> Array:
+    """Return start values, shape (k, n), that belong to `u`, uniformly distributed in [0, 1].
+
+    Those `given`, shape (n,), are taken as they are where they are not NaN.
+    """
+    every = ranges(problem)
+    known = np.full(len(every), math.nan) if given is None else given
+    values = np.column_stack([r.at(u[:, i]) for i, r in enumerate(every)])
+    values = np.where(np.isnan(known), values, known)
+    for i, one in enumerate(every):
+        if one.follows is not None and math.isnan(known[i]):
+            values[:, i] = one.follows.at(u[:, i], values, one)
+    return values
 
 
 class _Ranges:
@@ -77,7 +111,34 @@ class _Ranges:
 
     def all(self) -> list[Range]:
         """Return the ranges in the order of the unknowns."""
-        return [self._range(u) for u in self.problem.unknowns]
+        alone = [self._range(u) for u in self.problem.unknowns]
+        return [
+            self._following(*pair, alone) for pair in zip(self.problem.unknowns, alone, strict=True)
+        ]
+
+    def _following(self, unknown: Unknown, alone: Range, every: Sequence[Range]) -> Range:
+        """Return the range of an unknown that follows others, such as A in A*exp(-E/(R*T))."""
+        p = unknown.parameter
+        if (
+            unknown.kind == "noise"
+            or p.prior is not None
+            or (p.lower > 0 and math.isfinite(p.upper))
+        ):
+            return alone
+        numbers = {u.name: i for i, u in enumerate(self.problem.unknowns) if u.kind == "parameter"}
+        follows = self._sizes.unknowns[unknown.kind, unknown.name].follows
+        factors = tuple((numbers[n], f) for n, f in follows if n in numbers)
+        if not factors or not alone.logarithmic or alone.low <= 0:
+            return alone
+        ends = [sorted((f * every[i].low, f * every[i].high)) for i, f in factors]
+        least, most = (math.exp(min(max(sum(e), -300.0), 300.0)) for e in zip(*ends, strict=True))
+        low, high = max(alone.low * least, p.lower), min(alone.high * most, p.upper)
+        return Range(low, high, True, Follows(alone.low, alone.high, factors))
+
+    @cached_property
+    def _leaders(self) -> set[str]:
+        """The parameters that others follow."""
+        return {name for size in self._sizes.unknowns.values() for name, _ in size.follows}
 
     def _range(self, unknown: Unknown) -> Range:
         p = unknown.parameter
@@ -88,7 +149,7 @@ class _Ranges:
             low, high = max(p.lower, span[0]), min(p.upper, span[1])
             if low < high:
                 return Range(low, high, False)
-        if unknown.kind == "initial":
+        if unknown.kind == "initial" or not _is_rate(unknown, self.problem):
             measured = _measured_at_start(unknown, self.problem)
             if measured is not None and p.lower <= measured[1] <= p.upper:
                 width = 0.05 * (abs(measured[1]) or self._beside_zero(measured[0]))
@@ -134,15 +195,26 @@ class _Ranges:
         An unknown that may be a rate, by its size, is taken for one whatever its unit.
         """
         sized = not _is_rate(unknown, self.problem)
-        plain = _below((1e-3 * self.size, 2 * self.size) if sized else self.rates, high)
         typical = self._typical(unknown, sized)
+        if unknown.name in self._leaders:
+            return Range(0.0, high if high <= 3 * typical[1] else typical[1], False)
+        if self._sizes.unknowns[unknown.kind, unknown.name].exponent:
+            return _below(typical, high)
+        plain = _below((1e-3 * self.size, 2 * self.size) if sized else self.rates, high)
         middle = min(math.sqrt(typical[0]) * math.sqrt(typical[1]), high)
-        return plain if 0.1 * plain.low <= middle <= 10 * plain.high else _below(typical, high)
+        if plain.low <= middle <= plain.high:
+            return plain
+        own = _below(typical, high)
+        if 0.1 * plain.low <= middle <= 10 * plain.high:
+            return Range(min(plain.low, own.low), max(plain.high, own.high), True)
+        return own
 
     def _open(self, unknown: Unknown, low: float, high: float) -> Range:
         """Return the range of an unknown that lacks a bound."""
         sized = not _is_rate(unknown, self.problem)
         typical = self._typical(unknown, sized)
+        if unknown.name in self._leaders and max(low, 0.0) < min(high, typical[1]):
+            return Range(max(low, 0.0), min(high, typical[1]), False)
         if low >= 0:
             top = max(typical[1], 100 * low)
             return Range(low if low > 0 else min(typical[0], 1e-2 * top), top, True)
@@ -159,10 +231,11 @@ class _Ranges:
     def _typical(self, unknown: Unknown, sized: bool) -> tuple[float, float]:
         """Return the values between which an unknown lies that has no bounds."""
         typical = self._sizes.unknowns[unknown.kind, unknown.name]
-        if sized:
-            return 1e-3 * typical.size, (2.0 if typical.measured else SPREAD) * typical.size
-        # A rate is between a tenth of 1/span and ten times 1/gap.
         power = abs(typical.time_exponent)
+        if sized:
+            spread = SPREAD * (self.span / self.gap) ** (0.5 * power)
+            return 1e-3 * typical.size, (2.0 if typical.measured else spread) * typical.size
+        # A rate is between a tenth of 1/span and ten times 1/gap.
         factor = 10.0 ** (1.0 + (0.0 if typical.exponent else max(1.0 - power, 0.0)))
         factor *= (self.span / self.gap) ** (0.5 * power)
         return typical.size / factor, typical.size * factor
@@ -203,13 +276,14 @@ def _is_rate(unknown: Unknown, problem: Problem) -> bool:
 
 def _measured_at_start(unknown: Unknown, problem: Problem) -> tuple[str, float] | None:
     """Return observable and value where the state itself is measured at t0."""
+    number = problem.unknowns.index(unknown)
     for condition in problem.conditions:
-        if unknown.experiment not in (None, condition.name):
-            continue
         for name, series in condition.series.items():
-            expression = problem.model.observables[name]
+            state = problem.model.observables[name].name
             first = condition.times[series.rows[0]]
-            if expression.name == unknown.name and first == condition.t0:
+            initial = None if state is None else condition.initial.get(state)
+            own = isinstance(initial, int) and initial == number
+            if own and first == condition.t0:
                 return name, float(series.values[0])
     return None
 
