@@ -16,7 +16,7 @@ from odefit.methods.automatic.routes import (
 )
 from odefit.methods.automatic.successive_halving import RUNGS
 from odefit.methods.automatic.successive_halving import SCREENED as SCREENED_SHORT
-from odefit.methods.incremental_shooting import FINAL, IncrementalShooting
+from odefit.methods.incremental_shooting import FINAL, SLOWLY, IncrementalShooting
 from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.multi_start import MultiStart
 from odefit.simulation import ForwardMap
@@ -42,6 +42,12 @@ def _matching(forward: ForwardMap) -> MultiStart | str:
 
 def _shooting(forward: ForwardMap) -> MultiStart | str:
     return MultiStart(IncrementalShooting(), screening=SCREENED_POINTS)
+
+
+def _slowly(forward: ForwardMap) -> MultiStart | str:
+    if not any(e.when is not None for c in forward.problem.conditions for e in c.located):
+        return "no condition triggers an event"
+    return MultiStart(IncrementalShooting(SLOWLY, trials=True), screening=SCREENED_POINTS)
 
 
 def _elsewhere(forward: ForwardMap) -> MultiStart | str:
@@ -83,6 +89,9 @@ def _transcription(forward: ForwardMap) -> MultiStart | str:
 
 MATCHING = RouteRow("integral matching", _matching, share=0.2, guarded=True)
 SHOOTING = RouteRow("single shooting", _shooting, share=1.0)
+SLOWLY_GROWING = RouteRow(
+    "slowly growing horizons", _slowly, share=4.0, work_per_evaluation=0.2, optional=True
+)
 HALVING = RouteRow(
     "successive halving", _halving, share=4.0, after=(2, 2), optional=True, route=HalvingRoute
 )
@@ -118,7 +127,16 @@ ELSEWHERE = RouteRow(
     route=ElsewhereRoute,
 )
 
-ROUTES = (MATCHING, SHOOTING, ELSEWHERE, HALVING, ITERATED, MULTIPLE, TRANSCRIPTION)
+ROUTES = (
+    MATCHING,
+    SLOWLY_GROWING,
+    SHOOTING,
+    ELSEWHERE,
+    HALVING,
+    ITERATED,
+    MULTIPLE,
+    TRANSCRIPTION,
+)
 """All routes that are searches, those that begin first in front."""
 
 

@@ -75,6 +75,8 @@ class Propagation:
         self.field = field
         self.condition = condition
         self._engines = engines
+        self.limited = engines.steps is not None
+        """True if a trajectory that takes much work is given up, as in a search."""
         scalars = condition.scalars
         self._algebraic_guess = np.array([condition.algebraic_guess[z] for z in field.algebraic])
         self._initial = Binding([condition.initial[s] for s in field.states], scalars, known)

@@ -121,6 +121,10 @@ MAX_AT_ONCE = 1000
 
 ROUNDING = 1e-13  # differences of times, relative to the time or the time span, that count as none
 
+SEARCHED_TRIGGERED = 50
+"""Largest number of triggered events where engines have few steps, as in a search, or the number of
+times of output, if that is larger: fast switching, which no data show, costs most of a search."""
+
 NOISE = 1e-9
 """Differences of times, relative to the time or the time span, that count as none where times are
 roots, which are found among the errors of an integration."""
@@ -321,8 +325,11 @@ class LocatedEvents:
             since, count = walk.time, 0
         walk.burst = since, count + more
         walk.triggered += more
-        if walk.burst[1] > MAX_AT_ONCE or walk.triggered > MAX_TRIGGERED:
-            most = MAX_AT_ONCE if walk.burst[1] > MAX_AT_ONCE else MAX_TRIGGERED
+        searched = max(SEARCHED_TRIGGERED, len(self.recording.times))
+        most = searched if self.propagation.limited else MAX_TRIGGERED
+        at_once = walk.burst[1] > MAX_AT_ONCE
+        if at_once or walk.triggered > most:
+            most = MAX_AT_ONCE if at_once else most
             raise StoppedError(
                 walk.time,
                 f"{text_of(self.triggers, before, walk.flags)} triggers events without end, "
