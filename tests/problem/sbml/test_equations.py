@@ -202,6 +202,17 @@ def test_other_algebraic_rules_of_index_1_become_algebraic_equations() -> None:
     assert simulated(text, [0.0, 1.0])["x"][1] == pytest.approx(np.exp(-3) + np.exp(-1), rel=1e-6)
 
 
+@pytest.mark.parametrize(("value", "root"), [(None, 2.0), (1.5, 2.0), (-1.0, -2.0)])
+def test_an_equation_is_solved_from_the_value_of_the_file(value: float | None, root: float) -> None:
+    text = sbml(
+        listed("Parameters", parameter("x", 4.0, False), parameter("y", value, False))
+        + listed("Rules", rule("rate", "x", "y"), rule("algebraic", "", "y^2 - x"))
+    )
+    # x' = y and y^2 = x give y' = 1/2.
+    after = (root + 0.5) ** 2
+    assert simulated(text, [0.0, 1.0])["x"][1] == pytest.approx(after, rel=1e-6)
+
+
 def test_a_parameter_without_a_value_that_an_algebraic_rule_determines_is_no_unknown() -> None:
     text = sbml(
         listed("Parameters", parameter("k", 0.5), parameter("x", 1.0, False),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from odefit.common.errors import InputError, did_you_mean
 from odefit.expressions.expressions import ExpressionError
-from odefit.problem.sbml.terms import Term, as_term, expanded, names_in, substituted
+from odefit.problem.sbml.terms import Term, as_term, expanded, names_in, number_in, substituted
 
 
 class Start(NamedTuple):
@@ -91,7 +91,8 @@ class SbmlModel:
         What stands for other identifiers (of assignment rules, reactions, stoichiometries), in
         states, constants and ``t``; observables may name these.
     algebraic
-        Variables of algebraic rules, each with an expression that is zero.
+        Variables of algebraic rules, and extents of fast reactions, that are no expressions in
+        others, each with an expression that is zero.
     concentrations
         The compartment of each species that is held as a concentration: whatever changes the size
         of the compartment at once changes these, too, as amounts are kept.
@@ -206,9 +207,10 @@ class SbmlModel:
             for name in chosen
         }
         constants = {n: v for n, v in self.constants.items() if n not in table}
-        initial: dict[str, Any] = {
-            name: start.initial.get(name, {}) for name in (*self.states, *self.algebraic)
-        }
+        initial: dict[str, Any] = {name: start.initial.get(name, {}) for name in self.states}
+        for name in self.algebraic:  # from where its equation is solved
+            value = number_in(as_term(self.start.get(name, "")))
+            initial[name] = 1.0 if value is None else value
         found: dict[str, Any] = {
             "format": 1,
             "name": self.name,

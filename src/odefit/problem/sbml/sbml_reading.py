@@ -46,7 +46,7 @@ from odefit.problem.sbml.triggers import mark_events, read_events
 
 
 def read_sbml(path_or_text: str | os.PathLike[str]) -> SbmlModel:
-    """Read an SBML model, of levels 1 to 3 without packages that change its meaning.
+    """Read an SBML model, of levels 1 to 3, with submodels of the package comp.
 
     Parameters
     ----------
@@ -57,10 +57,11 @@ def read_sbml(path_or_text: str | os.PathLike[str]) -> SbmlModel:
     Raises
     ------
     InputError
-        The file cannot be read, or the model has something that odefit has not: delays, fast
-        reactions, reactions without a kinetic law, algebraic rules of a higher index than 1,
-        functions that no expression can stand for. There is a message for each, with the element,
-        its line and the reason. Or the package python-libsbml is missing.
+        The file cannot be read, or the model has something that odefit has not: delays of what
+        depends on its own past, reactions without a kinetic law, algebraic rules of a higher index
+        than 1, functions that no expression can stand for, other packages that change its meaning.
+        There is a message for each, with the element, its line and the reason. Or the package
+        python-libsbml is missing.
     """
     document, model, source = open_model(path_or_text)
     issues = Issues(source)
