@@ -103,7 +103,19 @@ def run(task: Task) -> dict[str, Any]:
         return {"not so": str(error)}
     known = _plain_answer(*chosen, task["seed"], task["limit"])
     here = answer(guise, task["seed"], task["limit"], list(problem_from_mapping(plain).keys))
-    return {"differs": differences(known, here), "plain": known, "guise": here}
+    entry = estimates.PROBLEMS.get(task["problem"], {})
+    told = [differences(known, _exchanged(here, names)) for names in estimates.renamings(entry)]
+    return {"differs": min(told, key=len), "plain": known, "guise": here}
+
+
+def _exchanged(answer: Mapping[str, Any], names: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return an answer in which terms that are alike have changed places."""
+    found = {**answer, "free": [k for k, v in names.items() if v is None]}
+    for part in ("estimates", "errors", "trouble"):
+        if part in answer:
+            keys = {k: names.get(k, k) for k in answer[part]}
+            found[part] = {k: answer[part][v] for k, v in keys.items() if v in answer[part]}
+    return found
 
 
 @lru_cache(maxsize=4)
@@ -179,7 +191,10 @@ def differences(plain: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]
     if exact:
         return found  # the rest is rounding
     errors, spreads = plain.get("errors", {}), other.get("errors", {})
-    keys = [k for k in errors if math.isfinite(errors[k]) and not {k} & {*trouble, *own}]
+    left = {*trouble, *own, *other.get("free", ())}
+    keys = [k for k in errors if math.isfinite(errors[k]) and k not in left]
+    if missing := [k for k in keys if k not in other["estimates"]]:
+        return [*found, f"nothing of {', '.join(missing)}"]
 
     def moved(estimates: Mapping[str, float]) -> list[str]:
         return [

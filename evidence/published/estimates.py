@@ -148,7 +148,7 @@ def differences(
     values = dict(zip(keys, vector.tolist(), strict=True))
     spread = {} if errors is None else dict(zip(keys, errors.tolist(), strict=True))
     best: tuple[int, list[str], float, float] | None = None
-    for renamed in _renamings(entry):
+    for renamed in renamings(entry):
         digits, digits_of_errors, told = math.inf, math.inf, []
         for key, text in entry["published"].items():
             own = renamed.get(key, key)
@@ -173,7 +173,7 @@ def differences(
     return {"wrong": wrong + best[1], "digits": best[2], "digits of errors": best[3]}
 
 
-def _renamings(entry: Mapping[str, Any]) -> Iterator[Mapping[str, str | None]]:
+def renamings(entry: Mapping[str, Any]) -> Iterator[Mapping[str, str | None]]:
     """Yield the exchanges of terms that are alike, by name; that of none comes first."""
     groups = entry.get("alike", [[]])
     for order in itertools.permutations(groups):
