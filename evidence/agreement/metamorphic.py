@@ -180,7 +180,7 @@ def differences(plain: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]
         return found
     exact = plain["exact"] and other["exact"]
     known, here = plain["objective"], other["objective"]
-    if not exact and abs(here - known) > SAME_OBJECTIVE * abs(known) + 1e-12:
+    if not exact and abs(here - known) > SAME_OBJECTIVE * abs(known):
         found.append(f"objective {here:.7g} instead of {known:.7g}")
     trouble, own = plain.get("trouble", {}), other.get("trouble", {})
     found += [
