@@ -185,3 +185,7 @@ def test_a_match_in_closed_form_needs_no_second_hit_where_chi_square_is_typical(
     assert asked(105.0, unique=True).enough
     assert not asked(105.0, unique=False).enough
     assert not asked(140.0, unique=True).enough
+    ends = ends[:1]
+    assert not asked(105.0, unique=True).enough
+    ends = [replace(ends[0], vector=np.ones(198))]
+    assert asked(105.0, unique=True).enough

@@ -15,6 +15,9 @@ from odefit.methods.running.control import Control
 
 MIN_FREEDOM = 50  # degrees of freedom from which noise alone does not hide a worse local optimum
 
+MANY_UNKNOWNS = 50
+"""Number of unknowns from which an end of integral matching in closed form waits for no other."""
+
 FEW_VALUES_HITS, FEW_VALUES_CHANCE = 3, 0.1
 """Hits and chance of a better optimum at which a fit with fewer degrees of freedom suffices."""
 
@@ -76,8 +79,9 @@ class Evidence:
         if _certain(fit) and hits < rules.certain_hits:
             alike = [s for s in ends if s in alike or in_valley(s, best)]
             hits = len(families.first_of_each(alike))
-        # That other starts find nothing as good says little where random ones seldom do.
-        alone = _certain(fit) and fit.typical and len(independent) > 1 and unique(best)
+        # Random starts of very many unknowns find nothing, so that waiting for one tells nothing.
+        tried = len(independent) > 1 or len(best.vector) >= MANY_UNKNOWNS
+        alone = _certain(fit) and fit.typical and tried and unique(best)
         if _certain(fit):
             enough = hits >= rules.certain_hits or alone
         elif fit.explained:
