@@ -228,6 +228,21 @@ SUBMODELS = {
         ),
         "there is no submodel",
     ),
+    "too deep": (
+        text(
+            declared("comp"),
+            SUBMODEL.replace('"d"', '"m3000"'),
+            "<comp:listOfModelDefinitions>"
+            + "".join(
+                f'<comp:modelDefinition id="m{i}"><comp:listOfSubmodels>'
+                f'<comp:submodel comp:id="s" comp:modelRef="m{i - 1}"/>'
+                "</comp:listOfSubmodels></comp:modelDefinition>"
+                for i in range(1, 3001)
+            )
+            + '<comp:modelDefinition id="m0"/></comp:listOfModelDefinitions>',
+        ),
+        "over 100 deep",
+    ),
     "too many": (
         text(
             declared("comp"),

@@ -9,6 +9,9 @@ from odefit.common.errors import InputError, did_you_mean, shown
 MAX_SUBMODELS = 1000
 """Models in a model, those in these included: each level can double their number."""
 
+MAX_LEVELS = 100
+"""Models are within each other no deeper."""
+
 
 def flattened(document: Any, source: str) -> str:
     """Return the text of a document whose submodels have become part of its model.
@@ -59,6 +62,8 @@ def _check_submodels(document: Any, source: str) -> None:
                     f"{place}: its model is in another file, and no other file is read; read a "
                     "flattened copy of the model"
                 )
+            if len(above) > MAX_LEVELS:
+                raise InputError(f"{place}: models are within each other over {MAX_LEVELS} deep")
             if wanted in above:
                 raise InputError(f"{place}: the model {shown(wanted)} contains itself")
             if wanted not in definitions:
