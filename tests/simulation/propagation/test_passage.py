@@ -361,3 +361,34 @@ def test_two_tanks_run_empty_at_nearly_the_same_time(drain: float) -> None:
         exact = drain**2 * positive(1.5 - TIMES / 2) ** 2
         assert found[0].states[:, 0] == pytest.approx(exact, abs=1e-9)
         assert not found[0].states[5:].any()
+
+
+@pytest.mark.parametrize("engine", ["auto", "bdf"])
+def test_a_clock_that_counts_from_1970_does_not_matter(engine: str) -> None:
+    """Times near 1.7e9 have a spacing of 2e-7; r = sqrt(1 - 2 D t) ends with infinite speed."""
+    start = 1.7e9
+    model = Model(ode={"r": "-D/r"})
+    data = {"t": start + TIMES, "r": np.ones(len(TIMES))}
+    exact = np.sqrt(positive(1 - 0.4 * (data["t"] - start)))
+    run = Experiment("run", data, t0=start)
+    given = Problem(model, parameters={"D": {}}, initial={"r": 1.0}, experiments=[run])
+    found = ForwardMap(given, engine).trajectories(np.array([0.2]))  # type: ignore[arg-type]
+    assert not isinstance(found, odefit.Failure), found
+    assert found[0].states[:, 0] == pytest.approx(exact, abs=2e-8)
+
+
+@pytest.mark.parametrize("engine", ["auto", "bdf"])
+def test_a_measured_inflow_that_stops_and_becomes_a_withdrawal_is_followed(engine: str) -> None:
+    """The tank drains from 1, then more is withdrawn; from t = 3 on 1.5 flows in."""
+    times = np.array([0.0, 1.0, 2.2, 3.0, 3.2, 4.4, 6.0])
+    data = {
+        "t": times,
+        "h": np.ones(7),
+        "q": np.array([0.0, 0.0, -0.4, 1.5, 1.5, 1.5, 1.5]),
+    }
+    model = Model(ode={"h": "q - k*sqrt(h)"}, inputs={"q": "constant"})
+    given = Problem(model, data, {"k": {"guess": 1.0}}, {"h": 1.0})
+    found = ForwardMap(given, engine).trajectories(np.array([1.0]))  # type: ignore[arg-type]
+    assert not isinstance(found, odefit.Failure), found
+    exact = np.append([1.0, 0.25, 0.0, 0.0], refilled(1.0, 1.5, times[4:] - 3.0))
+    assert found[0].states[:, 0] == pytest.approx(exact, abs=2e-8)

@@ -197,7 +197,7 @@ class Passage:
             left = time - self._time
             argument = self._arguments()[edge]
             if self._gone(edge, argument) or not left > NEAREST * max(abs(time), abs(self._time)):
-                break
+                return True
             near = (time - 2.0 * share * left, time - share * left)
             if not self._time < near[0] < near[1]:
                 break
