@@ -35,6 +35,7 @@ MAX_FAILURES = 15  # failed integrations in succession, each of which may only s
 MAX_SWITCHES = 1000  # switches within one segment
 MAX_STUCK = 20  # switches in succession between which no time passes
 STEP_AWAY = 1e-12  # length of a step away from a surface, relative to the time span
+STEP_FROM_REST = 1e-8  # the same where it is left with a rate of zero
 ROUNDING = 1e-13  # differences of times, relative to the time or the time span, that count as none
 NOISE = 1e-9  # the same where times are roots, among the errors of an integration
 NOT_CROSSED = 1e-12  # a quantity on its other side, relative to its largest value, that is rounding
@@ -54,6 +55,7 @@ class ModeWalk:
         self._inputs = Inputs(segment.breakpoints, segment.polynomials)
         self._piece = 0
         self._steps = 0
+        self._away = STEP_AWAY
         self._switches = self._stuck = self._failures = 0
         self._last, self._ahead = segment.start, self._span
         self._largest = np.zeros(modes.count)
@@ -117,7 +119,7 @@ class ModeWalk:
         """
         stops = np.concatenate([self._segment.times, self._segment.breakpoints])
         ahead = float((stops[stops > self._time] - self._time).min())
-        step = min(STEP_AWAY * self._span, 0.5 * ahead)
+        step = min(self._away * self._span, 0.5 * ahead)
         begun, speeds = self._now, []
         for share in (1.0, 0.5):
             speeds.append(self._modes.speed(self._mode, self._point()))
@@ -227,6 +229,7 @@ class ModeWalk:
             reason += "from a margin on"
             return EngineFailure(self._time, reason, steps=self._steps)
         other = with_side(self._mode, number, -(self._mode[number] or sign))
+        self._away = STEP_AWAY if self._mode[number] else STEP_FROM_REST
         if located and not self._mode[number]:
             self._mode = other  # its share has reached an end, where both fields are the same
         else:
