@@ -119,3 +119,13 @@ def test_a_second_solution_that_cannot_be_is_no_count() -> None:
     complete = Completeness(1, 1, "No other.")
     result = replace(GOOD, assessment=replace(GOOD.assessment, complete=complete))
     assert "The equations admit no other values with the same outputs." in words(result)
+
+
+def test_starts_that_have_converged_are_no_contradiction_of_an_answer_that_has_not() -> None:
+    local = GOOD.assessment.local
+    assert local is not None
+    assessment = replace(GOOD.assessment, local=replace(local, optimal=False))
+    ended = replace(GOOD, status=Status.NOT_CONVERGED, assessment=assessment)
+    assert verdict(ended).headline.startswith("The fit did not converge")
+    said = "2 failed. At full accuracy the best end is no local optimum."
+    assert starts_sentence(ended).endswith(said)

@@ -86,6 +86,45 @@ def test_a_bounded_search_elsewhere_is_told_where_it_finds_nothing_better() -> N
     assert any("16 starts from wider ranges" in w for w in result.warnings)
 
 
+SUGAR = (65.45, 56.95, 49.45, 40.7, 33.7, 26.95, 20.2, 15.45, 10.7, 7.7, 2.7, -0.8)
+"""The rotation of a sugar that inverts, as in Wilhelmy's experiment, which ends below zero."""
+
+SUGAR_TIMES = (0, 45, 90, 150, 210, 270, 330, 390, 450, 510, 570, 630)
+
+# NIST StRD Misra1a: volume against pressure
+PRESSURES = (77.6, 114.9, 141.1, 190.8, 239.9, 289.0, 332.8, 378.4, 434.8, 477.3, 536.8)
+VOLUMES = (10.07, 14.73, 17.94, 23.93, 29.61, 35.18, 40.02, 44.82, 50.76, 55.05, 61.01)
+PRESSURES_ABOVE, VOLUMES_ABOVE = (593.1, 689.1, 760.0), (66.40, 75.47, 81.78)
+
+
+@pytest.mark.parametrize(
+    ("rate", "start", "times", "values", "objective"),
+    [
+        ("-b*x", {"lower": 0.0}, SUGAR_TIMES, SUGAR, 111.2506),
+        (
+            "b*(a - x)",
+            0.0,
+            PRESSURES + PRESSURES_ABOVE,
+            VOLUMES + VOLUMES_ABOVE,
+            0.12455138894,
+        ),
+    ],
+    ids=["sugar", "Misra1a"],
+)
+def test_the_optimum_of_a_model_that_misses_its_data_has_converged(
+    rate: str, start: object, times: tuple[float, ...], values: tuple[float, ...], objective: float
+) -> None:
+    names = [name for name in ("a", "b") if name in rate]
+    model = Model(ode={"x": rate})
+    unknowns = {name: {"lower": 0.0} for name in names}
+    data = {"t": np.array(times, dtype=float), "x": np.array(values)}
+    result = odefit.fit(Problem(model, data, unknowns, {"x": start}, t0=0.0), jobs=1)  # type: ignore[dict-item]
+    assert result.objective == pytest.approx(objective, rel=1e-6)
+    assert result.status is Status.CONVERGED
+    assert result.goodness is not None
+    assert result.goodness.bad
+
+
 @pytest.mark.parametrize("seed", [1, 4])
 def test_richards_curve_of_rat43_is_found_without_bounds_of_its_exponent(seed: int) -> None:
     """NIST StRD, certified values; there is a plateau where the curve is the mean of the data."""
