@@ -61,11 +61,13 @@ tried at other values; they are of the first part."""
 GAIN = 0.8  # cost after a trial over that before, up to which another one follows
 MAX_TRIALS = 2  # largest number of trials of one part
 
-SINGLE_POINTS, JOINT_POINTS = 48, 100
+SINGLE_POINTS, JOINT_POINTS = 48, 200
 """Numbers of points of a trial: that single unknowns share, each with four at least, and in which
 all move."""
 
 MOST_MOVED = 1.0  # largest standard deviation along a direction, relative to the unknowns' sizes
+
+LEAST_SCALE = -3.0  # decimal logarithm of the least such deviation where data leave one open
 
 MOST_REFINED = 3  # largest number of points of a trial from which searches begin
 
@@ -213,7 +215,9 @@ class IncrementalShooting(LocalMethod):
         """Return points that fit a part about as well as its end does, shape (k, n).
 
         Unknowns without effect on it, such as the threshold of an event that it does not reach, are
-        as `drawn`; the others are normally distributed with the covariance of the linearised fit.
+        as `drawn`, or in every second point near where they were; the others are normally
+        distributed with the covariance of the linearised fit. Every second time, what that leaves
+        open moves by one of several orders of magnitude: events come between other measurements.
         """
         part, vector, cost = before
         projection = VariableProjection(part, self.intermediate.eliminate)
@@ -226,8 +230,12 @@ class IncrementalShooting(LocalMethod):
         _, s, directions = singular_value_decomposition(at.jacobian[:, acts] * sizes[moved])
         freedom = max(part.problem.size - len(moved), 1)
         spread = 1.0 if part.likelihood else math.sqrt(2.0 * cost / freedom)
-        lengths = np.minimum(spread / np.maximum(s, 1e-300), MOST_MOVED)
+        scales = 10.0 ** rng.uniform(LEAST_SCALE, 0.0, (len(drawn), 1))
+        scales[1::2] = 1.0
+        lengths = np.minimum(spread / np.maximum(s, 1e-300), MOST_MOVED * scales)
         normal = rng.standard_normal((len(drawn), len(s))) * lengths
+        near = vector + sizes * scales * rng.standard_normal(drawn.shape)
+        points[::2] = near[::2]
         points[:, moved] = vector[moved] + sizes[moved] * (normal @ directions)
         return np.clip(points, part.problem.lower, part.problem.upper)
 

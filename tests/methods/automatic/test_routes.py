@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from odefit import ForwardMap, Start, Status, library
+from odefit import Event, Experiment, ForwardMap, Model, Problem, Start, Status, library
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.route_table import (
     HALVING,
@@ -13,6 +13,7 @@ from odefit.methods.automatic.route_table import (
     MATCHING,
     MULTIPLE,
     SHOOTING,
+    SLOWLY_GROWING,
     TRANSCRIPTION,
     search_routes,
 )
@@ -108,3 +109,20 @@ def test_a_start_leaves_time_for_others(
     assert shares.pop(TRANSCRIPTION) == SLOW_SHARE
     assert shares.pop(MULTIPLE) == (TIME_SHARE if unexplained else SLOW_SHARE)
     assert set(shares.values()) == {TIME_SHARE}
+
+
+def test_horizons_grow_slowly_where_a_condition_triggers_an_event(
+    routes: dict[RouteRow, SearchRoute],
+) -> None:
+    assert routes[SLOWLY_GROWING].closed
+    event = Event((), {"x": "x + 1"}, when="x <= low")
+    data = {"t": [0.0, 1.0, 2.0], "x": [2.0, 1.0, 1.5]}
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        experiments=[Experiment("a", data, events=[event])],
+        parameters={"k": {"lower": 0.0}, "low": {"lower": 0.0, "upper": 2.0}},
+        initial={"x": 2.0},
+    )
+    found = {r.row: r for r in search_routes(ForwardMap(problem))}
+    assert not found[SLOWLY_GROWING].closed
+    assert found[SLOWLY_GROWING].is_open(evidence(0), [])
