@@ -40,8 +40,8 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "*": operator.mul,
     "/": operator.truediv,
     "negate": operator.neg,
-    "^": LIMITS.power,  # smoothed data may be a little below an edge
-    "sqrt": LIMITS.sqrt,
+    "^": np.power,
+    "sqrt": LIMITS.sqrt,  # smoothed data may be a little below its edge
     "min": np.minimum,
     "max": np.maximum,
     **COMPARISONS,
