@@ -61,13 +61,16 @@ def is_missing(cell: Any) -> bool:
 
 
 CORRECT = "correct it, or leave the field empty if it was not measured"
-"""The remedy for a text of which nothing is known."""
+"""The usual remedy for a text of which nothing is known."""
 
 
-def remedy(cell: str, column: str, *, time: bool = False, mark: str = "") -> str:
+def remedy(
+    cell: str, column: str, *, time: bool = False, mark: str = "", otherwise: str = CORRECT
+) -> str:
     """Return what to write instead of a text in a column of numbers, or in that of the times.
 
-    `mark` is the column that marks censored values, if it is not that with ``_cens`` behind it.
+    `mark` is the column that marks censored values, if it is not that with ``_cens`` behind it;
+    `otherwise` is the remedy for a text of which nothing is known.
     """
     if column.endswith("_cens"):
         return "write 1 for a value below its limit, -1 for one above it, else 0"
@@ -110,7 +113,7 @@ def remedy(cell: str, column: str, *, time: bool = False, mark: str = "") -> str
         return "give the number without a unit"
     if cell.lstrip("+-").casefold() in INFINITE:
         return "leave the field empty if it was not measured"
-    return CORRECT
+    return otherwise
 
 
 def have_decimal_commas(texts: list[str]) -> bool:

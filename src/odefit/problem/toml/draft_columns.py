@@ -13,7 +13,7 @@ from odefit.problem.building.columns import NAMES_OF_TIME
 from odefit.problem.building.times import NAMES_OF_DATES
 from odefit.problem.dosing.dose_records import ROLES
 from odefit.problem.dosing.subjects import IDENTIFIERS
-from odefit.problem.inputs.cells import CORRECT, is_missing, plain_number, remedy
+from odefit.problem.inputs.cells import is_missing, plain_number, remedy
 from odefit.problem.inputs.dates import UNITS_OF_TIME, column_of_dates, since
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.inputs.sentinels import point_out_sentinels
@@ -186,7 +186,8 @@ class Columns:
         cells, self.named = with_usable_names(cells)
         self.values: dict[str, list[float]] = {}
         self.dated: set[str] = set()
-        self.wrong: dict[str, str] = {}  # the first text of a column that is not all numbers
+        # The first text of a column that is not all numbers, and its row.
+        self.wrong: dict[str, tuple[str, int]] = {}
         self.texts = dict(cells.items())
         rows = range(len(next(iter(cells.values()), [])))
         if len(cells) == 1:
@@ -202,10 +203,11 @@ class Columns:
             wrong = [i for i in rows if numbers[i] is None]
             if wrong:
                 text = column[wrong[0]].strip()
-                what = remedy(text, name)
-                what = "correct them if it is a measurement" if what == CORRECT else what
-                self.wrong[name] = f"{shown(text)} in row {cells.lines[wrong[0]]}"
-                self.remarks.append(f"{name}: has texts, such as {self.wrong[name]}; {what}")
+                self.wrong[name] = text, (line := cells.lines[wrong[0]])
+                what = remedy(text, name, otherwise="correct them if it is a measurement")
+                self.remarks.append(
+                    f"{name}: has texts, such as {shown(text)} in row {line}; {what}"
+                )
             elif any(not math.isnan(v) for v in numbers if v is not None):
                 self.values[name] = [math.nan if v is None else v for v in numbers]
         self.stated: dict[str, str] = {}  # roles of columns that their names do not say
@@ -269,10 +271,10 @@ class Columns:
         if best in self.values:
             return best
         if best is not None:
-            cell = self.wrong[best].partition(" in row ")
+            text, line = self.wrong[best]
             raise InputError(
-                f"{self.place}, column {self.named.get(best, best)}, row {cell[2]}: {cell[0]} is "
-                f"not a time; {remedy(cell[0].strip(chr(39)), best, time=True)}"
+                f"{self.place}, column {self.named.get(best, best)}, row {line}: {shown(text)} is "
+                f"not a time; {remedy(text, best, time=True)}"
             )
         first = next(iter(self.values), None)
         if first is not None:
