@@ -176,7 +176,8 @@ def _without_exact_rows(
     """
     jacobian = evaluation.information
     sure = np.zeros(len(jacobian), dtype=bool)
-    if forward.likelihood and len(jacobian) == len(evaluation.residuals):
+    in_rows = forward.nodes is None and len(jacobian) == len(evaluation.residuals)
+    if forward.likelihood and in_rows:
         rows = noiseless_rows(forward, vector, evaluation.choice)
         sure[: len(rows)] = rows
     exact = np.any(jacobian[sure] != 0.0, axis=0)
