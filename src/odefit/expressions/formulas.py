@@ -154,6 +154,44 @@ def evaluated(expression: Expression, values: Mapping[str, Part], algebra: Any =
     return found
 
 
+def with_magnitudes(expression: Expression) -> Expression:
+    """Return `expression` with magnitudes in place of roots and broken powers of even powers.
+
+    So sqrt(v^2) becomes abs(v), and (v^2)^(1/3) abs(v)^(2/3): they are kinks, not edges of a
+    domain.
+    """
+    stack: list[Part] = []
+    for instruction in expression.program:
+        kind, text, arity = instruction
+        size = 0 if kind in ("name", "number") else arity
+        arguments = stack[len(stack) - size :]
+        del stack[len(stack) - size :]
+        part = Part((*(i for a in arguments for i in a.program), instruction))
+        if size and text in ("sqrt", "^"):
+            exponent = arguments[1] if text == "^" else _HALF
+            part = _root_of_even_power(arguments[0], exponent) or part
+        stack.append(part)
+    changed = stack[0].program != expression.program
+    return stack[0].expression() if changed else expression
+
+
+def _root_of_even_power(base: Part, exponent: Part) -> Part | None:
+    """Return a broken power of an even power as one of a magnitude; None if it is another."""
+    last = base.program[-1]
+    value = exponent.expression().constant
+    if last.kind != "binary" or last.text not in "^*" or (value or 0.5).is_integer():
+        return None
+    inner, second = base.operands()
+    power = second.expression().constant if last.text == "^" else 2.0
+    if power is None or power % 2 or (last.text == "*" and inner.program != second.program):
+        return None
+    if value is None:
+        return PARTS.power(call("abs", [inner]), number(power) * exponent)
+    power *= value
+    magnitude = inner if power % 2 == 0 else call("abs", [inner])
+    return magnitude if power == 1.0 else PARTS.power(magnitude, number(power))
+
+
 @dataclass(frozen=True)
 class Linear:
     """A quantity that is linear in time, or another variable: ``constant + slope * t``."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.expressions.algebras import DUAL, Dual
-from odefit.expressions.expressions import NON_SMOOTH, TIME, Algebra
+from odefit.expressions.expressions import NON_SMOOTH, TIME, Algebra, Expression
+from odefit.expressions.formulas import with_magnitudes
 from odefit.problem.condition import Condition
 from odefit.problem.model import Model
 
@@ -50,6 +53,7 @@ class VectorField:
     @classmethod
     def of(cls, model: Model, conditions: Sequence[Condition]) -> VectorField:
         """Return the vector field that serves all `conditions` of a problem."""
+        model = _rewritten(model, with_magnitudes)
         assigned = {name for c in conditions for event in c.assignments for name in event}
         used = {n for e in (*model.ode.values(), *model.algebraic.values()) for n in e.names}
         folded: dict[str, float] = {}
@@ -174,3 +178,15 @@ class SensitivityPattern:
     directions: int  # number of directions m
     # pairs (scalar, direction) for which the scalar may change along the direction
     entries: frozenset[tuple[int, int]]
+
+
+def _rewritten(model: Model, change: Callable[[Expression], Expression]) -> Model:
+    """Return a model with its equations changed; the same model where none is."""
+    tables = {"ode": model.ode, "algebraic": model.algebraic}
+    written = {k: {n: change(e) for n, e in table.items()} for k, table in tables.items()}
+    if all(e is tables[k][n] for k, table in written.items() for n, e in table.items()):
+        return model
+    model = copy.copy(model)
+    for section, equations in written.items():
+        object.__setattr__(model, section, MappingProxyType(equations))
+    return model

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odefit import Experiment, ForwardMap, Model, Problem
+from odefit.expressions.algebras import NUMPY
 from odefit.simulation.modes.sliding import mode_field
 from odefit.simulation.modes.surfaces import Surfaces
 
@@ -43,6 +44,16 @@ def test_a_quotient_by_a_magnitude_jumps() -> None:
     assert of.on((-1,)).model.ode["v"].text == "F"
     quotient = found(v="F/2*(v*a/abs(v)) - b*v/abs(v - 1)").on((-1, -1)).model.ode["v"].text
     assert quotient == "F/2*-a - b*v/(1 - v)"
+
+
+@pytest.mark.parametrize("sign", ["v/sqrt(v^2)", "v/(v*v)^0.5", "abs(v)/v", "(v^2)^(1/2)/v"])
+def test_quotients_with_a_root_of_a_square_jump_as_signs_do(sign: str) -> None:
+    of = found(v=f"u - F*{sign}", u="1")
+    assert [q.text for q in of.quantities] == ["v"]
+    above, below = (of.on((side,)).model.ode["v"] for side in (1, -1))
+    values = {"u": 3.0, "F": 0.25, "v": 0.0}
+    for equation, rate in ((above, 2.75), (below, 3.25)):
+        assert equation.evaluate({n: values[n] for n in equation.names}, NUMPY) == rate
 
 
 @pytest.mark.parametrize(

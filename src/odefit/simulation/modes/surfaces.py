@@ -120,11 +120,26 @@ def _absolute_arguments(expression: Expression) -> list[Part]:
                 first, second = part.operands()
                 whole = (second.number or 0.5).is_integer()
                 argument = second if text == "/" or whole else first
+                if text == "/" and second.program in _magnitudes(first):
+                    found.append(second)
             else:
                 continue
             if argument.program[-1].text == "abs":
                 found.append(argument.operands()[1])
     return found
+
+
+def _magnitudes(part: Part) -> list[_Program]:
+    """Return the factors of a product, by their programs, whose magnitudes are factors of it."""
+    last = part.program[-1]
+    if last.text == "abs":
+        return [part.program[:-1]]
+    if last.kind == "negate":
+        return _magnitudes(Part(part.program[:-1]))
+    if last.kind != "binary" or last.text not in "*/":
+        return []
+    first, second = part.operands()
+    return _magnitudes(first) + (_magnitudes(second) if last.text == "*" else [])
 
 
 def _positive(difference: Part) -> tuple[Part, int]:
@@ -170,7 +185,8 @@ class _Both(NamedTuple):
         return _Both(self.written * other.written, self.here * other.here)
 
     def __truediv__(self, other: _Both) -> _Both:
-        magnitude = other.written.program[-1].text == "abs"
+        above, below = self.written, other.written
+        magnitude = below.program[-1].text == "abs" or below.program in _magnitudes(above)
         here = _cancelled(self.here, other.here) if magnitude else None
         return _Both(self.written / other.written, here or self.here / other.here)
 
