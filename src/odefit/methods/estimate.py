@@ -318,14 +318,15 @@ class Route:
 
 @dataclass(frozen=True)
 class Doubt:
-    """The doubt of a best end whose residuals are no noise.
+    """The doubt of a best end whose residuals are no noise, or which lies beside a kink.
 
     Attributes
     ----------
     lost
         The unknowns that are at bounds there, or that the measurements do not determine.
     p
-        The probability that noise leaves such residuals.
+        The probability that noise leaves such residuals; 1 where the unknowns have no effect on
+        this side of a switch or kink of the equations, whatever the residuals are.
     starts
         The number of starts that have looked for a better end elsewhere.
     """

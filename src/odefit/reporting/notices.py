@@ -109,11 +109,19 @@ def _searched_elsewhere(notice: Notice) -> str:
     tried = f"{starts} starts from wider ranges and on logarithmic scales found nothing better"
     if not starts:
         tried = "there are no wider ranges to search"
-    are = "is" if len(notice.names) == 1 else "are"
+    one = len(notice.names) == 1
+    trouble = (
+        f"{'is' if one else 'are'} at a bound or hardly determined at this answer, and its "
+        "residuals are more than noise"
+    )
+    if notice.numbers["p"] == 1.0:
+        trouble = (
+            f"{'has' if one else 'have'} no effect at this answer, and may act beyond a switch or "
+            "kink of the equations"
+        )
     return (
-        f"{', '.join(notice.names)} {are} at a bound or hardly determined at this answer, and its "
-        f"residuals are more than noise; {tried}. If other values are plausible, give them as a "
-        "guess or as bounds"
+        f"{', '.join(notice.names)} {trouble}; {tried}. If other values are plausible, give them "
+        "as a guess or as bounds"
     )
 
 

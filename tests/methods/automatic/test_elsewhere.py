@@ -72,7 +72,57 @@ def test_a_right_answer_is_not_in_doubt() -> None:
     vector = odefit.fit(decay, jobs=1).best.vector
     cost = ForwardMap(decay).cost(vector)
     end = Start(0, vector, vector, 2 * cost, Status.CONVERGED, "", 1, 0.0, cost)
-    assert doubt_of(ForwardMap(decay), end) is None
+    assert doubt_of(ForwardMap(decay), end, explained=False) is None
+
+
+@pytest.mark.parametrize(
+    ("rate", "lost"), [("min(x/M, 1)", ("M",)), ("if(x < M, x/M, 1)", ("M",)), ("x/(M + x)", None)]
+)
+def test_an_unknown_that_acts_beyond_a_kink_alone_is_doubted_whatever_the_residuals_are(
+    rate: str, lost: tuple[str, ...] | None
+) -> None:
+    times = np.linspace(0.0, 4.0, 12)
+    saturated = Problem(
+        Model(ode={"x": f"-k*{rate}"}),
+        {"t": times, "x": 10.0 - 2.0 * times},
+        {"k": {"lower": 0.0}, "M": {"lower": 0.0}},
+        {"x": 10.0},
+    )
+    forward, vector = ForwardMap(saturated), np.array([2.01, 0.5])
+    cost = forward.cost(vector)
+    end = Start(0, vector, vector, 2 * cost, Status.CONVERGED, "", 1, 0.0, cost)
+    doubt = doubt_of(forward, end, explained=True)
+    assert (None if doubt is None else doubt.lost) == lost
+
+
+def test_a_level_below_which_less_evaporates_is_found() -> None:
+    """Most starts end where M lies below the whole course of S, and has no effect (SciPy)."""
+    columns = {
+        "t": "0 .942 1.555 2.565 4.234 4.261429 6.987 8.522857 11.53 12.784286 17.045714 19.03 "
+        "21.307143 25.568571 29.83 31.4",
+        "Q": "nan .2473 .3392 .3298 .4097 nan .834 nan 1.135 nan nan 1.259 nan nan nan 1.922",
+        "P": "8.096 nan nan nan nan 18.117 nan 8.166 nan 9.369 0 nan .62 14.883 18.045 nan",
+    }
+    data = {name: [float(word) for word in text.split()] for name, text in columns.items()}
+    bucket = Problem(
+        Model(
+            ode={"S": "P - 2.97*min(S/M, 1) - k*S^n"},
+            observables={"Q": "k*S^n"},
+            inputs={"P": "constant"},
+        ),
+        data,
+        {
+            "M": {"lower": 3.09, "upper": 2780.0},
+            "k": {"lower": 7.1e-05, "upper": 0.0639},
+            "n": {"lower": 0.043, "upper": 38.7},
+        },
+        {"S": 31.3},
+        noise={"Q": {"sd": "estimate"}},
+    )
+    result = odefit.fit(bucket, jobs=1, seed=167)
+    assert result.status is Status.CONVERGED
+    assert result.params["M"].value == pytest.approx(49.67, rel=1e-3)
+    assert result.params["n"].value == pytest.approx(1.22266, rel=1e-4)
 
 
 def test_a_bounded_search_elsewhere_is_told_where_it_finds_nothing_better() -> None:

@@ -151,7 +151,7 @@ def test_an_answer_in_doubt_is_not_enough_until_the_doubt_is_removed() -> None:
             lambda *_: UNKNOWN,
             lambda: False,
             Families(),
-            lambda _: (doubt, open_),
+            lambda *_: (doubt, open_),
         )
 
     assert not asked(open_=True).enough
@@ -164,7 +164,7 @@ def test_an_end_that_has_stopped_in_the_valley_of_the_best_counts_at_the_noise()
     ends = [replace(start(cost, 1.0 + k), index=k) for k, cost in enumerate((50.0, 51.3))]
 
     def hits(fit: NoiseFit) -> int:
-        more = (lambda _: (None, False), lambda _: False, lambda *_: True)
+        more = (lambda *_: (None, False), lambda _: False, lambda *_: True)
         asked = (lambda *_: fit, lambda: False, Families(), *more)
         return Evidence.of(Automatic(), ends, TOLERANCE, *asked).hits
 
@@ -178,7 +178,7 @@ def test_a_match_in_closed_form_needs_no_second_hit_where_chi_square_is_typical(
 
     def asked(chi_square: float, unique: bool) -> Evidence:
         fit = NoiseFit(True, chi_square, 110, freedom=100.0)
-        more = (lambda _: (None, False), lambda _: unique)
+        more = (lambda *_: (None, False), lambda _: unique)
         questions = (lambda *_: fit, lambda: False, Families(), *more)
         return Evidence.of(Automatic(), ends, TOLERANCE, *questions)
 

@@ -1,4 +1,4 @@
-"""A doubt of the best end: its residuals are no noise, and unknowns may have lost their effect."""
+"""Doubts of the best end: its residuals are no noise, or unknowns have lost their effect."""
 
 from __future__ import annotations
 
@@ -41,8 +41,10 @@ class Doubts:
         self._shooting = [r for r in routes if r.row in SHOOTING_ALONE]
         self._last: tuple[Start, Doubt | None] | None = None
 
-    def of(self, alike: Sequence[Start]) -> tuple[Doubt | None, bool]:
+    def of(self, alike: Sequence[Start], explained: bool) -> tuple[Doubt | None, bool]:
         """Return the doubt of the best of ends that are alike, and whether to look elsewhere first.
+
+        `explained` says whether noise explains it.
 
         Where all unknowns act, methods of another family or starts elsewhere that end there remove
         it. Where some are lost, all kinds of starts may end alike, and only many that find nothing
@@ -50,7 +52,7 @@ class Doubts:
         """
         best = min(alike, key=lambda s: (s.cost, s.index))
         if self._last is None or not self._tolerance.same(best, self._last[0]):
-            self._last = best, doubt_of(self._forward, best)
+            self._last = best, doubt_of(self._forward, best, explained)
         doubt = self._last[1]
         if doubt is None or self._elsewhere.closed:
             return doubt, False
@@ -62,11 +64,13 @@ class Doubts:
         return replace(doubt, starts=starts), not removed and starts < STARTS
 
 
-def doubt_of(forward: ForwardMap, end: Start) -> Doubt | None:
+def doubt_of(forward: ForwardMap, end: Start, explained: bool) -> Doubt | None:
     """Return what makes an end doubtful; None if nothing does.
 
     Where unknowns are lost, residuals must look clearly like noise. A model that is right leaves
-    some of them without effect, too, but then the residuals have no pattern.
+    some of them without effect, too, but then the residuals have no pattern. Where equations switch
+    or have kinks, an unknown without effect is a doubt even of an end that noise has `explained`:
+    beyond the kink another optimum may fit better.
     """
     if end.exact or end.nodes is not None:
         return None
@@ -74,14 +78,29 @@ def doubt_of(forward: ForwardMap, end: Start) -> Doubt | None:
         evaluation = forward.evaluate(end.vector)
         if not isinstance(evaluation, Evaluation):
             return None
+        if _switches(forward):
+            _, acts = acting(evaluation.jacobian, sizes_at(forward.problem, end.vector))
+            if not acts.all():
+                return Doubt(_names(forward, ~acts), 1.0)
+        if explained:
+            return None
         goodness = assess_goodness(forward, end.vector, evaluation)
         if goodness is None or goodness.p >= CLEARLY_GOOD:
             return None
         lost = lost_unknowns(forward, end.vector, evaluation)
     if not lost.any() and goodness.p >= SIGNIFICANCE:
         return None
-    names = tuple(k for k, is_lost in zip(forward.problem.keys, lost, strict=True) if is_lost)
-    return Doubt(names, goodness.p)
+    return Doubt(_names(forward, lost), goodness.p)
+
+
+def _switches(forward: ForwardMap) -> bool:
+    """Return whether unknowns may act beyond a kink, a condition or an event alone."""
+    events = (e for c in forward.problem.conditions for e in c.located)
+    return not forward.field.smooth or any(e.when is not None for e in events)
+
+
+def _names(forward: ForwardMap, chosen: BoolArray) -> tuple[str, ...]:
+    return tuple(k for k, is_so in zip(forward.problem.keys, chosen, strict=True) if is_so)
 
 
 def lost_unknowns(forward: ForwardMap, vector: Array, evaluation: Evaluation) -> BoolArray:

@@ -56,7 +56,10 @@ class Evidence:
         judge: Callable[[Start, int], NoiseFit],
         untried: Callable[[], bool],
         families: Families,
-        doubted: Callable[[Sequence[Start]], tuple[Doubt | None, bool]] = lambda _: (None, False),
+        doubted: Callable[[Sequence[Start], bool], tuple[Doubt | None, bool]] = lambda *_: (
+            None,
+            False,
+        ),
         unique: Callable[[Start], bool] = lambda _: False,
         in_valley: Callable[[Start, Start], bool] = lambda *_: False,
     ) -> Evidence:
@@ -64,9 +67,9 @@ class Evidence:
 
         `judge` compares an end, which so many families have reached, with the noise. `untried`
         tells whether there are routes without any start. `doubted` returns the doubt of the best of
-        ends that are alike, and whether to look elsewhere first. `unique` tells whether an end is
-        the only one to which starts of its route can lead, and `in_valley` whether the way from one
-        to the best leads downhill.
+        ends that are alike, and whether to look elsewhere first; it is given whether noise explains
+        them. `unique` tells whether an end is the only one to which starts of its route can lead,
+        and `in_valley` whether the way from one to the best leads downhill.
         """
         best, _ = tolerance.best(ends)
         independent = families.independent(ends)
@@ -98,8 +101,8 @@ class Evidence:
         settled = settled or fit.outliers > 0 or alone
         enough = enough and settled
         doubt = None
-        if enough and not (fit.explained or fit.outliers):
-            doubt, open_ = doubted(alike)
+        if enough and not fit.outliers:
+            doubt, open_ = doubted(alike, fit.explained is True)
             enough = not open_
         return cls(best, hits, fit, enough, len(independent), converged, doubt)
 
