@@ -100,6 +100,7 @@ SWITCHED = {"tau": 40.0289, "K": 25.0118, "lo": 19.19134, "hi": 21.29256}
 """The best values by exact simulation and Nelder-Mead's method, of sum of squares 0.28958295."""
 
 
+@pytest.mark.slow
 def test_thresholds_are_found_in_parts_that_grow_slowly() -> None:
     problem = load(THERMOSTAT / "p.toml")
     search = MultiStart(IncrementalShooting(SLOWLY, trials=True), screening=8)

@@ -95,6 +95,7 @@ def test_an_unknown_that_acts_beyond_a_kink_alone_is_doubted_whatever_the_residu
     assert (None if doubt is None else doubt.lost) == lost
 
 
+@pytest.mark.slow
 def test_a_level_below_which_less_evaporates_is_found() -> None:
     """Most starts end where M lies below the whole course of S, and has no effect (SciPy)."""
     columns = {

@@ -168,6 +168,7 @@ def test_its_own_limit_holds_where_the_fit_has_none() -> None:
     assert fit(bounded(), endless(seconds=0.2), seed=1).status is Status.TIME_LIMIT
 
 
+@pytest.mark.slow
 def test_counted_seconds_end_at_the_same_box_whatever_the_workers() -> None:
     method = endless(seconds=CountedSeconds(0.5))
     here, shared = (fit(bounded(), method, seed=1, jobs=jobs) for jobs in (1, 2))
