@@ -154,42 +154,63 @@ def evaluated(expression: Expression, values: Mapping[str, Part], algebra: Any =
     return found
 
 
+def joined(instruction: Instruction, operands: Sequence[Part]) -> Part:
+    """Return an operation on parts as a part, just as it is written."""
+    return Part((*(i for operand in operands for i in operand.program), instruction))
+
+
+def rewritten(
+    program: Sequence[Instruction], write: Callable[[Instruction, list[Part]], Part]
+) -> Part:
+    """Return an expression that is written anew: `write` gets each operation and its operands."""
+    stack: list[Part] = []
+    for instruction in program:
+        if instruction.kind in ("name", "number"):
+            stack.append(Part((instruction,)))
+            continue
+        operands = stack[len(stack) - instruction.arity :]
+        del stack[len(stack) - instruction.arity :]
+        stack.append(write(instruction, operands))
+    return stack[0]
+
+
 def with_magnitudes(expression: Expression) -> Expression:
     """Return `expression` with magnitudes in place of roots and broken powers of even powers.
 
     So sqrt(v^2) becomes abs(v), and (v^2)^(1/3) abs(v)^(2/3): they are kinks, not edges of a
     domain.
     """
-    stack: list[Part] = []
-    for instruction in expression.program:
-        kind, text, arity = instruction
-        size = 0 if kind in ("name", "number") else arity
-        arguments = stack[len(stack) - size :]
-        del stack[len(stack) - size :]
-        part = Part((*(i for a in arguments for i in a.program), instruction))
-        if size and text in ("sqrt", "^"):
-            exponent = arguments[1] if text == "^" else _HALF
-            part = _root_of_even_power(arguments[0], exponent) or part
-        stack.append(part)
-    changed = stack[0].program != expression.program
-    return stack[0].expression() if changed else expression
+    if all(i.text not in ("sqrt", "^") for i in expression.program):
+        return expression
+    found = evaluated(expression, {}, _Magnitudes())
+    return expression if found == evaluated(expression, {}) else found.expression()
 
 
-def _root_of_even_power(base: Part, exponent: Part) -> Part | None:
-    """Return a broken power of an even power as one of a magnitude; None if it is another."""
-    last = base.program[-1]
-    value = exponent.expression().constant
-    if last.kind != "binary" or last.text not in "^*" or (value or 0.5).is_integer():
-        return None
-    inner, second = base.operands()
-    power = second.expression().constant if last.text == "^" else 2.0
-    if power is None or power % 2 or (last.text == "*" and inner.program != second.program):
-        return None
-    if value is None:
-        return PARTS.power(call("abs", [inner]), number(power) * exponent)
-    power *= value
-    magnitude = inner if power % 2 == 0 else call("abs", [inner])
-    return magnitude if power == 1.0 else PARTS.power(magnitude, number(power))
+class _Magnitudes(PartAlgebra):
+    """The algebra of parts that writes roots of even powers as magnitudes."""
+
+    def power(self, base: Part, exponent: Part) -> Part:
+        return self._root(base, exponent) or super().power(base, exponent)
+
+    def call(self, function: str, arguments: Sequence[Part]) -> Any:
+        root = self._root(arguments[0], _HALF) if function == "sqrt" else None
+        return root or super().call(function, arguments)
+
+    def _root(self, base: Part, exponent: Part) -> Part | None:
+        """Return a broken power of an even power; None if it is another."""
+        last = base.program[-1]
+        value = exponent.expression().constant
+        if last.kind != "binary" or last.text not in "^*" or (value or 0.5).is_integer():
+            return None
+        inner, second = base.operands()
+        power = second.expression().constant if last.text == "^" else 2.0
+        if power is None or power % 2 or (last.text == "*" and inner != second):
+            return None
+        if value is None:
+            return PARTS.power(call("abs", [inner]), number(power) * exponent)
+        power *= value
+        magnitude = inner if power % 2 == 0 else call("abs", [inner])
+        return magnitude if power == 1.0 else PARTS.power(magnitude, number(power))
 
 
 @dataclass(frozen=True)
@@ -296,22 +317,19 @@ def guarded(part: Part, counts: Callable[[], Part], scalars: AbstractSet[str]) -
         indicator = counts()
         return indicator * argument + (number(1.0) - indicator) * _HALF
 
-    stack: list[Part] = []
-    for instruction in part.program:
-        kind, text, arity = instruction
-        size = 0 if kind in ("name", "number") else arity
-        arguments = stack[len(stack) - size :]
-        del stack[len(stack) - size :]
+    def write(instruction: Instruction, operands: list[Part]) -> Part:
+        kind, text, _ = instruction
         if kind == "binary" and text == "/":
-            arguments[1] = safe(arguments[1])
+            operands[1] = safe(operands[1])
         elif kind == "binary" and text == "^":
-            exponent = arguments[1].number
+            exponent = operands[1].number
             if exponent is None or exponent < 0 or not exponent.is_integer():
-                arguments[0] = safe(arguments[0])
+                operands[0] = safe(operands[0])
         elif kind == "call" and text in _PARTIAL:
-            arguments[0] = safe(arguments[0])
-        stack.append(Part((*(i for a in arguments for i in a.program), instruction)))
-    return stack[0]
+            operands[0] = safe(operands[0])
+        return joined(instruction, operands)
+
+    return rewritten(part.program, write)
 
 
 _TIGHT = {"^": 9, "*": 6, "/": 6, "+": 5, "-": 5}

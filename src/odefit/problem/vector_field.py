@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -53,7 +53,7 @@ class VectorField:
     @classmethod
     def of(cls, model: Model, conditions: Sequence[Condition]) -> VectorField:
         """Return the vector field that serves all `conditions` of a problem."""
-        model = _rewritten(model, with_magnitudes)
+        model = _with_magnitudes(model)
         assigned = {name for c in conditions for event in c.assignments for name in event}
         used = {n for e in (*model.ode.values(), *model.algebraic.values()) for n in e.names}
         folded: dict[str, float] = {}
@@ -180,13 +180,24 @@ class SensitivityPattern:
     entries: frozenset[tuple[int, int]]
 
 
-def _rewritten(model: Model, change: Callable[[Expression], Expression]) -> Model:
-    """Return a model with its equations changed; the same model where none is."""
-    tables = {"ode": model.ode, "algebraic": model.algebraic}
-    written = {k: {n: change(e) for n, e in table.items()} for k, table in tables.items()}
-    if all(e is tables[k][n] for k, table in written.items() for n, e in table.items()):
-        return model
-    model = copy.copy(model)
-    for section, equations in written.items():
-        object.__setattr__(model, section, MappingProxyType(equations))
-    return model
+def with_equations(
+    model: Model,
+    ode: Mapping[str, Expression],
+    algebraic: Mapping[str, Expression],
+    inputs: Sequence[str] = (),
+) -> Model:
+    """Return a model with other equations, and with further inputs, of which nothing is checked."""
+    other = copy.copy(model)
+    every = {**model.inputs, **dict.fromkeys(inputs, "cubic")}
+    for section, table in (("ode", ode), ("algebraic", algebraic), ("inputs", every)):
+        object.__setattr__(other, section, MappingProxyType(dict(table)))
+    return other
+
+
+def _with_magnitudes(model: Model) -> Model:
+    """Return a model with magnitudes for roots of even powers; the same one without such roots."""
+    ode, algebraic = (
+        {n: with_magnitudes(e) for n, e in table.items()} for table in (model.ode, model.algebraic)
+    )
+    same = ode == model.ode and algebraic == model.algebraic
+    return model if same else with_equations(model, ode, algebraic)

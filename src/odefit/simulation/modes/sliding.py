@@ -15,8 +15,8 @@ from functools import lru_cache, reduce
 from odefit.expressions.expressions import TIME, Expression
 from odefit.expressions.formulas import PARTS, Part, evaluated, name
 from odefit.expressions.time_derivatives import ONE, ZERO, time_derivative
-from odefit.problem.vector_field import VectorField
-from odefit.simulation.modes.surfaces import Mode, Surfaces, with_equations, with_side
+from odefit.problem.vector_field import VectorField, with_equations
+from odefit.simulation.modes.surfaces import Mode, Surfaces, with_side
 
 RATE = "__rate_"
 """The names of inputs that are the derivatives of others in time begin with this."""
@@ -78,7 +78,8 @@ def mode_field(surfaces: Surfaces, sides: Mode) -> ModeField | None:
         terms = [s * jump[i] for s, jump in zip(shares, jumps, strict=True)]
         rate = ZERO if state in pinned else reduce(Part.__add__, terms, below.rates[i])
         ode[state] = rate.expression()
-    slid = with_equations(field, ode, {}, tuple(RATE + n for n in moving))
+    model = with_equations(field.model, ode, {}, tuple(RATE + n for n in moving))
+    slid = VectorField.eliminated(model, field.scalars, field.folded)
     found = {k: share.expression() for k, share in zip(sliding, shares, strict=True)}
     return ModeField(slid, found, tuple(moving.values()))
 

@@ -8,17 +8,25 @@ has written them.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from odefit.expressions.expressions import PIECEWISE, TIME, Expression, Instruction
-from odefit.expressions.formulas import PARTS, Part, PartAlgebra, call, evaluated, name, number
+from odefit.expressions.formulas import (
+    PARTS,
+    Part,
+    PartAlgebra,
+    call,
+    evaluated,
+    joined,
+    name,
+    number,
+    rewritten,
+)
 from odefit.expressions.grammar import COMPARISONS, CONDITIONS
-from odefit.problem.vector_field import VectorField
+from odefit.problem.vector_field import VectorField, with_equations
 
 Mode = tuple[int, ...]
 """The side of each surface on which the motion is, -1 or 1; 0 if it slides along the surface."""
@@ -71,26 +79,13 @@ class Surfaces:
             section: {n: e if _is_plain(e) else _here(e, algebra) for n, e in equations.items()}
             for section, equations in tables.items()
         }
-        return with_equations(field, written["ode"], written["algebraic"])
+        model = with_equations(field.model, written["ode"], written["algebraic"])
+        return VectorField.eliminated(model, field.scalars, field.folded)
 
 
 def with_side(sides: Sequence[int], number: int, side: int) -> Mode:
     """Return sides with another one for one surface."""
     return tuple(side if k == number else old for k, old in enumerate(sides))
-
-
-def with_equations(
-    field: VectorField,
-    ode: Mapping[str, Expression],
-    algebraic: Mapping[str, Expression],
-    inputs: Sequence[str] = (),
-) -> VectorField:
-    """Return a field with other equations, and with further inputs."""
-    model = copy.copy(field.model)
-    every = {**model.inputs, **dict.fromkeys(inputs, "cubic")}
-    for section, table in (("ode", ode), ("algebraic", algebraic), ("inputs", every)):
-        object.__setattr__(model, section, MappingProxyType(dict(table)))
-    return VectorField.eliminated(model, field.scalars, field.folded)
 
 
 def _here(expression: Expression, algebra: _OnSides) -> Expression:
@@ -110,22 +105,24 @@ def _absolute_arguments(expression: Expression) -> list[Part]:
 
     A quotient jumps there, and the slope of a root has no bounds.
     """
-    found = []
+    found: list[Part] = []
+
+    def note(instruction: Instruction, operands: list[Part]) -> Part:
+        inside = None
+        if instruction.text == "sqrt":
+            inside = operands[0]
+        elif instruction.text == "/":
+            inside = operands[1]
+            if inside.program in _magnitudes(operands[0]):
+                found.append(inside)
+        elif instruction.text == "^" and not (operands[1].number or 0.5).is_integer():
+            inside = operands[0]
+        if inside is not None and inside.program[-1].text == "abs":
+            found.append(Part(inside.program[:-1]))
+        return joined(instruction, operands)
+
     if "abs" in expression.functions:
-        for at, (kind, text, _) in enumerate(expression.program):
-            part = Part(expression.program[: at + 1])
-            if text == "sqrt":
-                argument = Part(part.program[:-1])
-            elif kind == "binary" and text in "/^":
-                first, second = part.operands()
-                whole = (second.number or 0.5).is_integer()
-                argument = second if text == "/" or whole else first
-                if text == "/" and second.program in _magnitudes(first):
-                    found.append(second)
-            else:
-                continue
-            if argument.program[-1].text == "abs":
-                found.append(argument.operands()[1])
+        rewritten(expression.program, note)
     return found
 
 

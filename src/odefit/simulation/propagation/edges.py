@@ -19,8 +19,8 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.expressions.algebras import DUAL, LIMITS, NUMPY, Dual
-from odefit.expressions.expressions import TIME, Expression
-from odefit.expressions.formulas import Part, evaluated, number
+from odefit.expressions.expressions import TIME, Expression, Instruction
+from odefit.expressions.formulas import Part, evaluated, joined, number, rewritten
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engines.engine import EngineFailure, Values
 from odefit.simulation.engines.engines import Engines
@@ -69,22 +69,16 @@ class Mode(NamedTuple):
 def edges_of(field: VectorField) -> tuple[Edge, ...]:
     """Return the edges of the equations of a field."""
     found: dict[Any, Edge] = {}
+
+    def note(instruction: Instruction, operands: list[Part]) -> Part:
+        part, place = joined(instruction, operands), _place(instruction.text, operands)
+        edge = None if place is None else _edge(field, part, *place)
+        if edge is not None:
+            found.setdefault(edge.argument.program, edge)
+        return part
+
     for expression in (*field.model.ode.values(), *field.model.algebraic.values()):
-        stack: list[Part] = []
-        for instruction in expression.program:
-            kind, text, arity = instruction
-            size = 0 if kind in ("name", "number") else arity
-            arguments = stack[len(stack) - size :]
-            del stack[len(stack) - size :]
-            part = Part((*(i for a in arguments for i in a.program), instruction))
-            stack.append(part)
-            place = _place(text if size else "", arguments)
-            if place is None:
-                continue
-            argument, infinite = place
-            edge = _edge(field, part, argument, infinite)
-            if edge is not None:
-                found.setdefault(edge.argument.program, edge)
+        rewritten(expression.program, note)
     return tuple(found.values())
 
 

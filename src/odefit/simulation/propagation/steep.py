@@ -14,10 +14,8 @@ state is positive.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -30,7 +28,7 @@ from odefit.expressions.formulas import Part, PartAlgebra, evaluated, number
 from odefit.expressions.grammar import PIECEWISE, Instruction
 from odefit.problem.building.switches import PREFIX
 from odefit.problem.condition import Condition
-from odefit.problem.vector_field import VectorField
+from odefit.problem.vector_field import VectorField, with_equations
 from odefit.simulation.engines.engine import Values
 from odefit.simulation.engines.engines import Engines
 
@@ -107,9 +105,7 @@ def with_rates(
     known = _MADE.setdefault(engines, {})
     key = tuple(ode.values()), tuple(algebraic.values())
     if key not in known:
-        model = copy.copy(field.model)
-        object.__setattr__(model, "ode", MappingProxyType(dict(ode)))
-        object.__setattr__(model, "algebraic", MappingProxyType(dict(algebraic)))
+        model = with_equations(field.model, ode, algebraic)
         other = VectorField(model, field.scalars, field.folded, field.elimination)
         known[key] = other, engines.for_another_field(replace(engines.needed, measured={}))
     return known[key]
