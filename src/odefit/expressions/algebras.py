@@ -102,7 +102,7 @@ class NumpyAlgebra:
 
 
 class LimitAlgebra(NumpyAlgebra):
-    """The same where roots and broken powers of negative numbers are zero, as at their edge."""
+    """The algebra of NumPy numbers in which roots and broken powers of negative ones are zero."""
 
     def power(self, base: Any, exponent: Any) -> Any:
         value = np.power(base, exponent)

@@ -125,6 +125,11 @@ class Condition:
         return time in self.measured_after and any(t == time for t, _ in self.events)
 
     @property
+    def has_triggers(self) -> bool:
+        """True if a condition on the trajectory triggers an event."""
+        return any(event.when is not None for event in self.located)
+
+    @property
     def assignments(self) -> list[Mapping[str, Expression]]:
         """The names that events of any kind assign."""
         found = [assign for _, assign in self.events] + [e.assign for e in self.located]

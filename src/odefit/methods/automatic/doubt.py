@@ -72,13 +72,14 @@ def doubt_of(forward: ForwardMap, end: Start, explained: bool) -> Doubt | None:
     or have kinks, an unknown without effect is a doubt even of an end that noise has `explained`:
     beyond the kink another optimum may fit better.
     """
-    if end.exact or end.nodes is not None:
+    switches = _switches(forward)
+    if end.exact or end.nodes is not None or (explained and not switches):
         return None
     with np.errstate(all="ignore"):
         evaluation = forward.evaluate(end.vector)
         if not isinstance(evaluation, Evaluation):
             return None
-        if _switches(forward):
+        if switches:
             _, acts = acting(evaluation.jacobian, sizes_at(forward.problem, end.vector))
             if not acts.all():
                 return Doubt(_names(forward, ~acts), 1.0)
@@ -95,8 +96,7 @@ def doubt_of(forward: ForwardMap, end: Start, explained: bool) -> Doubt | None:
 
 def _switches(forward: ForwardMap) -> bool:
     """Return whether unknowns may act beyond a kink, a condition or an event alone."""
-    events = (e for c in forward.problem.conditions for e in c.located)
-    return not forward.field.smooth or any(e.when is not None for e in events)
+    return not forward.field.smooth or any(c.has_triggers for c in forward.problem.conditions)
 
 
 def _names(forward: ForwardMap, chosen: BoolArray) -> tuple[str, ...]:

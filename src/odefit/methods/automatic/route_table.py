@@ -45,7 +45,7 @@ def _shooting(forward: ForwardMap) -> MultiStart | str:
 
 
 def _slowly(forward: ForwardMap) -> MultiStart | str:
-    if not any(e.when is not None for c in forward.problem.conditions for e in c.located):
+    if not any(c.has_triggers for c in forward.problem.conditions):
         return "no condition triggers an event"
     return MultiStart(IncrementalShooting(SLOWLY, trials=True), screening=SCREENED_POINTS)
 

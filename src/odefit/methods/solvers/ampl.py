@@ -226,7 +226,7 @@ class AmplSolver:
 
     @property
     def scope(self) -> Literal["local", "global"]:
-        """True if the solver is local, or global and proves bounds."""
+        """The scope of the solver: local optima, or global ones with proved bounds."""
         return self._known.scope
 
     @property

@@ -140,7 +140,7 @@ class Solver(Protocol):
 
     @property
     def scope(self) -> Literal["local", "global"]:
-        """True if the solver is local, or global and proves bounds."""
+        """The scope of the solver: local optima, or global ones with proved bounds."""
 
     def missing(self) -> str | None:
         """Return why it cannot run here, in a sentence with the remedy; None if it can."""

@@ -9,6 +9,13 @@ import numpy as np
 
 from odefit.common.arrays import Array
 
+ROUNDING = 1e-13
+"""Differences of times, relative to the time or the time span, that count as none."""
+
+NOISE = 1e-9
+"""Differences of times, relative to the time or the time span, that count as none where times are
+roots, which are found among the errors of an integration."""
+
 CUBIC_STEPS = 40
 """Bisections of the cubic between two points, whose root is the first guess of that of the true
 quantity."""

@@ -19,7 +19,13 @@ from odefit.simulation.engines.engine import EngineFailure, SegmentSolution, Val
 from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.engines.engines import Integrated
 from odefit.simulation.engines.segments import Segment
-from odefit.simulation.events.roots import change_time, cubic_root, near_extrema
+from odefit.simulation.events.roots import (
+    NOISE,
+    ROUNDING,
+    change_time,
+    cubic_root,
+    near_extrema,
+)
 from odefit.simulation.modes.modes import Guard, Inputs, Modes, Point, jump
 from odefit.simulation.modes.surfaces import Mode, with_side
 
@@ -36,8 +42,6 @@ MAX_SWITCHES = 1000  # switches within one segment
 MAX_STUCK = 20  # switches in succession between which no time passes
 STEP_AWAY = 1e-12  # length of a step away from a surface, relative to the time span
 STEP_FROM_REST = 1e-8  # the same where it is left with a rate of zero
-ROUNDING = 1e-13  # differences of times, relative to the time or the time span, that count as none
-NOISE = 1e-9  # the same where times are roots, among the errors of an integration
 NOT_CROSSED = 1e-12  # a quantity on its other side, relative to its largest value, that is rounding
 NO_SHARE = 1e-9  # the same of shares
 

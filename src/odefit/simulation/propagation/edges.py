@@ -45,7 +45,7 @@ class Edge:
     flat: bool  # Whether the operation is zero where the argument is negative
 
 
-class Mode(NamedTuple):
+class HeldEdges(NamedTuple):
     """States and arguments of operations that are held at zero; arguments by their programs."""
 
     states: frozenset[str] = frozenset()
@@ -55,7 +55,7 @@ class Mode(NamedTuple):
         """Return whether an edge is held."""
         return edge.state in self.states or edge.argument.program in self.arguments
 
-    def changed(self, edge: Edge, *, flat: bool = False) -> Mode:
+    def changed(self, edge: Edge, *, flat: bool = False) -> HeldEdges:
         """Return the mode in which an edge is held that was not, or the other way round.
 
         With `flat` the argument alone counts as zero, and its state moves on.
@@ -222,7 +222,7 @@ class _Held(AtZero):
 
 
 def held_field(
-    field: VectorField, engines: Engines, mode: Mode, scalars: Array
+    field: VectorField, engines: Engines, mode: HeldEdges, scalars: Array
 ) -> tuple[VectorField, Engines]:
     """Return a field in which a mode is in force, and its engines."""
     if not mode.states and not mode.arguments:
@@ -238,14 +238,14 @@ def held_field(
     return with_rates(field, engines, ode, algebraic)
 
 
-def is_kept(field: VectorField, mode: Mode, scalars: Array, state: str) -> bool:
+def is_kept(field: VectorField, mode: HeldEdges, scalars: Array, state: str) -> bool:
     """Return whether the equations alone say that a state stays at zero in a mode that holds it."""
     zeros = dict.fromkeys(mode.states, ZERO)
     rate = evaluated(field.model.ode[state], zeros, _algebra(field, mode, scalars))
     return rate.number == 0.0
 
 
-def _algebra(field: VectorField, mode: Mode, scalars: Array) -> _Held:
+def _algebra(field: VectorField, mode: HeldEdges, scalars: Array) -> _Held:
     known = {**field.folded, **dict(zip(field.scalars, scalars.tolist(), strict=True))}
     return _Held({n: np.float64(v) for n, v in known.items()}, mode.arguments)
 

@@ -30,7 +30,7 @@ from odefit.simulation.propagation.edges import (
     Argument,
     Course,
     Edge,
-    Mode,
+    HeldEdges,
     arguments_of,
     edges_with_crossings,
     held_field,
@@ -93,7 +93,7 @@ class Passage:
         self._segment, self._choice = segment, choice
         self._edges = edges_with_crossings(field, crossed)
         self._time, self._now = segment.start, now
-        self._mode = Mode()
+        self._mode = HeldEdges()
         self._held: list[Edge] = []
         self._flat: set[Edge] = set()  # Those of them beyond which the motion goes on
         self._sizes = dict.fromkeys(self._edges, 0.0)
@@ -137,7 +137,7 @@ class Passage:
         self._steps += found.steps
         return found
 
-    def _in_force(self, mode: Mode) -> tuple[VectorField, Engines]:
+    def _in_force(self, mode: HeldEdges) -> tuple[VectorField, Engines]:
         return held_field(self._field, self._engines, mode, self._now.scalars)
 
     def _move(self, found: SegmentSolution, times: Array, place: int) -> None:
@@ -271,14 +271,14 @@ class Passage:
         segment = self._segment
         return RATE_OF_NONE * self._sizes[edge] / (float(segment.times[-1]) - segment.start)
 
-    def _speeds(self, edge: Edge, mode: Mode, course: Course) -> Array:
+    def _speeds(self, edge: Edge, mode: HeldEdges, course: Course) -> Array:
         """Return the rates of the states at an edge, shape (k, n); `mode` holds the edge."""
         if edge.state is None:
             return rates(self._in_force(mode)[0], course)
         field, _ = self._in_force(mode.changed(edge))
         return limits(field, course, edge.state)
 
-    def _leaving(self, edge: Edge, mode: Mode, course: Course) -> Array:
+    def _leaving(self, edge: Edge, mode: HeldEdges, course: Course) -> Array:
         """Return the rate of an argument at its edge, shape (k,); `mode` holds the edge."""
         speeds = self._speeds(edge, mode, course)
         if edge.state is not None:
@@ -292,7 +292,7 @@ class Passage:
         found = moving_arguments(self._field, [edge], course, changes[:, :, None], none)
         return np.asarray(found[0])
 
-    def _hold(self, edge: Edge, mode: Mode, speeds: Array) -> None:
+    def _hold(self, edge: Edge, mode: HeldEdges, speeds: Array) -> None:
         """Hold the argument of an edge at zero from now on."""
         now, argument = self._now, self._arguments()[edge]
         before = rates(self._in_force(self._mode)[0], self._here())[0]

@@ -19,6 +19,7 @@ from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engines.engine import ConsistentValues, EngineFailure, Values
 from odefit.simulation.engines.engine_choice import EngineChoice
+from odefit.simulation.events.roots import NOISE, ROUNDING
 from odefit.simulation.events.triggers import (
     Comparison,
     MovingExpression,
@@ -119,15 +120,9 @@ MAX_TRIGGERED = 100_000
 MAX_AT_ONCE = 1000
 """Largest number of triggered events at one time: more follow each other ever faster."""
 
-ROUNDING = 1e-13  # differences of times, relative to the time or the time span, that count as none
-
 SEARCHED_TRIGGERED = 50
 """Largest number of triggered events where engines have few steps, as in a search, or the number of
 times of output, if that is larger: fast switching, which no data show, costs most of a search."""
-
-NOISE = 1e-9
-"""Differences of times, relative to the time or the time span, that count as none where times are
-roots, which are found among the errors of an integration."""
 
 
 @dataclass

@@ -26,7 +26,7 @@ from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.failure import Failure
 from odefit.simulation.engines.segments import segment_between
-from odefit.simulation.events.roots import change_time, cubic_root, near_extrema
+from odefit.simulation.events.roots import NOISE, ROUNDING, change_time, cubic_root, near_extrema
 from odefit.simulation.events.triggers import (
     TANGENT,
     MovingExpression,
@@ -38,8 +38,6 @@ from odefit.simulation.propagation.propagation import Propagation
 from odefit.simulation.trajectories.located_events import (
     LOOK_AHEAD,
     MAX_AT_ONCE,
-    NOISE,
-    ROUNDING,
     EarlyEndError,
     LocatedEvents,
     Moment,
@@ -221,7 +219,7 @@ class _LocatedCourse:
 
     def _stop_at(self, time: float, schedule: Mapping[float, Any]) -> float:
         """Return the time, or one that it differs from by rounding alone."""
-        near = ROUNDING * max(abs(time), self.span)
+        near = self.events.near(time)
         for other in (self.whole.condition.t0, *schedule, *self.times.tolist()):
             if abs(other - time) <= near:
                 return float(other)
@@ -337,7 +335,7 @@ class _LocatedCourse:
         guess = cubic_root(holds_at[driver], times, values[driver], rates[driver])
         self._to_root(walk, driver, float(times[1]), guess)
         walk.flags = flags
-        soon = ROUNDING * max(abs(walk.time), self.span)
+        soon = self.events.near(walk.time)
         stuck = walk.last[0] == driver and walk.time - walk.last[1] <= soon
         self.events.count(walk, before, MAX_AT_ONCE if stuck else 1)
         walk.last = driver, walk.time
@@ -359,7 +357,7 @@ class _LocatedCourse:
         comparison = self.whole._comparisons[driver]
         moving = self.whole._differences[driver]
         start, before = walk.time, bool(walk.flags[driver])
-        small = ROUNDING * max(abs(high), self.span)
+        small = self.events.near(high)
 
         def at(time: float) -> tuple[float, float]:
             found = self._integrated(walk, np.array([time]))
