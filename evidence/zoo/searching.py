@@ -14,10 +14,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
-from evidence.peers import by_scipy
 from evidence.peers.by_scipy import Array, ByHand, Run, Values, compiled, value
 
-FUNCTIONS = by_scipy.FUNCTIONS
 WIDE = 1e4  # the search stays within the bounds, and the truth over this and times this
 FAR = 30.0  # its starts lie within the truth over this and times this
 MODES = 500  # changes of modes after which a simulation is given up
