@@ -184,6 +184,7 @@ def test_right_data_have_no_outliers() -> None:
         assert not any("outlier" in w for w in result.warnings)
 
 
+@pytest.mark.slow
 def test_a_wrong_model_is_not_excused_by_outliers() -> None:
     random = np.random.default_rng(0)
     values = 3 + np.sin(3 * TIMES) + 0.05 * random.standard_normal(35)
