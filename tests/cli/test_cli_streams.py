@@ -67,6 +67,29 @@ def test_a_reader_that_goes_away_is_no_error(folder: Path) -> None:
     assert "Error" not in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "written"),
+    [
+        (["fit", "decay.toml", "--starts", "1", "--json", "r.json", "--table", "t.csv"],
+         {"r.json", "t.csv", "r.md"}),
+        pytest.param(["profile", "decay.toml", "--json", "r.json", "--plot", "p.svg"],
+                     {"r.json", "p.svg", "r.md"}, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_a_closed_pipe_ends_printing_alone(
+    folder: Path, arguments: list[str], written: set[str]
+) -> None:
+    """As `odefit fit ... --report r.html 2>&1 | head -1` after minutes of work."""
+    before = {p.name for p in folder.iterdir()}
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as nobody:
+        command = [*COMMAND, *arguments, "--report", "r.md", "--jobs", "1"]
+        ran = subprocess.run(command, stdout=nobody, stderr=nobody, check=False, timeout=120)
+    assert ran.returncode == 0
+    assert {p.name for p in folder.iterdir()} - before == written  # and no checkpoint
+
+
 def test_what_an_encoding_has_no_letters_for_is_printed_with_question_marks(folder: Path) -> None:
     """Pipes on Windows have such encodings, which know no Greek letters."""
     stored = Path(__file__).parents[1] / "results-format-1" / "0.1-single-shooting.json"

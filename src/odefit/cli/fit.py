@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odefit.assessment.parts import INTERVAL_CHOICES
 from odefit.cli.shared import (
@@ -32,6 +33,9 @@ from odefit.common.errors import InputError
 from odefit.methods.registry import METHODS, OPTIONS
 from odefit.methods.running.control import Interruption
 from odefit.methods.running.memory import memory_limit
+
+if TYPE_CHECKING:
+    from odefit.result.result import Result
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +110,6 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
     from odefit.methods.running.checkpoint import ForeignCheckpointError, remove_checkpoint
     from odefit.methods.running.cluster import dask_cluster
     from odefit.reporting.terminal import print_notes, print_result, print_warnings
-    from odefit.result.result import Result
 
     if options.weights is not None:
         raise InputError(
@@ -155,16 +158,29 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
         remove_checkpoint(checkpoint)
         result = fitted()
     refusals: list[str] = []
-    written: list[Path] = []
+    try:  # files before anything is printed, whatever becomes of either
+        written = _write(result, options, refusals)
+    finally:
+        with told_later(refusals, "printing the result"):
+            print_result(result)
+        with told_later(refusals, "printing its notes"):
+            print_notes(result, printed=problem.warnings)
+    if refusals:
+        raise InputError(refusals)
+    status = exit_status(result.status, signals)
+    if temporary and options.json in written and status in (DONE, NO_FIT):
+        remove_checkpoint(checkpoint)
+    return status
+
+
+def _write(result: Result, options: argparse.Namespace, refusals: list[str]) -> list[Path]:
+    """Write what was asked for, and return which of the result and its table are written."""
+    written = []
     for path in (options.json, options.table):
         if path is not None:
             with told_later(refusals, f"writing {path}"):
                 result.save(path)
                 written.append(path)
-    with told_later(refusals, "printing the result"):
-        print_result(result)
-    with told_later(refusals, "printing its notes"):
-        print_notes(result, printed=problem.warnings)
     if options.report is not None:
         if result.solutions:
             with told_later(refusals, "the report"):
@@ -172,9 +188,4 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
                 print(f"report: {options.report}", file=sys.stderr)
         else:
             print("no report: no solution was found", file=sys.stderr)
-    if refusals:
-        raise InputError(refusals)
-    status = exit_status(result.status, signals)
-    if temporary and options.json in written and status in (DONE, NO_FIT):
-        remove_checkpoint(checkpoint)
-    return status
+    return written

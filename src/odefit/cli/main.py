@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import io
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,8 @@ from typing import Any
 from odefit.cli import explore, fit, methods, plot, profile
 from odefit.cli import problem_commands as problems
 from odefit.cli import result_commands as results
-from odefit.cli.shared import DONE, INTERRUPTED, UNUSABLE, plain_warnings
+from odefit.cli.shared import INTERRUPTED, UNUSABLE, plain_warnings
+from odefit.cli.streams import prepare_streams
 from odefit.common.errors import InputError
 
 
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     It is 0 when the command is done, 2 for unusable input, 3 if no acceptable fit was found, 4 if
     the time limit was reached (the best so far is written all the same), and 130 after Ctrl-C.
     """
-    _write_any_text()
+    prepare_streams()
     options = _parser().parse_args(arguments)
     try:
         with plain_warnings():
@@ -141,10 +141,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for message in error.messages:
             print(f"error: {message}", file=sys.stderr)
         return UNUSABLE
-    except BrokenPipeError:
-        # The reader of a pipe has gone, as with `odefit ... | head`.
-        sys.stderr.close()
-        return DONE
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):
             raise
@@ -154,16 +150,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-
-
-def _write_any_text() -> None:
-    """Let standard output take lines and Greek letters where its encoding has none of them.
-
-    On Windows a pipe or a file has the encoding of the region; there a question mark is better than
-    a fit whose table cannot be printed.
-    """
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="replace")
 
 
 def _parser() -> argparse.ArgumentParser:

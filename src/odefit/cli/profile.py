@@ -121,8 +121,6 @@ def _profiled(options: argparse.Namespace, executor: Executor | None, signals: I
             stop=signals,
         )
     refusals: list[str] = []
-    with told_later(refusals, "printing the profiles"):
-        print(found)
     result = result.with_profiles(found)
     if options.json is not None:
         with told_later(refusals, f"writing {options.json}"):
@@ -134,6 +132,8 @@ def _profiled(options: argparse.Namespace, executor: Executor | None, signals: I
         with told_later(refusals, "the report"):
             result.report(options.report)
             print(f"report: {options.report}", file=sys.stderr)
+    with told_later(refusals, "printing the profiles"):
+        print(found)
     if refusals:
         raise InputError(refusals)
     return exit_status(found.status, signals)
