@@ -227,7 +227,7 @@ def troubled() -> Result:
         rank=n - 4,
         trouble=trouble,
         directions=(Direction(("k2", "k5"), (1.0, -1.0), PRODUCT),),
-        sentence="The data determine 7 of 11 unknowns.",
+        sentence=f"{PRODUCT} The data determine 7 of 11 unknowns.",
     )
     result = result_of(
         problem, vector, objective=31.4, log_likelihood=12.5, uncertainty=uncertainty, starts=()
@@ -300,6 +300,39 @@ def many(experiments: int, observables: int) -> Result:
         starts=(),
         uncertainty=uncertainty_of(("k",), vector, np.array([0.01]), np.eye(1), 40.0),
     )
+
+
+def by_subject() -> Result:
+    """Each of thirteen subjects has constants of its own, of which the same is to be said."""
+    own = {"lower": 0.0, "unit": "L/h", "per_experiment": True}
+    subjects = [
+        Experiment(f"subject {i}", {"t": [0.0, 1.0, 2.0], "c": [1.0, 0.4, 0.1]})
+        for i in range(1, 14)
+    ]
+    problem = Problem(
+        Model(ode={"c": "-CL*c"}),
+        experiments=subjects,
+        parameters={"CL": own},
+        initial={"c": {**own, "unit": "mg/L"}},
+        name="by subject",
+    )
+    vector = np.linspace(0.123, 9.87, 26)
+    errors = (
+        np.where(np.arange(26) < 23, 0.01, np.array([1.2, 2.1, 3.2])[np.arange(26) % 3]) * vector
+    )
+    uncertainty = uncertainty_of(problem.keys, vector, errors, np.eye(26), np.inf)
+    bends = (
+        "the linear interval is not to be trusted, as the model bends within it; a profile can "
+        "tell more"
+    )
+    weak, crooked = problem.keys[23:], problem.keys[:13]
+    uncertainty = replace(
+        uncertainty,
+        trouble=dict.fromkeys(weak, Trouble.WEAKLY_DETERMINED)
+        | dict.fromkeys(crooked, Trouble.NOT_LINEAR),
+        notes=dict.fromkeys(crooked, bends),
+    )
+    return result_of(problem, vector, objective=3.0, uncertainty=uncertainty, starts=())
 
 
 def uncertainty_of(

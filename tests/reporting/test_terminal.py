@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from odefit.reporting.terminal import print_result, result_text
+import odefit
+from odefit.reporting.terminal import print_profiles, print_result, result_text
 from odefit.result.result import Result
 from tests.reporting import examples
 
@@ -48,11 +50,45 @@ def test_a_single_route_is_no_table() -> None:
     assert "Routes" not in result_text(replace(routed, routes=()))
 
 
+@pytest.mark.parametrize(("width", "remarks"), [(72, False), (80, False), (100, True)])
+def test_names_and_numbers_stay_whole_where_a_table_has_little_room(
+    width: int, remarks: bool
+) -> None:
+    result = examples.by_subject()
+    head, _, *rows = printed(result, width).split("\n\n")[1].splitlines()
+    assert [row.split("  ")[0] for row in rows] == list(result.problem.keys)
+    titles = ["estimate", "std error", "RSE %", "95 % interval", "unit", *["remark"] * remarks]
+    assert [title.strip() for title in head.split("   ") if title.strip()] == titles
+    assert ("not linear" in rows[0]) == remarks
+
+
+def test_one_note_says_for_many_unknowns_what_is_alike_and_the_assessment_not_again() -> None:
+    text = " ".join(printed(examples.by_subject(), 80).split())
+    bends = "the linear interval is not to be trusted, as the model bends within it"
+    assert text.count(bends) == 1
+    weak = "weakly determined: the standard error is 120 % to 320 % of the estimate"
+    assert text.count(weak) == text.count("weakly determined") == 1
+    assert "CL[subject 12], CL[subject 13]: " in text  # the table has no remarks at this width
+
+
 def test_one_remark_on_all_unknowns_names_none() -> None:
     text = " ".join(printed(replace(TROUBLED, uncertainty=None), 80).split())
     assert (
         f"all {len(TROUBLED.problem.unknowns)} unknowns: the uncertainty was not computed" in text
     )
+
+
+@pytest.mark.parametrize("width", [30, 60, 80])
+def test_profiles_keep_to_the_width_and_break_no_word(width: int) -> None:
+    stored = Path(__file__).parents[1] / "results-format-1" / "0.1-profiles.json"
+    profiles = odefit.load_result(stored).profiles
+    assert profiles is not None
+    buffer = io.StringIO()
+    print_profiles(profiles, Console(file=buffer, width=width))
+    text = buffer.getvalue()
+    assert all(len(line.rstrip()) <= width for line in text.splitlines())
+    for whole in ("0.67471", "0.71273", "upper limit", "identifiable"):
+        assert whole in text
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -92,6 +92,8 @@ def _profile(options: argparse.Namespace, signals: Interruption) -> int:
 
 
 def _profiled(options: argparse.Namespace, executor: Executor | None, signals: Interruption) -> int:
+    from odefit.reporting.terminal import print_profiles
+
     began = time.perf_counter()
     result = _result(options, executor, signals)
     if not result.solutions:
@@ -133,7 +135,7 @@ def _profiled(options: argparse.Namespace, executor: Executor | None, signals: I
             result.report(options.report)
             print(f"report: {options.report}", file=sys.stderr)
     with told_later(refusals, "printing the profiles"):
-        print(found)
+        print_profiles(found)
     if refusals:
         raise InputError(refusals)
     return exit_status(found.status, signals)

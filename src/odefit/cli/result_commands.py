@@ -30,14 +30,15 @@ def add_show(parser: argparse.ArgumentParser) -> None:
 
 def run_show(options: argparse.Namespace) -> int:
     """Print a result with its notes."""
-    from odefit.reporting.terminal import print_notes, print_result
+    from odefit.reporting.terminal import print_notes, print_profiles, print_result
     from odefit.result.result import load_result
 
     result = load_result(options.result)
     print_result(result)
     print_notes(result)
     if result.profiles is not None:
-        print(f"\n{result.profiles}")
+        print()
+        print_profiles(result.profiles)
     return DONE
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -35,7 +34,8 @@ from odefit.reporting.formulas.equations import (
 )
 from odefit.reporting.numbers import percent, significant
 from odefit.reporting.sentences import data_sentence, sentence, some
-from odefit.reporting.terminal import NARROW_WIDTH, bulleted, empty_table, plain_only
+from odefit.reporting.tables import Column, columns_that_fit, inset, name_column, table_of
+from odefit.reporting.terminal import NARROW_WIDTH, bulleted, plain_only
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines.registry import ENGINES
 from odefit.simulation.modes.surfaces import Surfaces
@@ -123,7 +123,7 @@ def _section(title: str, parts: Iterable[RenderableType]) -> Iterator[Renderable
 
 
 def _lines(texts: Iterable[str]) -> list[RenderableType]:
-    return [Padding(Text(text), (0, 0, 0, 2), expand=False) for text in texts]
+    return [inset(Text(text)) for text in texts]
 
 
 def _noise_kind(problem: Problem) -> tuple[str, str]:
@@ -152,34 +152,42 @@ def _counts(problem: Problem) -> str:
 
 
 def _rows(
-    columns: Sequence[str],
+    titles: Sequence[str],
     rows: Sequence[Sequence[str]],
     numeric: Sequence[int],
     console: Console,
+    giving_way: Sequence[int] = (),
 ) -> list[RenderableType]:
-    """Return a table without empty columns; on a narrow terminal each row takes its own lines."""
-    kept = [i for i in range(len(columns)) if any(row[i] for row in rows)]
+    """Return a table without empty columns; on a narrow terminal each row takes its own lines.
+
+    Columns that are `giving_way` do so in this order where there is no room.
+    """
     if not rows:
         return []
-    if console.width < NARROW_WIDTH:
-        return [
-            Group(
-                Padding(Text(row[0], style="bold"), (0, 0, 0, 2), expand=False),
-                *(
-                    Padding(Text(f"{columns[i]}: {row[i]}"), (0, 0, 0, 4), expand=False)
-                    for i in kept
-                    if i and row[i]
-                ),
-            )
-            for row in rows
-        ]
-    table = empty_table(plain_only(console))
-    for i in kept:
-        side: Literal["left", "right"] = "right" if i in numeric else "left"
-        table.add_column(columns[i], justify=side, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(row[i]) for i in kept))
-    return [Padding(table, (0, 0, 0, 2), expand=False)]
+    inside = console.width - 2
+    columns = [name_column([Text(row[0]) for row in rows], inside)] + [
+        Column(
+            titles[i],
+            [Text(row[i]) for row in rows],
+            "right" if i in numeric else "left",
+            wraps=True,
+            gives_way=giving_way.index(i) if i in giving_way else None,
+        )
+        for i in range(1, len(titles))
+        if any(row[i] for row in rows)
+    ]
+    kept = columns_that_fit(columns, inside) if console.width >= NARROW_WIDTH else None
+    if kept is not None:
+        table = table_of(kept, inside, ascii_only=plain_only(console))
+        return [Padding(table, (0, 0, 0, 2), expand=False)]
+    name, *others = columns
+    return [
+        Group(
+            inset(Text(key.plain, style="bold")),
+            *(inset(Text(f"{c.title}: {c.cells[k]}"), 4) for c in others if c.cells[k].plain),
+        )
+        for k, key in enumerate(name.cells)
+    ]
 
 
 def _observables(problem: Problem, console: Console) -> list[RenderableType]:
@@ -212,15 +220,9 @@ def _unknowns(problem: Problem, console: Console) -> list[RenderableType]:
     columns = ["", "kind", "bounds", "guess", "starts from", "scale", "prior", "unit"]
     if len({row[1] for row in rows}) == 1:
         rows = [[row[0], "", *row[2:]] for row in rows]
-    found = _rows(columns, rows, [], console)
+    found = _rows(columns, rows, [], console, giving_way=[7, 5, 1])
     if any(start.logarithmic for start in ranges(problem)):
-        found.append(
-            Padding(
-                Text("log: spread evenly over orders of magnitude", style="dim"),
-                (0, 0, 0, 2),
-                expand=False,
-            )
-        )
+        found.append(inset(Text("log: spread evenly over orders of magnitude", style="dim")))
     return found
 
 

@@ -29,12 +29,37 @@ MISSING = math.nan
 
 
 @dataclass(frozen=True)
+class Note:
+    """What is to be known of a number in full: words, with {} where one of its own stands in them.
+
+    ``value`` is that number, ``shown`` its text, and ``more`` are sentences that follow.
+    """
+
+    words: str = ""
+    value: float = MISSING
+    shown: str = ""
+    more: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return joined([self])
+
+
+def joined(notes: Sequence[Note]) -> str:
+    """Return notes of the same words as one."""
+    shown = list(dict.fromkeys(n.shown for n in sorted(notes, key=lambda n: n.value)))
+    number = f"{shown[0]} to {shown[-1]}" if len(shown) > 1 else shown[0]
+    more = dict.fromkeys(sentence for note in notes for sentence in note.more)
+    return " ".join([f"{notes[0].words.replace('{}', number)}{'.' * bool(more)}", *more])
+
+
+@dataclass(frozen=True)
 class Row:
     """One row of the table of estimates; numbers that are missing are NaN.
 
     ``experiment`` is set only where each experiment has a value of its own. ``identifiable`` is
     None where that is not decided (fixed, at a bound, weakly determined, or not analysed). ``flag``
-    is the reason for a missing number in a word or two, ``note`` the same in full.
+    is the reason for a missing number in a word or two, ``remark`` and its text ``note`` the same
+    in full.
     """
 
     key: str
@@ -48,8 +73,13 @@ class Row:
     ci_high: float = MISSING
     identifiable: bool | None = None
     flag: str = ""
-    note: str = ""
+    remark: Note = Note()
     unknown: Unknown | None = None
+
+    @property
+    def note(self) -> str:
+        """The reason for a missing number, or a word of caution, in full."""
+        return str(self.remark)
 
     @property
     def rse(self) -> float:
@@ -92,7 +122,7 @@ def parameter_rows(result: ResultData) -> list[Row]:
             rows.append(_known_row(problem, kind, key, value))
         elif best is None:
             reason = f"no solution was found: {result.message}".rstrip(": ")
-            rows.append(_row(unknown, MISSING, flag="no solution", note=reason))
+            rows.append(_row(unknown, MISSING, flag="no solution", remark=Note(reason)))
         else:
             rows.append(_unknown_row(unknown, value, result.uncertainty))
     return rows
@@ -116,6 +146,26 @@ def shortened(rows: Sequence[Row]) -> list[Row]:
             found += run
         else:
             found.append(replace(run[0], key=f"{run[0].key} ... {run[-1].key}"))
+    return found
+
+
+def together(rows: Sequence[Row], *, short: bool = False) -> list[tuple[list[str], str]]:
+    """Return keys and remark of all rows of which the same is to be said.
+
+    What each says in its word or two already, and what is known, is there only if `short`.
+    Sentences on directions are left to the assessment below.
+    """
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.note and (short or (row.estimated and row.remark.words != row.flag)):
+            groups.setdefault(row.remark.words, []).append(row)
+    estimated = sum(row.estimated for row in rows)
+    found = []
+    for group in groups.values():
+        keys = [row.key for row in group]
+        if len(keys) == estimated > 1 and group[0].estimated:
+            keys = [f"all {estimated} unknowns"]
+        found.append((keys, joined([replace(row.remark, more=()) for row in group])))
     return found
 
 
@@ -188,56 +238,61 @@ def _row(unknown: Unknown, estimate: float, **fields: Any) -> Row:
 
 def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None) -> Row:
     if uncertainty is None or unknown.key not in uncertainty.keys:
-        return _row(unknown, value, flag="not analysed", note="the uncertainty was not computed")
+        reason = Note("the uncertainty was not computed")
+        return _row(unknown, value, flag="not analysed", remark=reason)
     index = uncertainty.keys.index(unknown.key)
     std_error = float(uncertainty.standard_errors[index])
     low, high = (float(limit) for limit in uncertainty.intervals[index])
     trouble = uncertainty.trouble.get(unknown.key)
     identifiable: bool | None = math.isfinite(std_error)
     flag: str = trouble or ""
-    note = flag
+    remark = Note(flag)
+    own = uncertainty.notes.get(unknown.key, "")
     if trouble is Trouble.NO_EFFECT:
         identifiable = False
-        note = "no effect: the measured observables do not depend on it here"
+        remark = Note("no effect: the measured observables do not depend on it here")
     elif trouble is Trouble.NOT_DETERMINED:
         identifiable = False
-        note = _undetermined_note(unknown.key, uncertainty)
+        directions = (d.sentence for d in uncertainty.directions if unknown.key in d.keys)
+        remark = Note("not determined", more=tuple(directions))
+        if not remark.more:
+            remark = Note("not determined by these data")
     elif trouble is Trouble.WEAKLY_DETERMINED:
         identifiable = None
-        note = _weak_note(value, std_error)
-        note = "; ".join([note, *filter(None, [uncertainty.notes.get(unknown.key)])])
+        remark = _weak_note(value, std_error, own)
     elif trouble is Trouble.AT_A_BOUND:
         identifiable = None
-        flag, note = _bound_note(value, unknown.parameter)
+        flag, remark = _bound_note(value, unknown.parameter)
     elif trouble is Trouble.TIED_TO_A_BOUND:
         identifiable = None
-        note = uncertainty.notes.get(unknown.key, "no interval: tied to an unknown at a bound")
+        remark = Note(own or "no interval: tied to an unknown at a bound")
     elif trouble is Trouble.NOT_LINEAR:
-        note = uncertainty.notes.get(unknown.key, "the linear interval is not to be trusted")
+        remark = Note(own or "the linear interval is not to be trusted")
     elif trouble is Trouble.NO_NOISE:
         identifiable = None
-        note = "no noise: the data are reproduced to rounding"
+        remark = Note("no noise: the data are reproduced to rounding")
     elif trouble is Trouble.FIXED:
         identifiable = None
-        note = "held fixed in the analysis"
+        remark = Note("held fixed in the analysis")
     elif uncertainty.treatment == "withheld" and not math.isfinite(std_error):
         identifiable = None
-        flag, note = "withheld", "withheld: the residuals do not look like noise"
+        flag, remark = "withheld", Note("withheld: the residuals do not look like noise")
     elif not math.isfinite(std_error):
         identifiable = None
         flag = "no std error"
-        note = uncertainty.sentence or "the standard error could not be computed"
-    if not note and not (math.isfinite(low) and math.isfinite(high)):
+        remark = Note(uncertainty.sentence or "the standard error could not be computed")
+    if not remark.words and not (math.isfinite(low) and math.isfinite(high)):
         flag = "no interval"
-        note = (
+        remark = Note(
             "no interval: as many unknowns as measurements leave no degrees of freedom"
             if uncertainty.degrees_of_freedom <= 0
             else "the interval could not be computed"
         )
-    if not note and unknown.key in uncertainty.corrected_noise:
-        decade = decade_for(value, std_error)  # with the digits of the estimate beside it
-        corrected = to_decade(uncertainty.corrected_noise[unknown.key], decade)
-        note = f"{corrected} when corrected for the unknowns that were fitted"
+    if not remark.words and unknown.key in uncertainty.corrected_noise:
+        corrected = uncertainty.corrected_noise[unknown.key]
+        shown = to_decade(corrected, decade_for(value, std_error))  # as the estimate beside it
+        words = "{} when corrected for the unknowns that were fitted"
+        remark = Note(words, corrected, shown)
     return _row(
         unknown,
         value,
@@ -246,29 +301,24 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
         ci_high=high,
         identifiable=identifiable,
         flag=flag,
-        note=note,
+        remark=remark,
     )
 
 
-def _undetermined_note(key: str, uncertainty: Uncertainty) -> str:
-    sentences = [d.sentence for d in uncertainty.directions if key in d.keys]
-    if sentences:
-        return f"not determined. {' '.join(sentences)}"
-    return "not determined by these data"
-
-
-def _weak_note(value: float, std_error: float) -> str:
+def _weak_note(value: float, std_error: float, own: str) -> Note:
+    more = f"; {own}" if own else ""
     if value and math.isfinite(std_error):
-        share = percent(std_error / abs(value))
-        return f"weakly determined: the standard error is {share} of the estimate"
-    return "weakly determined by these data"
+        share = std_error / abs(value)
+        words = "weakly determined: the standard error is {} of the estimate"
+        return Note(words + more, share, percent(share))
+    return Note(f"weakly determined by these data{more}")
 
 
-def _bound_note(value: float, parameter: Parameter) -> tuple[str, str]:
+def _bound_note(value: float, parameter: Parameter) -> tuple[str, Note]:
     to_lower = abs(value - parameter.lower)
     to_upper = abs(value - parameter.upper)
     side, bound = ("lower", parameter.lower) if to_lower <= to_upper else ("upper", parameter.upper)
-    return f"at {side} bound", f"at the {side} bound ({significant(bound)})"
+    return f"at {side} bound", Note(f"at the {side} bound ({{}})", bound, significant(bound))
 
 
 def _known_row(problem: Problem, kind: Kind, key: str, value: float) -> Row:
@@ -285,7 +335,7 @@ def _known_row(problem: Problem, kind: Kind, key: str, value: float) -> Row:
         elif isinstance(given, Parameter):
             flag, note, parameter = "fixed", "fixed by the problem", given
     unit = (parameter.unit if parameter else None) or ""
-    return Row(key, name, kind, experiment, unit, float(value), flag=flag, note=note)
+    return Row(key, name, kind, experiment, unit, float(value), flag=flag, remark=Note(note))
 
 
 def _given_initial(

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+PROFILE_TITLES = ("", "estimate", "lower limit", "upper limit", "linear", "verdict")
+"""Titles of the columns of :func:`profile_rows`."""
+
+
 def profile_table(data: ProfilesData) -> pd.DataFrame:
     """Return the intervals as a table indexed by key, the level in ``attrs["level"]``."""
     require("pandas")
@@ -56,26 +60,37 @@ def profile_rows(data: ProfilesData) -> list[tuple[str, str, str, str, str, str]
 
 def profile_text(data: ProfilesData) -> str:
     """Return the intervals, the verdicts and what they cost as text."""
-    level = level_words(data.level)
-    head = ("", "estimate", "lower limit", "upper limit", "linear", "verdict")
-    rows = [head, *profile_rows(data)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    lines = [f"Profile likelihood, {level} intervals (likelihood ratio)", ""]
+    rows = [PROFILE_TITLES, *profile_rows(data)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(PROFILE_TITLES))]
+    lines = [profile_title(data), ""]
     for row in rows:
         cells = [row[0].ljust(widths[0])]
         cells += [row[i].rjust(widths[i]) for i in range(1, 5)]
         lines.append("  ".join([*cells, row[5]]).rstrip())
-    noted = [
-        p
+    if noted := profile_sentences(data):
+        lines += ["", *noted]
+    lines += ["", *profile_ending(data)]
+    return "\n".join(lines)
+
+
+def profile_title(data: ProfilesData) -> str:
+    """Return what stands above the intervals."""
+    return f"Profile likelihood, {level_words(data.level)} intervals (likelihood ratio)"
+
+
+def profile_sentences(data: ProfilesData) -> list[str]:
+    """Return a sentence on each profile of which the table does not say all."""
+    return [
+        p.sentence
         for p in data.profiles
         if p.verdict is not Verdict.IDENTIFIABLE or disagrees(p) or any(p.unchecked)
     ]
-    if noted:
-        lines += ["", *(p.sentence for p in noted)]
-    lines += ["", cost_sentence(data)]
-    if data.adopted or data.status is not Status.CONVERGED:
-        lines.append(f"{data.message[0].upper()}{data.message[1:]}.")
-    return "\n".join(lines)
+
+
+def profile_ending(data: ProfilesData) -> list[str]:
+    """Return what the profiles cost, and how they ended if not as usual."""
+    ended = data.adopted or data.status is not Status.CONVERGED
+    return [cost_sentence(data), *([f"{data.message[0].upper()}{data.message[1:]}."] * ended)]
 
 
 def cost_sentence(data: ProfilesData) -> str:

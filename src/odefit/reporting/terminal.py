@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from rich import box
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from odefit.assessment.parts import Trouble
+from odefit.assessment.profiles import ProfilesData
 from odefit.common.errors import counted
 from odefit.methods.estimate import Route
 from odefit.reporting.numbers import duration, significant
-from odefit.reporting.parameters import Row, interval_level, parameter_rows, shortened
+from odefit.reporting.parameters import (
+    Row,
+    interval_level,
+    parameter_rows,
+    shortened,
+    together,
+)
+from odefit.reporting.profiles import (
+    PROFILE_TITLES,
+    profile_ending,
+    profile_rows,
+    profile_sentences,
+    profile_title,
+)
 from odefit.reporting.sentences import (
     data_sentence,
     findings,
@@ -30,6 +41,7 @@ from odefit.reporting.sentences import (
     taken_routes,
     verdict,
 )
+from odefit.reporting.tables import Column, columns_that_fit, inset, name_column, table_of
 from odefit.result_data import ResultData
 
 TONES = {"good": "green", "caution": "yellow", "bad": "red"}
@@ -37,6 +49,9 @@ TONES = {"good": "green", "caution": "yellow", "bad": "red"}
 
 NARROW_WIDTH = 72
 """Number of columns below which each unknown takes lines of its own instead of a table row."""
+
+REMARK, UNIT = "remark", "unit"
+"""Titles of the columns that give way first."""
 
 TEXT_WIDTH = 88
 """Width of a result as text, where no terminal says how wide it is."""
@@ -72,6 +87,35 @@ def print_warnings(warnings: Sequence[str], console: Console | None = None) -> N
             console.print(bulleted(Text(warning)), highlight=False)
 
 
+def print_profiles(data: ProfilesData, console: Console | None = None) -> None:
+    """Print the intervals by profile to `console` (standard output)."""
+    console = console or Console()
+    rows = [[Text(cell) for cell in row] for row in profile_rows(data)]
+    columns = [
+        Column(
+            title,
+            [row[i] for row in rows],
+            "right" if 0 < i < 5 else "left",
+            wraps=i == 5,
+            gives_way=0 if title == "linear" else None,
+        )
+        for i, title in enumerate(PROFILE_TITLES)
+    ]
+    kept = columns_that_fit(columns, console.width)
+    parts: list[RenderableType] = [Text(profile_title(data)), Text("")]
+    if kept is not None:
+        parts.append(table_of(kept, console.width, ascii_only=plain_only(console)))
+    for row in rows if kept is None else ():
+        parts.append(row[0])
+        parts += [
+            inset(Text(f"{t}: {c}")) for t, c in zip(PROFILE_TITLES[1:], row[1:], strict=True)
+        ]
+    noted = [bulleted(Text(line)) for line in profile_sentences(data)]
+    parts += [*([Text("")] if noted else []), *noted, Text("")]
+    for part in (*parts, *map(Text, profile_ending(data))):
+        console.print(part, highlight=False)
+
+
 def result_text(result: ResultData, width: int = TEXT_WIDTH) -> str:
     """Return `result` as plain text of at most `width` columns."""
     buffer = io.StringIO()
@@ -87,37 +131,23 @@ def plain_only(console: Console) -> bool:
     return not console.encoding.lower().startswith("utf")
 
 
-def empty_table(ascii_only: bool) -> Table:
-    """Return a table in the style of all tables, without columns."""
-    return Table(
-        box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD,
-        header_style="bold",
-        pad_edge=False,
-        show_edge=False,
-    )
-
-
 def _parts(result: ResultData, width: int, ascii_only: bool) -> Iterator[RenderableType]:
     # Every text of the user becomes a Text: in a string, rich would read [brackets] as markup.
     yield _header(result)
     yield Text("")
     rows = shortened(parameter_rows(result))
     if rows:
-        yield _narrow(rows, result) if width < NARROW_WIDTH else _table(rows, result, ascii_only)
-        notes = list(_notes(rows))
-        if notes:
-            yield Text("")
-            yield from notes
+        yield from _estimates(rows, result, width, ascii_only)
     yield Text("")
     yield from _assessment(result)
     routes = taken_routes(result)
     if routes:
         yield Text("")
         yield Text("Routes to this answer", style="bold")
+        columns = _route_columns(result, routes)
+        kept = columns_that_fit(columns, width) if width >= NARROW_WIDTH else None
         yield (
-            _narrow_routes(result, routes)
-            if width < NARROW_WIDTH
-            else _routes(result, routes, ascii_only)
+            table_of(kept, width, ascii_only=ascii_only) if kept else _narrow_routes(result, routes)
         )
 
 
@@ -151,26 +181,61 @@ def _value_line(result: ResultData) -> str:
     return f"{result.measure}: {value} (weighted sum of squared residuals: {squares})"
 
 
-def _table(rows: list[Row], result: ResultData, ascii_only: bool) -> Table:
-    table = empty_table(ascii_only)
-    table.add_column("", overflow="fold")
-    table.add_column("estimate", justify="right", no_wrap=True)
-    table.add_column("std error", justify="right", no_wrap=True)
-    table.add_column("RSE %", justify="right", no_wrap=True)
-    table.add_column(f"{interval_level(result)} interval", justify="right", no_wrap=True)
-    has_units = any(row.unit for row in rows)
-    if has_units:
-        table.add_column("unit", overflow="fold")
-    table.add_column("remark", overflow="fold")
+def _estimates(
+    rows: list[Row], result: ResultData, width: int, ascii_only: bool
+) -> Iterator[RenderableType]:
+    """Yield the table, or lines where there is no room for one, and what it has no room for."""
+    columns = _columns(rows, result, width)
+    kept = columns_that_fit(columns, width) if width >= NARROW_WIDTH else None
+    if kept is None:
+        yield _narrow(rows, result)
+        left_out = set()
+    else:
+        yield table_of(kept, width, ascii_only=ascii_only)
+        left_out = {c.title for c in columns} - {c.title for c in kept}
+    bare = REMARK in left_out  # then the notes alone say which rows they are about
+    notes = [
+        f"{', '.join(keys) if bare else some(keys)}: {note}"
+        for keys, note in together(rows, short=bare)
+    ]
+    if UNIT in left_out:
+        notes.append(f"units: {_units(rows)}")
+    if notes:
+        yield Text("")
+        yield from (bulleted(Text(note)) for note in notes)
+
+
+def _columns(rows: list[Row], result: ResultData, width: int) -> list[Column]:
+    """Return the columns; where there is no room the remarks give way first, then units, then RSE.
+
+    What they say then stands below, or follows from the others.
+    """
+
+    def texts(cells: Iterable[str]) -> list[Text]:
+        styles = ["" if row.estimated else "dim" for row in rows]
+        return [Text(cell, style) for cell, style in zip(cells, styles, strict=True)]
+
+    level = f"{interval_level(result)} interval"
+    columns = [
+        name_column(texts(row.key for row in rows), width),
+        Column("estimate", texts(row.shown[0] for row in rows), "right"),
+        Column("std error", texts(row.shown[1] for row in rows), "right"),
+        Column("RSE %", texts(row.rse_shown for row in rows), "right", gives_way=2),
+        Column(level, texts(_interval(row) for row in rows), "right"),
+    ]
+    if any(row.unit for row in rows):
+        columns.append(Column(UNIT, texts(row.unit for row in rows), gives_way=1))
+    flags = [Text(row.flag, _flag_style(row)) for row in rows]
+    return [*columns, Column(REMARK, flags, gives_way=0)]
+
+
+def _units(rows: list[Row]) -> str:
+    """Return the units with the quantities that have them."""
+    owners: dict[str, list[str]] = {}
     for row in rows:
-        estimate, error = row.shown[:2]
-        cells = [Text(row.key), Text(estimate), Text(error), Text(row.rse_shown)]
-        cells.append(Text(_interval(row)))
-        if has_units:
-            cells.append(Text(row.unit))
-        cells.append(Text(row.flag, style=_flag_style(row)))
-        table.add_row(*cells, style=None if row.estimated else "dim")
-    return table
+        if row.unit and row.name not in owners.setdefault(row.unit, []):
+            owners[row.unit].append(row.name)
+    return "; ".join(f"{some(names)} {unit}" for unit, names in owners.items())
 
 
 def _narrow(rows: list[Row], result: ResultData) -> RenderableType:
@@ -183,11 +248,11 @@ def _narrow(rows: list[Row], result: ResultData) -> RenderableType:
         lines.append(first)
         if error:
             relative = f" ({row.rse_shown} %)" if row.rse_shown else ""
-            lines.append(_inset(Text(f"std error {error}{relative}")))
+            lines.append(inset(Text(f"std error {error}{relative}")))
         if _interval(row):
-            lines.append(_inset(Text(f"{interval_level(result)}: {_interval(row)}")))
+            lines.append(inset(Text(f"{interval_level(result)}: {_interval(row)}")))
         if row.flag:
-            lines.append(_inset(Text(row.flag, style=_flag_style(row))))
+            lines.append(inset(Text(row.flag, style=_flag_style(row))))
     return Group(*lines)
 
 
@@ -202,19 +267,6 @@ def _interval(row: Row) -> str:
     return f"[{low}, {high}]" if low and high else ""
 
 
-def _notes(rows: list[Row]) -> Iterator[RenderableType]:
-    """Yield the remarks that say more than the word in the table, which each row has."""
-    estimated = sum(row.estimated for row in rows)
-    groups: dict[str, list[str]] = {}
-    for row in rows:
-        if row.estimated and row.note and row.note != row.flag:
-            groups.setdefault(row.note, []).append(row.key)
-    for note, keys in groups.items():
-        whole = len(keys) == estimated > 1
-        of = f"all {estimated} unknowns" if whole else some(keys)
-        yield bulleted(Text(f"{of}: {note}"))
-
-
 def _assessment(result: ResultData) -> Iterator[RenderableType]:
     if not result.solutions:
         if result.starts:
@@ -225,29 +277,21 @@ def _assessment(result: ResultData) -> Iterator[RenderableType]:
         line = Text(f"{found.title}: ", style="bold" if found.shown else "")
         line.append(found.sentence, style="none")
         yield bulleted(line)
-    if result.uncertainty is not None:
-        trouble = result.uncertainty.trouble
-        # The remarks below the table hold the directions of these already.
-        said = {key for key, reason in trouble.items() if reason is Trouble.NOT_DETERMINED}
-        for direction in result.uncertainty.directions:
-            if said.isdisjoint(direction.keys):
-                yield bulleted(Text(direction.sentence))
     if result.starts:
         yield bulleted(Text(starts_sentence(result)))
 
 
-def _routes(result: ResultData, routes: list[Route], ascii_only: bool) -> Table:
-    """Return a table of the routes that were taken."""
-    table = empty_table(ascii_only)
-    table.add_column("", overflow="fold")
-    for name in ("starts", "at the best", result.measure, "time"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for route in routes:
-        value = result.value_of(route)
-        shown = significant(value, 5) if math.isfinite(value) else ""
-        cells = (route.name, str(route.starts), str(route.hits), shown)
-        table.add_row(*map(Text, cells), Text(duration(route.seconds)))
-    return table
+def _route_columns(result: ResultData, routes: list[Route]) -> list[Column]:
+    """Return the columns of a table of the routes that were taken."""
+    values = [result.value_of(route) for route in routes]
+    shown = [significant(value, 5) if math.isfinite(value) else "" for value in values]
+    return [
+        Column("", [Text(route.name) for route in routes]),
+        Column("starts", [Text(str(route.starts)) for route in routes], "right"),
+        Column("at the best", [Text(str(route.hits)) for route in routes], "right"),
+        Column(result.measure, [Text(value) for value in shown], "right"),
+        Column("time", [Text(duration(r.seconds)) for r in routes], "right", gives_way=0),
+    ]
 
 
 def _narrow_routes(result: ResultData, routes: list[Route]) -> RenderableType:
@@ -272,7 +316,3 @@ def bulleted(text: Text) -> RenderableType:
     grid.add_column(overflow="fold")
     grid.add_row("-", text)
     return grid
-
-
-def _inset(text: Text) -> RenderableType:
-    return Padding(text, (0, 0, 0, 2))

@@ -75,7 +75,8 @@ def test_what_is_determined_only_with_an_unknown_at_its_bound_has_no_interval(
     assert math.isnan(float(table.loc["k1", "ci_low"]))
     assert math.isnan(float(table.loc["k1", "std_error"]))
     assert table.loc["k1", "note"] == (
-        "no interval: k1 and km1 are determined only together, and km1 is at a bound; profile k1"
+        "no interval: determined only together with km1, which is at a bound; a profile can tell "
+        "more"
     )
     assert verdict(result).tone == "caution"
     k1, ratio = result.profile(["k1"], expressions="KM = (km1 + k2)/k1").profiles
@@ -128,7 +129,7 @@ def test_a_model_that_bends_within_the_interval_is_flagged() -> None:
     times = np.array([1.0, 2.0, 3.0])
     found = assessed(decay([0.0, *times], [3.0, 0.1, -0.1, 0.05], {"guess": 3.0}))
     assert found.trouble == {"k": "not linear"}
-    assert found.notes["k"].endswith("profile k")
+    assert found.notes["k"].endswith("; a profile can tell more")
     assert np.isfinite(found.intervals).all()
 
 

@@ -78,8 +78,8 @@ def checked(
             others = _listed([problem.keys[k] for k in tied[i]])
             trouble[key] = Trouble.TIED_TO_A_BOUND
             notes[key] = (
-                f"no interval: {key} and {others} are determined only together, and {others} "
-                f"{'is' if len(tied[i]) == 1 else 'are'} at a bound; profile {key}"
+                f"no interval: determined only together with {others}, which "
+                f"{'is' if len(tied[i]) == 1 else 'are'} at a bound; a profile can tell more"
             )
             errors[i] = math.nan
             intervals[i] = math.nan
@@ -90,9 +90,7 @@ def checked(
         wide = parameter.scale == "log10" and vector[i] > 0
         if wide and intervals[i, 1] > MAX_FACTOR * vector[i]:
             trouble[key] = Trouble.WEAKLY_DETERMINED
-            notes[key] = (
-                f"no interval: the data hardly determine {key} near the estimate; profile {key}"
-            )
+            notes[key] = "no interval: hardly determined near the estimate; a profile can tell more"
             low = high = math.nan
         intervals[i] = low, high
     return replace(
@@ -103,7 +101,6 @@ def checked(
         correlation=correlation,
         trouble=trouble,
         notes=notes,
-        sentence=_with(uncertainty.sentence, notes),
     )
 
 
@@ -136,10 +133,9 @@ def with_curvature(
     limit = deviance.limit(uncertainty.level)
     if not (math.isfinite(limit) and deviance.variance > 0):
         return uncertainty
-    before = uncertainty.notes
     kinked = any(s.noise.law.kinked for s in forward.series_rows)
     least, most = CROOKED_BY_KINKS if kinked else CROOKED
-    trouble, notes = dict(uncertainty.trouble), dict(before)
+    trouble, notes = dict(uncertainty.trouble), dict(uncertainty.notes)
     for i in keys:
         if stop():
             return uncertainty
@@ -149,16 +145,13 @@ def with_curvature(
             key = problem.keys[i]
             trouble[key] = Trouble.NOT_LINEAR
             notes[key] = (
-                "the linear interval is not to be trusted, as the model bends within it: "
-                f"profile {key}"
+                "the linear interval is not to be trusted, as the model bends within it; a profile "
+                "can tell more"
             )
     return replace(
         uncertainty,
         trouble=trouble,
         notes=notes,
-        sentence=_with(
-            uncertainty.sentence, {k: notes[k] for k in notes if k not in uncertainty.notes}
-        ),
     )
 
 
@@ -227,11 +220,6 @@ def _tied(
         for k in known[np.abs(follow) * distance > MAX_SHIFT * half]:
             tied.setdefault(int(k), []).append(int(j))
     return tied
-
-
-def _with(sentence: str, notes: dict[str, str]) -> str:
-    said = [f"{key}: {note}." for key, note in notes.items()]
-    return " ".join([sentence, *said]).strip()
 
 
 def _listed(names: list[str]) -> str:

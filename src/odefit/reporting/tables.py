@@ -1,0 +1,91 @@
+"""Tables for a terminal: where its width does not suffice, whole columns give way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich import box
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+GAP = 3
+"""Columns of the terminal between two columns of a table."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    ``wraps`` tells whether its cells may take several lines, between words. Of several columns, the
+    one with the lowest ``gives_way`` is left out first; one without a number is never left out.
+    """
+
+    title: str
+    cells: Sequence[Text]
+    side: Literal["left", "right"] = "left"
+    wraps: bool = False
+    gives_way: int | None = None
+
+    @property
+    def least(self) -> int:
+        """The smallest width in which title and words stay whole, and all that does not wrap."""
+        lines = [cell.plain for cell in self.cells]
+        words = [word for line in lines for word in line.split()] if self.wraps else lines
+        return max(Text(word).cell_len for word in (self.title, *words))
+
+    @property
+    def natural(self) -> int:
+        """The width in which nothing wraps."""
+        return max(self.least, *(cell.cell_len for cell in self.cells))
+
+
+def name_column(cells: Sequence[Text], width: int) -> Column:
+    """Return the first column, of names, which wrap only where one has a third of the width."""
+    return Column("", cells, wraps=any(3 * cell.cell_len > width for cell in cells))
+
+
+def columns_that_fit(columns: Sequence[Column], width: int, gap: int = GAP) -> list[Column] | None:
+    """Return the columns that there is room for, in their order; None if there is not enough."""
+    kept = list(columns)
+    while sum(c.least for c in kept) + gap * (len(kept) - 1) > width:
+        out = [c for c in kept if c.gives_way is not None]
+        if not out:
+            return None
+        kept.remove(min(out, key=lambda c: c.gives_way or 0))
+    return kept
+
+
+def table_of(columns: Sequence[Column], width: int, *, ascii_only: bool) -> Table:
+    """Return a table in the style of all tables, at most `width` wide.
+
+    The room that is left goes to columns whose cells wrap, to those first that lack the least.
+    """
+    room = width - sum(c.least for c in columns) - GAP * (len(columns) - 1)
+    widths = {}
+    for column in sorted(columns, key=lambda c: c.natural - c.least):
+        more = min(room, column.natural - column.least)
+        widths[column.title], room = column.least + more, room - more
+    table = Table(
+        box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD,
+        header_style="bold",
+        pad_edge=False,
+        show_edge=False,
+    )
+    for column in columns:
+        table.add_column(
+            column.title,
+            justify=column.side,
+            no_wrap=not column.wraps,
+            width=widths[column.title],
+        )
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        table.add_row(*cells)
+    return table
+
+
+def inset(text: Text, by: int = 2) -> Padding:
+    """Return a text that stands a little to the right."""
+    return Padding(text, (0, 0, 0, by), expand=False)
