@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,18 @@ def test_what_is_known_is_freed(folder: Path, capsys: pytest.CaptureFixture[str]
 def test_a_simulation_takes_fixed_values(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("simulate", "decay.toml", "--fix", "x=3", "s=2", "--set", "k=0.5") == 0
     assert capsys.readouterr().out.splitlines()[1] == "0.0,3.0,6.0"
+
+
+def test_a_value_may_be_an_expression_of_numbers(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A mean duration of six days is a rate of 1/6."""
+    options = ("--fix", "x=sqrt(9)", "s=2*3", "--set", "k=1/6", "--times", "0:6:2")
+    assert run("simulate", "decay.toml", *options) == 0
+    last = capsys.readouterr().out.splitlines()[-1].split(",")
+    assert float(last[1]) == pytest.approx(3.0 * math.exp(-1.0), rel=1e-8)
+    assert run("check", "decay.toml", "--bounds", "k=1/8:1/2") == 0
+    assert "0.125 to 0.5" in capsys.readouterr().out
 
 
 def test_a_fit_goes_on_from_a_result(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,7 +72,8 @@ def test_methods_are_listed_with_their_options(capsys: pytest.CaptureFixture[str
     ("options", "words"),
     [
         (["--fix", "z=1"], "--fix: unknown name 'z'"),
-        (["--fix", "k"], "--fix: expected NAME=VALUE such as k1=0.1, got 'k'"),
+        (["--fix", "k"], "--fix: expected NAME=VALUE such as k1=0.1 or k1=1/6, got 'k'"),
+        (["--fix", "k=1/s"], "--fix: expected NAME=VALUE such as k1=0.1 or k1=1/6, got 'k=1/s'"),
         (["--free", "q"], "--free: unknown name 'q'"),
         (["--bounds", "k=1"], "--bounds: expected NAME=LOW:HIGH such as k1=0:1"),
         (["--start", "none.json"], "none.json"),

@@ -113,6 +113,15 @@ def test_an_ascii_terminal_gets_ascii() -> None:
     assert "5.926e-05" in text
 
 
+def test_a_notebook_gets_text_when_a_result_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Jupyter rich displays a block for each part, and writes nothing."""
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    shown: list[object] = []
+    monkeypatch.setattr("rich.jupyter.display", lambda *parts: shown.append(parts))
+    assert "k2*k5" in str(TROUBLED)
+    assert not shown
+
+
 def test_brackets_in_names_are_no_markup() -> None:
     named = replace(TROUBLED, warnings=("[red]nothing[/red] [parameters] k",), message="[/] x")
     text = result_text(named)

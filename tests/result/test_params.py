@@ -34,6 +34,20 @@ def fitted(noise: dict[str, object] | None = None, **unknown: object) -> Result:
     return odefit.fit(problem, odefit.SingleShooting(), seed=1, jobs=1)
 
 
+def test_a_name_of_another_program_leads_to_that_of_ours() -> None:
+    result = examples.alpha_pinene()
+    for name, here in (
+        ("best_values", "result.params.valuesdict()"),
+        ("fit_report", "print(result)"),
+        ("popt", "result.x"),
+    ):
+        with pytest.raises(AttributeError, match=f"a result has no '{name}'; there is ") as caught:
+            getattr(result, name)
+        assert str(caught.value).endswith(here)
+    with pytest.raises(AttributeError, match="'Result' object has no attribute 'nothing'"):
+        _ = result.nothing
+
+
 @pytest.fixture(scope="module")
 def plain() -> Result:
     return fitted()

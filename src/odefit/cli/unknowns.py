@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from odefit.cli.shared import add_values
 from odefit.common.errors import InputError
+from odefit.expressions.expressions import number_in
 from odefit.problem.problem import Problem
 
 PROPOSE = "propose"
@@ -69,9 +70,9 @@ def _values(texts: Sequence[str], errors: list[str]) -> dict[str, float]:
     found = {}
     for text in texts:
         key, _, value = text.partition("=")
-        number = _number(value)
+        number = number_in(value)
         if number is None:
-            errors.append(f"--fix: expected NAME=VALUE such as k1=0.1, got {text!r}")
+            errors.append(f"--fix: expected NAME=VALUE such as k1=0.1 or k1=1/6, got {text!r}")
         else:
             found[key.strip()] = number
     return found
@@ -84,7 +85,7 @@ def _bounds(
     for text in texts:
         key, _, pair = text.partition("=")
         ends = pair.split(":")
-        numbers = [_number(end) if end.strip() else None for end in ends]
+        numbers = [number_in(end) if end.strip() else None for end in ends]
         unread = any(n is None and end.strip() for n, end in zip(numbers, ends, strict=True))
         if len(ends) != 2 or unread:
             errors.append(
@@ -94,10 +95,3 @@ def _bounds(
         else:
             found[key.strip()] = (numbers[0], numbers[1])
     return found
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from odefit.explorer.server import LocalServer
 from odefit.explorer.session import Session
+from odefit.problem.habits import not_a_problem
 from odefit.problem.problem import Problem
 from odefit.result.result import Result
 
@@ -108,5 +109,7 @@ def explore(
     """
     if isinstance(problem, Result):
         result, problem = problem, problem.problem
+    if not isinstance(problem, Problem):
+        raise not_a_problem("explore", problem)
     path = None if file is None else Path(os.fspath(file))
     return Explorer(Session(problem, result, path), port, height)

@@ -57,6 +57,18 @@ def parse(text: str) -> Expression:
     return Expression(text, Parser(text).parse(condition=False))
 
 
+def number_in(text: str) -> float | None:
+    """Return the number that `text` is or that an expression without names gives, as in ``1/6``."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return parse(text).constant
+    except ExpressionError:
+        return None
+
+
 def parse_condition(text: str) -> Expression:
     """Parse `text` as a condition: comparisons, joined by ``&& || !`` or ``and or not``.
 

@@ -40,7 +40,7 @@ class Algebra(Protocol[T]):
         """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Expression:
     """A parsed expression: the text as the user wrote it, and its postfix form."""
 
@@ -112,3 +112,6 @@ class Expression:
 
     def __str__(self) -> str:
         return self.text
+
+    def __repr__(self) -> str:
+        return f"Expression({self.text!r})"

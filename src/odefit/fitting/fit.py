@@ -31,6 +31,7 @@ from odefit.methods.running.control import (
 from odefit.methods.running.memory import MemoryWatch, in_words, machine_memory, memory_limit
 from odefit.methods.running.run_log import LOGGER
 from odefit.problem.condition import AT_T0
+from odefit.problem.habits import FIT_HABITS, not_a_problem, with_habits
 from odefit.problem.problem import Problem
 from odefit.result.result import Result
 from odefit.simulation.best_seen import BestSeen, noting
@@ -47,6 +48,7 @@ RESERVED_SHARE, RESERVED = 0.1, 3.0
 of the answer."""
 
 
+@with_habits(FIT_HABITS)
 def fit(
     problem: Problem,
     method: Method | type | str | None = None,
@@ -176,6 +178,8 @@ def check_fit(
     memory: int | None = None,
 ) -> None:
     """Refuse a fit whose arguments, see :func:`fit`, make no sense, by an :class:`InputError`."""
+    if not isinstance(problem, Problem):
+        raise not_a_problem("fit", problem)
     if not problem.unknowns:
         raise InputError(
             "there is nothing to estimate: every parameter and initial value is fixed or known"

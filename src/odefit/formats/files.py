@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from odefit.common.errors import InputError
+from odefit.problem.habits import not_a_problem
 from odefit.problem.inputs.file_access import checked_within
 from odefit.problem.problem import Problem
 from odefit.problem.toml.files import load as load_toml
@@ -93,6 +94,8 @@ def save(problem: Problem, path: str | os.PathLike[str]) -> Path:
     ...     odefit.load(file).keys == odefit.library.load("harmonic").keys
     True
     """
+    if not isinstance(problem, Problem):
+        raise not_a_problem("save", problem)
     suffix = Path(os.fspath(path)).suffix.lower()
     if suffix == ".toml":
         return write_toml(problem, path)[0]

@@ -21,6 +21,7 @@ from odefit.expressions.expressions import (
     parse,
 )
 from odefit.expressions.grammar import RESERVED
+from odefit.problem.habits import MODEL_HABITS, with_habits
 from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.notation.notation import Notation, written_out
 from odefit.problem.sbml import SbmlModel, read_antimony, read_sbml
@@ -97,6 +98,7 @@ class Model:
     inputs: Mapping[str, Interpolation]
     notation: Notation = field(compare=False, repr=False)
 
+    @with_habits(MODEL_HABITS)
     def __init__(
         self,
         ode: Mapping[str, Expression | str | float] | None = None,
@@ -172,7 +174,7 @@ class Model:
     def from_function(
         cls,
         function: Callable[..., Any],
-        states: Sequence[str],
+        states: Sequence[str] | None = None,
         parameters: Sequence[str] = (),
         observables: Mapping[str, Expression | str | float] | None = None,
         *,
@@ -192,7 +194,8 @@ class Model:
             with the states first as for ``odeint``; it returns one right-hand side for each state,
             as a list, an array or a dict. ``p`` can be indexed by numbers and by names.
         states, parameters
-            Names, in the order in which the function takes them.
+            Names, in the order in which the function takes them; without them those of its
+            arguments, ``f(t, A, B, k1, k2)``, or those by which it unpacks them, ``A, B = x``.
         observables
             As for a model.
         time_first
@@ -213,7 +216,11 @@ class Model:
         """
         from odefit.problem.tracing.python_functions import traced_equations
 
-        of_states, of_parameters = _distinct(states, parameters)
+        if callable(function) and (states is None or not parameters):
+            from odefit.problem.tracing.argument_names import with_own_names
+
+            function, states, parameters = with_own_names(function, states, parameters)
+        of_states, of_parameters = _distinct(states or (), parameters)
         equations = traced_equations(function, of_states, of_parameters, time_first)
         return cls(ode=equations, observables=observables)
 

@@ -22,6 +22,7 @@ from odefit.problem.building.times import without_dates
 from odefit.problem.condition import Condition
 from odefit.problem.dosing.subjects import with_subjects
 from odefit.problem.experiment import Doses, Experiment, Value, frame
+from odefit.problem.habits import PROBLEM_HABITS, with_habits
 from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise, as_noise, noise_hint
@@ -123,6 +124,7 @@ class Problem:
     ['k']
     """
 
+    @with_habits(PROBLEM_HABITS)
     def __init__(
         self,
         model: Model,

@@ -14,6 +14,7 @@ from odefit.expressions.formulas import name as part_of_name
 from odefit.expressions.grammar import COMPARISONS, CONDITIONS, PIECEWISE
 from odefit.expressions.postfix import TIME
 from odefit.problem.building.preparation import experiment_place
+from odefit.problem.habits import not_a_problem
 from odefit.problem.parameters import Parameter
 from odefit.problem.problem import Problem
 from odefit.problem.units import NUMBER, Unit, unit_of
@@ -220,6 +221,8 @@ def check_units(problem: Problem) -> UnitReport:
     >>> odefit.check_units(problem).problems
     ()
     """
+    if not isinstance(problem, Problem):
+        raise not_a_problem("check_units", problem)
     notes: list[str] = []
     known: dict[str, Unit] = {}
     labels = unit_labels(problem)

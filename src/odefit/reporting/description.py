@@ -35,7 +35,7 @@ from odefit.reporting.formulas.equations import (
 from odefit.reporting.numbers import percent, significant
 from odefit.reporting.sentences import data_sentence, sentence, some
 from odefit.reporting.tables import Column, columns_that_fit, inset, name_column, table_of
-from odefit.reporting.terminal import NARROW_WIDTH, bulleted, plain_only
+from odefit.reporting.terminal import NARROW_WIDTH, bulleted, output, plain_only
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines.registry import ENGINES
 from odefit.simulation.modes.surfaces import Surfaces
@@ -62,7 +62,7 @@ def print_description(problem: Problem, seed: int = 0, console: Console | None =
 
     The sensitivities are computed at points that depend on `seed`.
     """
-    console = console or Console()
+    console = console or output()
     for part in _described(problem, console):
         console.print(part, highlight=False)
     with console.status("looking at the equations ...") as status:

@@ -30,7 +30,7 @@ MISSING = math.nan
 
 @dataclass(frozen=True)
 class Note:
-    """What is to be known of a number in full: words, with {} where one of its own stands in them.
+    """The remark on a number in full: words, with {} where one of its own stands in them.
 
     ``value`` is that number, ``shown`` its text, and ``more`` are sentences that follow.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -57,12 +58,17 @@ TEXT_WIDTH = 88
 """Width of a result as text, where no terminal says how wide it is."""
 
 
+def output(**options: Any) -> Console:
+    """Return a console that writes text, in a notebook too, where rich would display blocks."""
+    return Console(force_jupyter=False, **options)
+
+
 def print_result(result: ResultData, console: Console | None = None) -> None:
     """Print `result` to `console` (standard output), all but its notes.
 
     Colours and lines are left out where the output is no terminal, or cannot show them.
     """
-    console = console or Console()
+    console = console or output()
     for part in _parts(result, console.width, plain_only(console)):
         console.print(part, highlight=False)
 
@@ -79,7 +85,7 @@ def print_notes(
 
 def print_warnings(warnings: Sequence[str], console: Console | None = None) -> None:
     """Print what is to be known of a problem or a result to `console` (standard error)."""
-    console = console or Console(stderr=True)
+    console = console or output(stderr=True)
     if warnings:
         console.print(Text(""))
         console.print(Text("Please note", style="bold yellow"))
@@ -89,7 +95,7 @@ def print_warnings(warnings: Sequence[str], console: Console | None = None) -> N
 
 def print_profiles(data: ProfilesData, console: Console | None = None) -> None:
     """Print the intervals by profile to `console` (standard output)."""
-    console = console or Console()
+    console = console or output()
     rows = [[Text(cell) for cell in row] for row in profile_rows(data)]
     columns = [
         Column(
@@ -119,7 +125,7 @@ def print_profiles(data: ProfilesData, console: Console | None = None) -> None:
 def result_text(result: ResultData, width: int = TEXT_WIDTH) -> str:
     """Return `result` as plain text of at most `width` columns."""
     buffer = io.StringIO()
-    console = Console(file=buffer, width=width, color_system=None, force_terminal=False)
+    console = output(file=buffer, width=width, color_system=None, force_terminal=False)
     print_result(result, console)
     print_notes(result, console)
     lines = [line.rstrip() for line in buffer.getvalue().splitlines()]

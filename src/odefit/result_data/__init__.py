@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from odefit.assessment.criteria import Criteria
 from odefit.assessment.parts import OPTIONAL, Assessment, Uncertainty
@@ -18,6 +19,7 @@ from odefit.methods.outliers import Outlier
 from odefit.problem.binding import Binding
 from odefit.problem.parameters import Parameter
 from odefit.problem.problem import Problem
+from odefit.result_data.names_elsewhere import NAMES_HERE
 from odefit.result_data.notices import Notice, NoticeKind
 from odefit.simulation.nodes import Nodes
 
@@ -170,6 +172,12 @@ class ResultData:
         if len(self.notices) != len(self.warnings):
             other = Notice(NoticeKind.OTHER)
             object.__setattr__(self, "notices", (other,) * len(self.warnings))
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse an attribute that there is not, and name the one that has its meaning here."""
+        if name in NAMES_HERE:
+            raise AttributeError(f"a result has no {name!r}; there is {NAMES_HERE[name]}")
+        return object.__getattribute__(self, name)  # raises what it would have raised
 
     @property
     def ambiguous(self) -> bool:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.common.errors import InputError, did_you_mean
+from odefit.common.errors import InputError, counted, did_you_mean
 from odefit.common.packages import require
+from odefit.expressions.expressions import number_in
 from odefit.problem.experiment import frame
+from odefit.problem.habits import not_a_problem
 from odefit.problem.problem import Problem
 from odefit.simulation.engines.failure import Failure, SimulationError
 from odefit.simulation.forward import ForwardMap
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Simulation:
     """States and observables of one experiment.
 
@@ -47,6 +49,12 @@ class Simulation:
     def table(self) -> pd.DataFrame:
         """The simulation as a table with the columns ``t``, the states, the observables."""
         return frame(self.times, {**self.states, **self.observables})
+
+    def __repr__(self) -> str:
+        return f"Simulation at {counted(len(self.times), 'time')}:\n{self.table}"
+
+    def _repr_html_(self) -> str:
+        return str(self.table.to_html(max_rows=10, index=False))
 
 
 def simulate(
@@ -79,6 +87,8 @@ def simulate(
     SimulationError
         The integration fails; the message says when and why.
     """
+    if not isinstance(problem, Problem):
+        raise not_a_problem("simulate", problem)
     values = problem.vector(vector) if isinstance(vector, Mapping) else vector
     points = None if times is None else np.atleast_1d(np.asarray(times, dtype=float))
     found = simulated(problem, values, points, experiment, forward=forward)
@@ -194,12 +204,11 @@ def values_from_text(texts: Sequence[str]) -> dict[str, float]:
     found = {}
     for text in texts:
         name, separator, value = text.rpartition("=")
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not separator or not name or not math.isfinite(number):
-            raise InputError(f"--set {text}: expected NAME=VALUE with a number, e.g. k1=0.5")
+        number = number_in(value)
+        if not separator or not name or number is None or not math.isfinite(number):
+            raise InputError(
+                f"--set {text}: expected NAME=VALUE with a number, such as k1=0.5 or k1=1/6"
+            )
         found[name.strip()] = number
     return found
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from odefit.expressions.expressions import Expression
 from odefit.problem.binding import unknowns_of
+from odefit.problem.habits import not_a_problem
 from odefit.problem.model import Model
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
@@ -80,6 +81,8 @@ def structural_identifiability(
     """
     if isinstance(problem, Model):
         problem = _measured(problem)
+    if not isinstance(problem, Problem):
+        raise not_a_problem("identifiability", problem)
     return analysed(problem, Deadline(time_limit), count, seed, report)
 
 

@@ -1,0 +1,113 @@
+"""Who writes what other programs want is told what to write here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit import InputError
+
+MODEL = odefit.Model(ode={"x": "-k*x"})
+DATA = {"t": [0.0, 1.0, 2.0], "x": [1.0, 0.6, 0.4]}
+PROBLEM = odefit.Problem(MODEL, DATA, {"k": (0, 5)}, {"x": 1.0})
+
+any_call: Any = odefit  # whose arguments are wrong on purpose
+
+
+def decay(t: float, y: Any, k: float) -> Any:
+    return [-k * y[0]]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            decay,
+            (
+                "fit: expected a problem, got the Python function decay; write odefit.Problem("
+                'odefit.Model.from_function(decay), data, parameters={"k": (0, 5)}, '
+                'initial={"x": 1.0}) for the problem'
+            ),
+        ),
+        ("model.toml", "got 'model.toml'; write odefit.fit(odefit.load('model.toml'))"),
+        (MODEL, "got an object of Model; write odefit.Problem(model, data, parameters=..., "),
+        (np.zeros(3), "got an object of ndarray; write odefit.Problem(model, data, "),
+    ],
+)
+def test_what_is_no_problem_is_named_with_the_way_to_make_one(given: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        any_call.fit(given, DATA)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("verb", "call"),
+    [
+        ("simulate", lambda given: any_call.simulate(given, {"k": 0.5})),
+        ("identifiability", any_call.identifiability),
+        ("check_units", any_call.check_units),
+        ("save", lambda given: any_call.save(given, "new.toml")),
+        ("explore", any_call.explore),
+    ],
+)
+def test_every_verb_says_so(verb: str, call: Callable[[Any], Any]) -> None:
+    with pytest.raises(InputError, match=f"^{verb}: expected a problem, got the Python function"):
+        call(decay)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: any_call.Problem(MODEL, DATA, bounds={"k": (0, 5)}),
+            "odefit.Problem has no argument 'bounds'; write parameters={\"k\": (0, 5)}",
+        ),
+        (
+            lambda: any_call.Problem(MODEL, DATA, p0={"k": 1}, y0=[1.0], paramters={}),
+            (
+                'odefit.Problem has no argument \'p0\'; write parameters={"k": {"lower": 0, '
+                '"upper": 5, "guess": 1.0}}\n'
+                "odefit.Problem has no argument 'y0'; write initial={\"x\": 1.0}\n"
+                "odefit.Problem has no argument 'paramters'; did you mean 'parameters'?"
+            ),
+        ),
+        (
+            lambda: any_call.Model(ode={"x": "-k*x"}, initial={"x": 1}),
+            (
+                "odefit.Model has no argument 'initial'; write odefit.Problem(model, data, "
+                'initial={"x": 1.0})'
+            ),
+        ),
+        (
+            lambda: any_call.fit(PROBLEM, n_starts=5),
+            (
+                "odefit.fit has no argument 'n_starts'; write "
+                "odefit.fit(problem, odefit.MultiStart(starts=50))"
+            ),
+        ),
+    ],
+)
+def test_an_argument_by_its_name_elsewhere_is_refused_with_what_to_write(
+    call: Callable[[], Any], message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        call()
+    assert str(caught.value) == message
+
+
+def test_what_the_hints_say_can_be_run() -> None:
+    parameters = {"k": {"lower": 0, "upper": 5, "guess": 1.0}}
+    problem = odefit.Problem(odefit.Model.from_function(decay), {"t": [0, 1], "y1": [1, 0.6]},
+                             parameters=parameters, initial={"y1": 1.0})  # fmt: skip
+    assert problem.keys == ("k",)
+
+
+def test_equations_and_simulations_are_shown_as_text_and_table() -> None:
+    assert str(dict(MODEL.ode)) == "{'x': Expression('-k*x')}"
+    found = odefit.simulate(PROBLEM, {"k": 0.5})
+    assert repr(found).splitlines()[:2] == ["Simulation at 3 times:", "     t         x"]
+    assert "<table" in found._repr_html_()
