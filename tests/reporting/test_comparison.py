@@ -73,6 +73,20 @@ def test_nested_models_with_given_noise_have_the_likelihood_ratio_test() -> None
     assert "line fits better than slope 1" in test.sentence
 
 
+def test_an_estimated_standard_deviation_has_the_same_test_as_plain_least_squares() -> None:
+    (plain,) = odefit.compare(line(1.9), line()).tests
+    (estimated,) = odefit.compare(line(1.9, "estimate"), line(noise="estimate")).tests
+    assert estimated.kind == "F"
+    assert estimated.p == pytest.approx(plain.p, rel=1e-4)
+
+
+def test_models_that_the_data_do_not_tell_apart_are_named() -> None:
+    alike = odefit.compare(line(2.0), line(1.99))
+    assert alike.tests == ()
+    assert "do not tell slope 2 and slope 1.99 apart: their AICc differ by" in alike.remarks[0]
+    assert odefit.compare(line(1.0), line(2.0)).remarks == ()
+
+
 def test_the_weights_are_those_of_akaike() -> None:
     results = line(1.9), line(2.0), line()
     comparison = odefit.compare(*results)

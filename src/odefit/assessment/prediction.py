@@ -21,6 +21,7 @@ from odefit.assessment.intervals.degrees_of_freedom import (
     noise_freedom,
 )
 from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.intervals.dispersions import AdjustedDispersion, adjusted_dispersions
 from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.assessment.intervals.small_samples import quantile_of
 from odefit.assessment.sampling.bootstrap import MIN_SAMPLES
@@ -105,6 +106,7 @@ class LinearBands:
                 self._noise_vector[index] *= factor
         elif forward.likelihood:
             self._freedom = noise_freedom(forward, vector, jacobian, self._orthonormal)
+            self._scatter_of_counts(adjusted_dispersions(forward, vector, evaluation, 0.95))
         if self._freedom is not None:
             if self._freedom.enough:
                 self._covariance = corrected_covariance(self._orthonormal, self._freedom)
@@ -112,6 +114,16 @@ class LinearBands:
                 self._noise_vector[self._freedom.unknowns] = self._freedom.corrected(vector)
             else:
                 self._covariance = np.full_like(self._covariance, np.nan)
+
+    def _scatter_of_counts(self, dispersions: Sequence[AdjustedDispersion]) -> None:
+        """Let counts scatter as adjusted dispersions say, larger than those of the likelihood."""
+        weighted = self._orthonormal.copy()
+        for found in dispersions:
+            weighted[found.counts.rows] *= np.sqrt(found.counts.weights(found.estimate))[:, None]
+            self._noise_vector = self._noise_vector.copy()
+            self._noise_vector[found.index] = found.estimate
+        if dispersions:
+            self._covariance = np.linalg.pinv(weighted.T @ weighted)
 
     def bands(self, condition: Condition, times: Array, level: float) -> list[Band] | Failure:
         """Return the bands of all observables and states, see :class:`BandSource`.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from odefit.assessment.intervals.likelihood_ratios import f_test, ratio_test
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.common.packages import require
@@ -22,12 +23,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+SIGNIFICANT = 0.05
+"""Probability below which a larger model is said to fit better."""
+
+ALIKE = 2.0
+"""Difference of a criterion below which models have about the same support (Burnham and Anderson,
+Model Selection and Multimodel Inference, 2002, section 2.6)."""
+
+
 @dataclass(frozen=True)
 class NestedTest:
     """A test of a model against a larger one of which it is a special case.
 
-    ``kind`` is "likelihood ratio", or "F" for plain least squares; ``statistic`` the difference of
-    -2 log L, or F; ``degrees`` the number of parameters that the larger model has more; ``p`` the
+    ``kind`` is "F" where one standard deviation is estimated or the noise is not given,
+    "likelihood ratio" where it is given, and "simulated likelihood ratio" where several standard
+    deviations are estimated or the noise is not normal; ``statistic`` is F or the difference of
+    -2 log L; ``degrees`` the number of parameters that the larger model has more; ``p`` the
     probability of so large a statistic if the smaller model is right.
     """
 
@@ -49,7 +60,7 @@ class NestedTest:
         shown = f"{significant(self.statistic, 4)} for {self.degrees} parameter"
         shown += "s" if self.degrees > 1 else ""
         p = "p < 0.001" if self.p < 0.001 else f"p = {significant(self.p, 2)}"
-        better = "fits better than" if self.p < 0.05 else "fits no better than"
+        better = "fits better than" if self.p < SIGNIFICANT else "fits no better than"
         return f"{self.larger} {better} {self.smaller} ({self.kind} test: {shown}, {p})."
 
 
@@ -70,7 +81,7 @@ class Comparison:
     tests
         Tests of nested models.
     remarks
-        A sentence for each pair of nested models that no test can tell apart.
+        Sentences on models that the data do not tell apart, or that no test can.
     """
 
     names: tuple[str, ...]
@@ -196,6 +207,19 @@ def compare(
                 f"{more} unknowns the data determine as many as of the {fewer} of "
                 f"{shown[few]}; the others are at bounds or undetermined."
             )
+    best = int(np.argmin(differences))
+    alike = [
+        shown[i]
+        for i in np.flatnonzero(differences < ALIKE)
+        if i != best
+        and not _are_nested(results[i], results[best], nested)
+        and not _are_nested(results[best], results[i], nested)
+    ]
+    if alike:
+        remarks.append(
+            f"The data do not tell {shown[best]} and {' and '.join(alike)} apart: their "
+            f"{'AICc' if small else 'AIC'} differ by less than {ALIKE:g}."
+        )
     return Comparison(
         tuple(shown),
         tuple(results),
@@ -244,16 +268,16 @@ def _nested(smaller: Problem, larger: Problem) -> bool:
 
 
 def _test(small: str, large: str, smaller: ResultData, larger: ResultData) -> NestedTest:
-    from scipy.stats import chi2, f
-
     a, b = smaller.criteria, larger.criteria
     more = b.parameters - a.parameters
-    if smaller.log_likelihood is None and larger.log_likelihood is None:
-        left = b.measurements - b.parameters + 1
-        gain = (smaller.objective - larger.objective) / more
-        noise = larger.objective / left if left > 0 else math.nan
-        ratio = gain / noise if noise != 0.0 else math.inf
-        return NestedTest(small, large, "F", ratio, more, float(f.sf(ratio, more, left)))
     statistic = a.deviance - b.deviance
-    p = float(chi2.sf(statistic, more))
-    return NestedTest(small, large, "likelihood ratio", statistic, more, p)
+    left = b.measurements - b.parameters + 1
+    if smaller.log_likelihood is None and larger.log_likelihood is None:
+        found = f_test(statistic, b.measurements, left, more)
+        if found is None:
+            return NestedTest(small, large, "F", math.nan, more, math.nan)
+    else:
+        keys = larger.problem.keys
+        held = tuple(keys.index(key) for key in keys if key not in smaller.problem.keys)
+        found = ratio_test(larger.problem, larger.best.vector, held, more, statistic)
+    return NestedTest(small, large, found.kind.value, found.statistic, more, found.p)

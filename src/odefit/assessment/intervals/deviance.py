@@ -32,8 +32,8 @@ class Deviance:
     They are measured in `variance`: the residual variance s^2 where no noise is given, else 1; NaN
     where it cannot be estimated, 0 where the data are reproduced to rounding. `degrees` are those
     of the estimate of the noise, nu, infinite where it is given; `estimated` is the number of
-    measurements whose standard deviation depends on unknowns. Where noise is neither normal nor
-    that of counts, simulated `fits` have the limit.
+    measurements whose standard deviation or dispersion depends on unknowns. Where noise is neither
+    normal nor that of counts, simulated `fits` have the limit.
     """
 
     minimum: float
@@ -47,12 +47,13 @@ class Deviance:
         cls, forward: ForwardMap, vector: Array, evaluation: Evaluation, conditions: int = 0
     ) -> Deviance:
         """Return the deviance from an optimum; `conditions` equations hold beside the data."""
-        free = ~bounds_touched(forward.problem, vector)
-        sizes = sizes_at(forward.problem, vector)
+        problem = forward.problem
+        free = ~bounds_touched(problem, vector)
+        sizes = sizes_at(problem, vector)
         basis = column_space(evaluation.information[:, free], sizes[free])
         rank = max(basis.shape[1] - conditions, 0)
         if not forward.given_noise:
-            degrees = float(forward.problem.size + len(forward.problem.priors) - rank)
+            degrees = float(problem.size + len(problem.priors) - rank)
             exact = CostTolerance.of(forward).exact(
                 evaluation.cost,
                 forward.accuracy(evaluation.choice),
@@ -64,7 +65,13 @@ class Deviance:
         fits = SimulatedFits.of(forward, vector, evaluation)
         if fits is not None:
             return cls(evaluation.cost, 1.0, math.inf, 0, fits)
-        rows = [s.rows for s in forward.series_rows if s.sd_rows is not None and s.gaussian]
+        estimated = {u.name for u, is_free in zip(problem.unknowns, free, strict=True) if is_free}
+        rows = [
+            s.rows
+            for s in forward.series_rows
+            if (s.sd_rows is not None and s.gaussian)
+            or (s.noise.dispersion == "estimate" and s.noise.unknown(s.name) in estimated)
+        ]
         if not rows:
             return cls(evaluation.cost, 1.0, math.inf, 0)
         count = sum(r.stop - r.start for r in rows)

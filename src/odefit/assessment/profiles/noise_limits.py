@@ -1,4 +1,4 @@
-"""Limits of the deviance for profiles of a standard deviation that is estimated.
+"""Limits of the deviance for profiles, where they are not the same for all unknowns.
 
 The profile of a standard deviation s is n log(s^2/m) + n(m/s^2 - 1), with m its square at the
 maximum of the likelihood, which is too small by the unknowns that were fitted beside it. The
@@ -6,6 +6,9 @@ restricted likelihood (H. D. Patterson and R. Thompson, Biometrika 58, 1971) has
 freedom v in the place of n, and its maximum at m n/v. Its interval, for which n m/s^2 has a chi-
 square distribution with v degrees of freedom, is expressed here as one limit for each side of the
 profile. The same holds for scales of noise that is not normal, and for dispersions of counts.
+
+Other unknowns have limits of their own where simulated fits have them, see
+:mod:`odefit.assessment.intervals.simulated_fits`.
 """
 
 from __future__ import annotations
@@ -30,9 +33,26 @@ LEAST_LIMIT = 1e-4
 def limits_by_unknown(
     forward: ForwardMap, vector: Array, evaluation: Evaluation, level: float
 ) -> dict[int, tuple[float, float]]:
-    """Return the limits of the deviance on both sides, by number, of an sd or a dispersion."""
+    """Return the limits of the deviance on both sides, by number of the unknown.
+
+    They are those of an sd or a dispersion that is estimated, and where they are simulated those of
+    all unknowns.
+    """
     if not forward.likelihood:
         return {}
+    fits = SimulatedFits.for_limits(forward, vector, evaluation)
+    own = {}
+    if fits is not None:
+        identity = np.eye(len(vector))
+        for index in map(int, fits.unknowns):
+            limit = float(np.quantile(fits.deviances(identity[[index]]), level))
+            own[index] = limit, limit
+    return own | _of_noise(forward, vector, evaluation, level)
+
+
+def _of_noise(
+    forward: ForwardMap, vector: Array, evaluation: Evaluation, level: float
+) -> dict[int, tuple[float, float]]:
     counted = adjusted_dispersions(forward, vector, evaluation, level)
     found = {d.index: d.limits for d in counted}
     fits = SimulatedFits.of(forward, vector, evaluation)

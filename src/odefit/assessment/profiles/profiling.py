@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.parts import Direction, Trouble, Uncertainty
 from odefit.assessment.profiles.checkpoint import SideCheckpoint
@@ -161,7 +162,8 @@ def _optimum(forward: ForwardMap, vector: Array, level: float) -> Optimum:
     if isinstance(evaluation, Failure):
         raise InputError(f"the estimate cannot be evaluated: {evaluation}")
     deviance = Deviance.of(forward, vector, evaluation)
-    limit = deviance.limit(level)
+    fits = SimulatedFits.for_limits(forward, vector, evaluation)
+    limit = deviance.limit(level) if fits is None else fits.limit(level)
     if deviance.variance == 0:
         raise InputError(
             "the model reproduces the data to rounding, so that there is no noise by which a worse "
