@@ -16,6 +16,7 @@ from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.methods.fit_quality import goodness as goodness_module
 from odefit.methods.fit_quality.goodness import assess_goodness
+from odefit.methods.fit_quality.goodness_verdict import degrees_in_words
 from odefit.reporting.documents.html import report_html
 from odefit.reporting.sentences import verdict
 from odefit.reporting.terminal import result_text
@@ -334,3 +335,12 @@ def test_an_offset_of_counts_is_told() -> None:
     assert goodness is not None
     assert goodness.bad
     assert {c.observable for c in goodness.checks if c.p < 0.05} == {"y", "z"}
+
+
+@pytest.mark.parametrize(
+    ("degrees", "words"),
+    [(1796.0, "1796 degrees of freedom"), (9.256, "9.26 degrees of freedom"),
+     (171.4, "171 degrees of freedom"), (1.0, "1 degree of freedom")],
+)  # fmt: skip
+def test_degrees_of_freedom_are_told_to_the_last_one(degrees: float, words: str) -> None:
+    assert degrees_in_words(degrees) == words

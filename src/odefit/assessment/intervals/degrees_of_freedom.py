@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.problem.binding import dynamic_unknowns
 from odefit.simulation import ForwardMap
 
 MIN_SHARE = 1e-9
@@ -40,7 +41,8 @@ class NoiseFreedom:
     informs about its noise: 1 - p/n where n measurements have one standard deviation and their
     leverages add up to p. The variances of the maximum of the likelihood are too small by this
     factor. `unknowns` are the q that act on standard deviations alone; `logarithms`, shape (m, q),
-    the derivatives of log-deviations by log-unknowns.
+    the derivatives of log-deviations by log-unknowns. `most` are the degrees of freedom that a
+    variance has at most, those of all measurements.
     """
 
     rows: IntArray
@@ -49,6 +51,7 @@ class NoiseFreedom:
     share: Array
     unknowns: IntArray
     logarithms: Array
+    most: float = math.inf
 
     @property
     def count(self) -> int:
@@ -87,11 +90,11 @@ def noise_freedom(
 ) -> NoiseFreedom | None:
     """Return the degrees of freedom of an estimated noise; None where nothing is estimated.
 
-    Noise that is not normal, or of censored values, is left out: there is no such theory of it. The
-    columns of the Jacobian are zero for unknowns that are held; `orthonormal` is a basis of them,
-    shape (r, rank).
+    Noise that is not normal is left out: there is no such theory of it. Values that may be censored
+    count as much as they inform about the noise, by their expected information. The columns of the
+    Jacobian are zero for unknowns that are held; `orthonormal` is a basis of them, shape (r, rank).
     """
-    normal = [b for b in forward.series_rows if b.gaussian]
+    normal = [b for b in forward.series_rows if b.noise.gaussian]
     pairs = [(b.rows, b.sd_rows) for b in normal if b.sd_rows is not None]
     if not pairs:
         return None
@@ -99,6 +102,8 @@ def noise_freedom(
     sd_rows = np.concatenate([np.arange(b.start, b.stop) for _, b in pairs])
     measured = np.concatenate([np.arange(b.rows.start, b.rows.stop) for b in forward.series_rows])
     acts_elsewhere = (jacobian[measured] != 0.0).any(axis=0)
+    if not all(b.gaussian for b in normal):  # whose rows have a part of the noise as well
+        acts_elsewhere = _acting_on_predictions(forward)
     unknowns = np.flatnonzero((jacobian[sd_rows] != 0.0).any(axis=0) & ~acts_elsewhere)
     if not len(unknowns):
         return None
@@ -108,7 +113,19 @@ def noise_freedom(
     leverages = np.sum(orthonormal[rows] ** 2, axis=1)
     span = _span(logarithms)
     share = np.clip(1.0 - span @ (span.T @ leverages), 0.0, 1.0)
-    return NoiseFreedom(rows, sd_rows, leverages, share, unknowns, logarithms)
+    most = max(len(measured) - orthonormal.shape[1] + len(unknowns), 1.0)
+    return NoiseFreedom(rows, sd_rows, leverages, share, unknowns, logarithms, most)
+
+
+def _acting_on_predictions(forward: ForwardMap) -> BoolArray:
+    """Return which unknowns trajectories or observables depend on, as booleans, shape (n,)."""
+    problem = forward.problem
+    names = {n for e in problem.model.observables.values() for n in e.names}
+    found = np.zeros(len(problem.unknowns), dtype=bool)
+    for condition in problem.conditions:
+        scalars = sorted(names & condition.scalars.keys() | set(forward.field.scalars))
+        found[list(dynamic_unknowns(condition, scalars))] = True
+    return found
 
 
 def corrected_covariance(orthonormal: Array, freedom: NoiseFreedom) -> Array:
@@ -141,7 +158,8 @@ def effective_degrees(
     """Return the degrees of freedom of the variances of some linear combinations, shape (k,).
 
     `directions` are the combinations in the coordinates of the basis, shape (k, rank). The degrees
-    are infinite where the variance does not depend on estimated noise.
+    are infinite where the variance does not depend on estimated noise; where a small part of it
+    does, Satterthwaite's formula alone would give more than there are measurements.
     """
     # Degrees do not depend on the lengths of the combinations, whose fourth powers may overflow.
     lengths = np.abs(directions).max(axis=1, initial=0.0)
@@ -153,7 +171,8 @@ def effective_degrees(
     shares = freedom.share * influence**2 / np.where(known, variances, 1.0)[:, None]
     spread = np.sum((shares @ _span(freedom.logarithms, freedom.share)) ** 2, axis=1)
     found = known & (spread > 1e-14)
-    return np.where(found, 1.0 / np.where(found, spread, 1.0), math.inf)
+    degrees = np.minimum(1.0 / np.where(found, spread, 1.0), freedom.most)
+    return np.where(found, degrees, math.inf)
 
 
 def chi_square_interval(value: float, degrees: float, level: float) -> tuple[float, float]:

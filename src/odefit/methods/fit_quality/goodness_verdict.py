@@ -185,5 +185,6 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def degrees_in_words(degrees: float) -> str:
-    """Return a number of degrees of freedom, to three digits, as sentences tell it."""
-    return counted(float(f"{degrees:.3g}"), "degree of freedom", "degrees of freedom")
+    """Return a number of degrees of freedom, to three digits or the nearest whole number."""
+    shown = float(f"{degrees:.0f}" if degrees >= 100 else f"{degrees:.3g}")
+    return counted(shown, "degree of freedom", "degrees of freedom")

@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from odefit.common.errors import InputError
 from odefit.methods.estimate import Status
+from odefit.methods.fit_quality.goodness_verdict import degrees_in_words
 from odefit.problem.parameters import Unknown
 from odefit.reporting import sentences
 from odefit.reporting.curves import Curve, fit_curves
@@ -99,6 +100,7 @@ def environment() -> Environment:
         finalize=printable,
     )
     made.filters |= {
+        "degrees": degrees_in_words,
         "duration": duration,
         "isinf": math.isinf,
         "number": number,
