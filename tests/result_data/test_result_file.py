@@ -44,13 +44,24 @@ def test_the_file_is_strict_json_with_the_documented_keys(result: Result, tmp_pa
     path = tmp_path / "result.json"
     result.save(path)
     data = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
-    assert list(data) == KEYS
+    likely = ["measure", "values"] if result.log_likelihood is not None else []
+    assert list(data) == [*KEYS[:7], *likely, *KEYS[7:]]
     assert data["format"] == 1
     assert data["problem"] == result.problem.name
     assert list(data["assessment"]) == [
         "local", "complete", "global", "discretisation", "continuity",
     ]  # fmt: skip
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_number_by_which_solutions_compare_stands_in_the_file() -> None:
+    """With an estimated noise the weighted squares of all are the number of measurements."""
+    result = examples.troubled()
+    other = replace(result.best, log_likelihood=-121.0)
+    data = to_mapping(replace(result, solutions=(result.best, other)))
+    assert data["measure"] == "-2 log L + priors"
+    first, second = data["values"]
+    assert second - first == pytest.approx(2 * (12.5 + 121.0))
 
 
 @pytest.mark.parametrize("result", RESULTS)

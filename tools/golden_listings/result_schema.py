@@ -40,6 +40,12 @@ REPEATED: Mapping[str, Any] = {
         "anyOf": [{"$ref": "#/$defs/number"}, {"type": "null"}],
         "description": "The logarithm of its likelihood, where the noise is given or estimated.",
     },
+    "measure": {"type": "string", "description": "The name of the numbers in values."},
+    "values": {
+        "type": "array",
+        "items": {"$ref": "#/$defs/number"},
+        "description": "By which solutions compare, in their order: -2 log L, or the objective.",
+    },
     "parameters": BY_NAME | {"description": "Parameters of the best solution by name."},
     "initial": BY_NAME | {"description": "Initial values of the best solution by state."},
     "noise": BY_NAME | {"description": "Estimated parameters of the noise by name."},

@@ -15,7 +15,9 @@ CLOSENESS = 1e-9
 """Relative difference up to which a value is that which the unknowns give: other versions of NumPy
 may differ in the last digit."""
 
-REPEATED = ("objective", "log_likelihood", "parameters", "initial", "noise", "problem")
+REPEATED = (
+    "objective", "log_likelihood", "measure", "values", "parameters", "initial", "noise", "problem",
+)  # fmt: skip
 """Keys of a file that repeat what other parts of it say."""
 
 

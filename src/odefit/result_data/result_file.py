@@ -40,8 +40,8 @@ FORMAT = 1
 
 ORDER = (
     "format", "problem", "method", "status", "message", "objective", "log_likelihood",
-    "parameters", "initial", "noise", "solutions", "assessment", "uncertainty", "goodness",
-    "warnings", "notices", "reasons", "failed_stages", "seconds",
+    "measure", "values", "parameters", "initial", "noise", "solutions", "assessment",
+    "uncertainty", "goodness", "warnings", "notices", "reasons", "failed_stages", "seconds",
     "seed", "versions", "unknowns", "outliers", "profiles", "routes", "starts",
 )  # fmt: skip
 KEYS = (
@@ -52,7 +52,11 @@ KEYS = (
 """The keys of a file, in their order. Those that are no attributes of :class:`ResultData` repeat
 other values, for whoever reads the file without odefit."""
 
-OPTIONAL_KEYS = tuple(f.name for f in fields(ResultData) if f.metadata.get("optional", False))
+OPTIONAL_KEYS = (
+    *(f.name for f in fields(ResultData) if f.metadata.get("optional", False)),
+    "measure",
+    "values",
+)
 """Keys that a file leaves out where there is nothing to say."""
 
 BY_KEY = ("standard_errors", "intervals")
@@ -129,7 +133,10 @@ def to_mapping(result: ResultData) -> dict[str, Any]:
         uncertainty[name] = dict(zip(uncertainty["keys"], uncertainty[name], strict=True))
     plain |= {"format": FORMAT, "problem": problem.name, "unknowns": list(problem.keys)}
     plain["problem_definition"] = _converter().unstructure(problem_to_mapping(problem))
-    empty = {key for key in OPTIONAL_KEYS if not getattr(result, key)}
+    if result.log_likelihood is not None:  # otherwise objectives compare
+        plain["measure"] = result.measure
+        plain["values"] = [result.value_of(solution) for solution in result.solutions]
+    empty = {key for key in OPTIONAL_KEYS if not plain.get(key)}
     if all(notice.kind is NoticeKind.OTHER for notice in result.notices):
         empty.add("notices")  # a file of a version that had none stays as it is
     return {key: plain[key] for key in KEYS if key not in empty}

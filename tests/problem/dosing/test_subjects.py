@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import odefit
 from odefit.problem import Doses, Experiment, InputError, Model, Problem, load
 from odefit.problem.toml.files import problem_from_mapping, problem_to_mapping
 
@@ -447,6 +448,62 @@ columns = { S0 = "S0 (mM)" }
     (tmp_path / "d.csv").write_text(table, encoding="utf-8")
     problem = load(tmp_path / "p.toml")
     assert [c.scalars["S0"] for c in problem.conditions] == [1.0, 2.0]
+
+
+STEADY = """format = 1
+[ode]
+x = "k*(sv - x)"
+[observables]
+y = "x"
+[parameters]
+k = { lower = 0.0 }
+[initial]
+x = 0.0
+[[experiment]]
+data = "d.csv"
+by = "ID"
+time = "TIME"
+"""
+
+
+def steady(folder: Path, table: str) -> Problem:
+    (folder / "p.toml").write_text(STEADY, encoding="utf-8")
+    (folder / "d.csv").write_text(table, encoding="utf-8")
+    return load(folder / "p.toml")
+
+
+def test_subjects_may_be_measured_at_the_steady_state(tmp_path: Path) -> None:
+    problem = steady(tmp_path, "ID,TIME,y,sv\n1,0,0,2\n1,inf,2.1,2\n2,0,0,3\n2,Inf,2.9,3\n")
+    assert [c.times.tolist() for c in problem.conditions] == [[0.0, np.inf]] * 2
+    found = odefit.simulate(problem, {"k": 0.7}, experiment="ID 2")
+    assert found.states["x"] == pytest.approx([0.0, 3.0], rel=1e-6)
+    frame = pd.DataFrame({"ID": [1, 1], "TIME": [0.0, np.inf], "y": [0.0, 2.1], "sv": [2.0, 2.0]})
+    again = Problem(problem.given, frame, {"k": (0, None)}, {"x": 0.0}, by="ID", time="TIME")
+    assert again.conditions[0].times.tolist() == [0.0, np.inf]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("ID,TIME,y,sv\n1,0,0,2\n1,soon,2.1,2\n2,later,2.9,3\n",
+         "row 3, column TIME: 'soon' is not a number (and 1 more row); correct it"),
+        ("ID,TIME,y,sv\n1,0,0,2\n1,1,2\n", "row 3: 3 fields, but the header has 4"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_table_makes_no_unknown_names_of_its_columns(
+    tmp_path: Path, table: str, message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        steady(tmp_path, table)
+    (told,) = caught.value.messages
+    assert message in told
+
+
+def test_a_dose_at_the_steady_state_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match="a dose needs a finite time; inf is that of a steady state"
+    ):
+        steady(tmp_path, "ID,TIME,AMT,y,sv\n1,0,.,0,2\n1,inf,5,.,2\n")
 
 
 def test_a_name_of_a_column_that_nothing_refers_to_is_refused(tmp_path: Path) -> None:

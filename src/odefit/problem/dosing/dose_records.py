@@ -11,7 +11,7 @@ from odefit.common.errors import counted, did_you_mean, shown
 from odefit.expressions.expressions import TIME
 from odefit.problem.building.times import time_column
 from odefit.problem.experiment import Experiment, data_place
-from odefit.problem.inputs.cells import is_missing, plain_number, remedy
+from odefit.problem.inputs.cells import INFINITE, is_missing, plain_number, remedy
 from odefit.problem.inputs.issues import LARGEST, Issues, too_large
 from odefit.problem.inputs.table import Cells
 from odefit.problem.model import Model
@@ -263,6 +263,8 @@ class LongTable:
         cell = self._columns[name][row] if name in self._columns else None
         if is_missing(cell):
             return None
+        if name == self._time and str(cell).strip().lstrip("+").casefold() in INFINITE:
+            return math.inf
         number = plain_number(cell)
         if number is None:
             self._texts.setdefault(name, []).append(row)
@@ -300,6 +302,10 @@ class LongTable:
         if kind == 0 and gives:
             self._error(
                 row, "AMT", f"the amount {amount or 0:g} in a row with EVID = 0; write EVID = 1"
+            )
+        if kind != 0 and time == math.inf:
+            self._error(
+                row, self._time, "a dose needs a finite time; inf is that of a steady state"
             )
         if kind in (1, 4) and not gives:
             self._error(row, "AMT", f"EVID = {kind} is a dose, but the amount is empty or zero")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -51,10 +52,34 @@ def with_subjects(
             shown = {n: column for n, column in table.items() if n in used}
             point_out_sentinels(shown, data_place(experiment), issues)
             found.append(experiment)
-        elif experiment.data is not UNREADABLE and model.ode:
-            made = _Subjects(experiment, model, tables, infusions, issues)
-            found += made.experiments()
+        elif model.ode:
+            made: list[Experiment] = []
+            if experiment.data is not UNREADABLE:
+                made = _Subjects(experiment, model, tables, infusions, issues).experiments()
+            found += made or [_placeholder(experiment, model, tables)]
     return found, with_infusions(model, infusions) if infusions else model
+
+
+def _placeholder(
+    experiment: Experiment, model: Model, tables: Mapping[str, Mapping[str, Any]]
+) -> Experiment:
+    """Return an experiment that stands for subjects of which something is wrong.
+
+    Its constants are the names that columns may stand for, so that these are not unknown as well.
+    """
+    known = {*model.ode, *model.constants, *model.inputs, *model.observables}
+    covariates = dict.fromkeys(_wanted(experiment, model, tables) - known, 0.0)
+    return replace(
+        experiment,
+        name=experiment.name or "subjects",
+        data=UNREADABLE,
+        t0=0.0,
+        constants=covariates | dict(experiment.constants),
+        by=None,
+        doses=None,
+        observable=None,
+        columns={},
+    )
 
 
 def _with_own_names(
@@ -223,7 +248,7 @@ class _Subjects:
         source = place if by is None else f"{place}, {by} = {key}"
         t0 = None if given.t0 is None else finite_number(given.t0, f"{place} t0", self._issues)
         if t0 is None:
-            t0 = min(r.time for r in records)
+            t0 = min((r.time for r in records if math.isfinite(r.time)), default=0.0)
         course = self._events.course(records, t0)
         if course.steady_state is not False and given.steady_state:
             self._issues.error(source, "SS = 1 and steady_state are both given; keep one of them")
