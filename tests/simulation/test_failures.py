@@ -14,7 +14,7 @@ from odefit.simulation import Failure
 from odefit.simulation.engines.registry import EngineName
 from tests.simulation.numerics import Array, by_unknown, differences, integrated
 
-ENGINES: tuple[EngineName, ...] = ("auto", "heyoka", "bdf", "casadi")
+ENGINES: tuple[EngineName, ...] = ("auto", "heyoka", "runge-kutta", "bdf", "casadi")
 
 
 def one_state(rhs: str, end: float, **more: Any) -> Problem:

@@ -19,7 +19,7 @@ from odefit.simulation.engines.registry import EngineName
 from tests.simulation.numerics import Array, differences, evaluated, simulated
 from tests.simulation.zoo import NOISE, ZOO, measured_with
 
-ENGINES: tuple[EngineName, ...] = ("heyoka", "bdf", "casadi")
+ENGINES: tuple[EngineName, ...] = ("heyoka", "runge-kutta", "bdf", "casadi")
 
 
 @pytest.mark.parametrize("name", ZOO)

@@ -12,7 +12,7 @@ from odefit import ForwardMap, Model, Problem
 from odefit.simulation.engines.registry import EngineName
 from tests.simulation.numerics import Array, by_unknown, differences, evaluated, integrated
 
-ENGINES: tuple[EngineName, ...] = ("auto", "bdf", "casadi")
+ENGINES: tuple[EngineName, ...] = ("auto", "runge-kutta", "bdf", "casadi")
 
 KNOTS = np.array([0.0, 0.7, 1.1, 2.3, 3.5])
 VALUES = np.array([1.0, 3.0, -2.0, 0.5, 2.0])

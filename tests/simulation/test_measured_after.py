@@ -13,7 +13,7 @@ from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.nodes import Nodes, node_names
 from tests.simulation.numerics import Array, by_unknown, differences, evaluated, integrated
 
-ENGINES: tuple[EngineName, ...] = ("auto", "bdf", "casadi")
+ENGINES: tuple[EngineName, ...] = ("auto", "runge-kutta", "bdf", "casadi")
 
 TIMES = np.array([0.0, 0.5, 1.0, 1.5, 4.0, 6.0])
 

@@ -15,7 +15,7 @@ from odefit.simulation import Evaluation, Failure, ForwardMap, simulate
 from odefit.simulation.simulations import residual_table
 
 TIMES = np.array([0.0, 0.5, 1.0, 2.0, 3.0])
-ENGINES = ["heyoka", "bdf", "casadi"]
+ENGINES = ["heyoka", "runge-kutta", "bdf", "casadi"]
 
 
 def problem_of(**sections: Any) -> odefit.Problem:

@@ -52,7 +52,7 @@ def test_an_epidemic_in_phases_is_the_one_with_events() -> None:
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("engine", ["heyoka", "bdf", "casadi"])
+@pytest.mark.parametrize("engine", ["heyoka", "runge-kutta", "bdf", "casadi"])
 def test_values_that_are_infinite_where_they_do_not_count_do_no_harm(engine: str) -> None:
     """x' = b/sqrt(t - 4) after t = 4.5 has an exact solution."""
     ode = {"x": "piecewise(b1/sqrt(t - 4), t > 4.5, 0)", "y": "-b2*b3*b4*y"}

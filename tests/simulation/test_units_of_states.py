@@ -16,7 +16,7 @@ from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines.engine import magnitudes, smallest_share
 from odefit.simulation.engines.registry import EngineName
 
-ENGINES: tuple[EngineName, ...] = ("auto", "heyoka", "bdf", "casadi")
+ENGINES: tuple[EngineName, ...] = ("auto", "heyoka", "runge-kutta", "bdf", "casadi")
 UNITS = (1e-15, 1e-12, 1e-6, 1.0, 1e6, 1e13)
 
 

@@ -43,8 +43,8 @@ class SingleShooting(Method, LocalMethod):
     patience
         Number of evaluations in which the cost must fall by one per cent.
     engine
-        ``"auto"`` recognises stiffness; ``"heyoka"``, ``"bdf"`` or ``"casadi"`` forces one
-        engine.
+        ``"auto"`` recognises stiffness; ``"heyoka"``, ``"runge-kutta"``, ``"bdf"`` or
+        ``"casadi"`` forces one engine.
     to_the_last_digit
         Whether to go on where the data are reproduced to rounding. This is pointless with any
         noise, but poorly determined unknowns still gain from the digits that are left.

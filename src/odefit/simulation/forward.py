@@ -66,18 +66,18 @@ class ForwardMap:
     problem
         The problem with its data.
     engine
-        ``"auto"`` recognises stiffness; ``"heyoka"``, ``"bdf"``, ``"casadi"`` or
-        ``"local-linearization"`` forces one engine.
+        ``"auto"`` recognises stiffness; ``"heyoka"``, ``"runge-kutta"``, ``"bdf"``,
+        ``"casadi"`` or ``"local-linearization"`` forces one engine.
     tolerance
-        Relative tolerance of the implicit engines and of Local Linearization; None for their
-        defaults, 1e-9 and 1e-6.
+        Relative tolerance of all engines but the Taylor method; None for their defaults, 1e-9, and
+        1e-6 for Local Linearization.
     nodes
         Nodes at which trajectories begin anew; None for a single integration.
     steps
         Steps that odefit's implicit engine gets between two events, beside those that many outputs
         need; None for as many as nearly any trajectory needs.
     controlled
-        Whether odefit's implicit engine holds the errors of sensitivities to the tolerance, too.
+        Whether odefit's own engines hold the errors of sensitivities to the tolerance, too.
         Where it does not, it takes half the steps or two thirds, with ten times their errors.
 
     Raises

@@ -20,7 +20,7 @@ from odefit.simulation.engines.cut_off import (
 )
 from odefit.simulation.engines.registry import EngineName
 
-ENGINES: tuple[EngineName, ...] = ("heyoka", "bdf", "casadi", "local-linearization")
+ENGINES: tuple[EngineName, ...] = ("heyoka", "runge-kutta", "bdf", "casadi", "local-linearization")
 
 
 def van_der_pol(end: float) -> odefit.Problem:

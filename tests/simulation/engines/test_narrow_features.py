@@ -95,7 +95,7 @@ def exact(pulse: Callable[[float], float], centre: float) -> Array:
     return np.array(found)
 
 
-@pytest.mark.parametrize("engine", ["auto", "bdf", "casadi", "heyoka"])
+@pytest.mark.parametrize("engine", ["auto", "bdf", "casadi", "heyoka", "runge-kutta"])
 @pytest.mark.parametrize("name", FEATURES)
 def test_a_feature_of_time_is_seen_by_each_engine(name: str, engine: EngineName) -> None:
     text, pulse, centre = FEATURES[name]
@@ -110,7 +110,7 @@ def test_a_feature_of_time_is_seen_by_each_engine(name: str, engine: EngineName)
     assert np.allclose(found.states[:, 0], exact(pulse, centre), rtol=0, atol=2e-7)
 
 
-@pytest.mark.parametrize("engine", ["bdf", "heyoka"])
+@pytest.mark.parametrize("engine", ["bdf", "heyoka", "runge-kutta"])
 def test_sensitivities_see_a_step_whose_height_is_zero(engine: EngineName) -> None:
     """At a = 0 the states show nothing of the step, and the derivative by a is all of it."""
     if engine == "heyoka":
@@ -123,7 +123,7 @@ def test_sensitivities_see_a_step_whose_height_is_zero(engine: EngineName) -> No
     assert np.allclose(found.sensitivities[:, 0, 1], exact(pulse, centre), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("engine", ["auto", "bdf", "heyoka"])
+@pytest.mark.parametrize("engine", ["auto", "bdf", "heyoka", "runge-kutta"])
 @pytest.mark.parametrize("width", [0.5, 0.05, 0.002])
 def test_a_pulse_of_a_state_is_seen(width: float, engine: EngineName) -> None:
     """With x' = 1, y' = exp(-((x - c)/w)^2) leads to w sqrt(pi) whatever the steps in x are."""
@@ -143,7 +143,7 @@ def test_a_pulse_of_a_state_is_seen(width: float, engine: EngineName) -> None:
     assert found.states[-1, 1] == pytest.approx(width * math.sqrt(math.pi), rel=1e-6)
 
 
-@pytest.mark.parametrize("engine", ["auto", "bdf", "heyoka"])
+@pytest.mark.parametrize("engine", ["auto", "bdf", "heyoka", "runge-kutta"])
 def test_a_switch_of_a_state_is_seen(engine: EngineName) -> None:
     """x' = tanh(x/0.1) from a tiny value stays there for long, then grows along a straight line."""
     if engine == "heyoka":

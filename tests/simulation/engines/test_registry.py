@@ -55,6 +55,7 @@ def test_an_answer_in_doubt_is_integrated_by_all_engines_with_sensitivities() ->
     assert accurate_engines(1e-10) == [
         ("bdf", 1e-10),
         ("casadi", 1e-10),
+        ("runge-kutta", 1e-10),
         ("local-linearization", None),
         ("heyoka", None),
     ]
@@ -64,8 +65,8 @@ def test_an_answer_in_doubt_is_integrated_by_all_engines_with_sensitivities() ->
     ("used", "states", "opinion", "judges"),
     [
         ("heyoka", 1, "casadi", ["bdf", "lsoda", "casadi"]),
-        ("bdf", 1, "lsoda", ["heyoka", "lsoda", "casadi", "bdf"]),
-        ("bdf", 61, "casadi", ["heyoka", "casadi", "bdf"]),
+        ("bdf", 1, "lsoda", ["heyoka", "runge-kutta", "lsoda", "casadi", "bdf"]),
+        ("bdf", 61, "casadi", ["heyoka", "runge-kutta", "casadi", "bdf"]),
         ("local-linearization", 1, "casadi", ["bdf", "lsoda", "casadi"]),
     ],
 )

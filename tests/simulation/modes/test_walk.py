@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 from odefit import Event, Experiment, Failure, ForwardMap, Model, Problem
 from tests.simulation.numerics import Array, differences, evaluated, integrated
 
-ENGINES = ["heyoka", "bdf", "casadi"]
+ENGINES = ["heyoka", "runge-kutta", "bdf", "casadi"]
 
 
 def made(

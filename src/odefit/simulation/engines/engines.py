@@ -35,13 +35,13 @@ from odefit.simulation.engines.engine_choice import (
     after_taylor,
     stiff_everywhere,
 )
+from odefit.simulation.engines.making import EngineTask
 from odefit.simulation.engines.needed_accuracy import NeededAccuracy
 from odefit.simulation.engines.registry import (
     ENGINES,
     IMPLICIT_TOLERANCE,
     TAYLOR,
     EngineName,
-    EngineTask,
     import_problem,
     missing_engines,
     missing_package,

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from odefit.common.errors import InputError
 from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.engines.engine import ABSOLUTE_OVER_RELATIVE, BatchIntegrator, Engine
+from odefit.simulation.engines import making
+from odefit.simulation.engines.engine import BatchIntegrator, Engine
+from odefit.simulation.engines.making import EngineTask
 from odefit.simulation.engines.segments import Segment
 from odefit.simulation.engines.steps import (
     COSTLY_TAYLOR,
@@ -26,10 +28,9 @@ from odefit.simulation.engines.steps import (
     implicit_steps,
 )
 
-if TYPE_CHECKING:
-    from odefit.simulation.engines.narrow_features import NarrowFeatures
-
-EngineName = Literal["auto", "heyoka", "bdf", "lsoda", "casadi", "local-linearization"]
+EngineName = Literal[
+    "auto", "heyoka", "runge-kutta", "bdf", "lsoda", "casadi", "local-linearization"
+]
 """Names of all engines; "auto" chooses between those that serve in fits, by their stiffness."""
 
 Request = tuple[EngineName, float | None]
@@ -49,35 +50,8 @@ LL_TOLERANCE = 1e-6
 Each further digit takes twice the steps. At 1e-6 states have six to seven correct digits, and
 sensitivities four, on the library's problems (at order 2 four to five, and one)."""
 
-LL_ORDER: Literal[2, 3] = 3
-"""Order of the Local Linearization method: 2 as published, 3 with states and sensitivities
-corrected by the defect of each step. At equal error of the states the latter takes a tenth of
-the steps, and its sensitivities are usable for standard errors."""
-
-LONGEST_LL_STEP = 0.01
-"""Longest step of that method where functions may be flat, relative to the segment."""
-
 LARGEST_DENSE_MODEL = 60  # states up to which LSODA is asked; it has no sparse Jacobian
 TIGHT = 1e-11  # relative tolerance of the engines that decide between two which do not agree
-
-
-@dataclass(frozen=True)
-class EngineTask:
-    """The purpose of an engine, and the accuracy that it has to have."""
-
-    field: VectorField
-    pattern: SensitivityPattern
-    # What an integration could step across; None if nothing can be flat.
-    features: NarrowFeatures | None
-    relative: float
-    # Absolute tolerance over the relative one, in units of each state's size.
-    absolute: float
-    # Whether the errors of sensitivities are held to the tolerance, too, where that can be chosen.
-    controlled: bool
-    # The largest measured value of each state, zero where it is not measured as it is.
-    measured: tuple[float, ...]
-    # Factor up to which an engine with one tolerance for all states may lose digits of a state.
-    lost: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,71 +116,14 @@ class EngineRow:
         return ""
 
 
-def _heyoka(task: EngineTask) -> Engine:
-    from odefit.simulation.engines.heyoka.heyoka_engine import HeyokaEngine
-
-    return HeyokaEngine(
-        task.field, task.pattern, task.relative, task.features, task.measured, task.lost
-    )
-
-
-def _heyoka_batch(field: VectorField, pattern: SensitivityPattern, tol: float) -> BatchIntegrator:
-    from odefit.simulation.engines.heyoka.heyoka_batches import HeyokaBatchIntegrator
-
-    return HeyokaBatchIntegrator(field, pattern, tol)
-
-
-def _bdf(task: EngineTask) -> Engine:
-    from odefit.simulation.engines.bdf.engine import BdfEngine
-
-    return BdfEngine(
-        task.field, task.pattern, task.relative, task.controlled, task.absolute, task.features
-    )
-
-
-def _lsoda(task: EngineTask) -> Engine:
-    from odefit.simulation.engines.lsoda_engine import LsodaEngine
-
-    return LsodaEngine(task.field, task.pattern, task.relative, task.absolute, task.features)
-
-
-def _casadi(task: EngineTask) -> Engine:
-    from odefit.simulation.engines.casadi_engine import CasadiEngine
-
-    return CasadiEngine(task.field, task.pattern, task.relative, task.features)
-
-
-def _linearized(task: EngineTask) -> Engine:
-    from odefit.simulation.engines.linearized.local_linearization import LocalLinearizationEngine
-
-    return LocalLinearizationEngine(
-        task.field,
-        task.pattern,
-        task.relative,
-        ABSOLUTE_OVER_RELATIVE * task.relative,
-        order=LL_ORDER,
-        longest=math.inf if task.features is None else LONGEST_LL_STEP,
-    )
-
-
-def _linearized_batch(
-    field: VectorField, pattern: SensitivityPattern, tol: float
-) -> BatchIntegrator:
-    from odefit.simulation.engines.linearized import local_linearization as module
-
-    return module.LocalLinearizationBatchIntegrator(
-        field, pattern, tol, ABSOLUTE_OVER_RELATIVE * tol, order=LL_ORDER
-    )
-
-
 _ROWS = (
     EngineRow(
         name="heyoka",
         label="the Taylor method",
         method="Taylor",
         packages=("heyoka",),
-        make=_heyoka,
-        make_batch=_heyoka_batch,
+        make=making.heyoka,
+        make_batch=making.heyoka_batch,
         stiff=False,
         kinks=False,
         tolerance=TAYLOR_TOLERANCE,
@@ -222,11 +139,22 @@ _ROWS = (
         "conda-forge heyoka.py' in an environment of conda",
     ),
     EngineRow(
+        name="runge-kutta",
+        label="odefit's explicit engine",
+        method="DOP853",
+        packages=("numba", "casadi"),
+        make=making.runge_kutta,
+        stiff=False,
+        tolerance=IMPLICIT_TOLERANCE,
+        finest=TIGHT,
+        most_steps=lambda segment, limit: MAX_TAYLOR_STEPS,
+    ),
+    EngineRow(
         name="bdf",
         label="odefit's implicit engine",
         method="NDF",
         packages=("numba", "casadi"),
-        make=_bdf,
+        make=making.bdf,
         stiff=True,
         adjoint=True,
         tolerance=IMPLICIT_TOLERANCE,
@@ -243,7 +171,7 @@ _ROWS = (
         label="LSODA",
         method="LSODA",
         packages=("casadi",),
-        make=_lsoda,
+        make=making.lsoda,
         stiff=True,
         sensitivities=False,
         most_states=LARGEST_DENSE_MODEL,
@@ -259,7 +187,7 @@ _ROWS = (
         label="CVODES",
         method="CVODES",
         packages=("casadi",),
-        make=_casadi,
+        make=making.casadi,
         stiff=True,
         algebraic=True,
         stops_at_centres=True,
@@ -275,8 +203,8 @@ _ROWS = (
         label="Local Linearization",
         method="LL",
         packages=(),
-        make=_linearized,
-        make_batch=_linearized_batch,
+        make=making.linearized,
+        make_batch=making.linearized_batch,
         stiff=False,
         tolerance=LL_TOLERANCE,
         finest=LL_TOLERANCE,
