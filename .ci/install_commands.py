@@ -96,6 +96,10 @@ for file in ("v1/0001/_0001.yaml", "v2/0001/_0001.yaml"):
     "antimony": """
 assert odefit.read_antimony("S -> P; k*S; k = 0.5; S = 4; P = 0").initial == {"S": "4", "P": "0"}
 """,
+    "excel": """
+from python_calamine import CalamineWorkbook
+assert CalamineWorkbook.from_filelike
+""",
     "units": """
 assert odefit.check_units(problem) is not None
 """,

@@ -59,6 +59,7 @@ def run_convert(options: argparse.Namespace) -> int:
 def add_new(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``odefit new``."""
     parser.add_argument("data", metavar="DATA.csv", type=Path)
+    parser.add_argument("--sheet", metavar="NAME", help="the sheet of a workbook with several")
     parser.add_argument(
         "-o",
         "--output",
@@ -80,7 +81,7 @@ def run_new(options: argparse.Namespace) -> int:
     check_writable(target)
     if target.exists() and not options.force:
         raise InputError(f"{target}: exists already; write --force to replace it, or -o OTHER.toml")
-    made = draft(options.data, target.parent, target.stem)
+    made = draft(options.data, target.parent, target.stem, options.sheet)
     write_atomically(target, made.text)
     for remark in made.remarks:
         print(f"not used: column {remark}", file=sys.stderr)

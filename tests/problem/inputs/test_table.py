@@ -165,7 +165,7 @@ def test_words_for_a_missing_value_are_a_warning(tmp_path: Path, cell: str) -> N
         ("t,y\n", "d.csv: no rows below the header"),
         ("0,1\n1,2\n", "row 1: expected the names of the columns, got the numbers 0, 1"),
         ("0,1\n", "the first row has the names of the columns"),
-        (b"PK\x03\x04rest", "is a workbook or an archive; export the sheet as CSV"),
+        (b"PK\x03\x04rest", "is a workbook or an archive; save it as .xlsx, or export"),
         (b"\xff\xfet\x00", "is in UTF-16; save it as UTF-8"),
         (b"t,y\n\x00\x01", "is a binary file"),
         (b"t,y\n0,1\n1,\xb5\n", "d.csv: line 3 is not in UTF-8"),

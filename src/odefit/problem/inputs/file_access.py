@@ -86,7 +86,8 @@ def read_text(path: Path, label: str, issues: Issues, most: int = MAX_TABLE_SIZE
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         issues.error(label, "is in UTF-16; save it as UTF-8")
     elif content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        issues.error(label, "is a workbook or an archive; export the sheet as CSV (UTF-8)")
+        what = "is a workbook or an archive; save it as .xlsx, or export the sheet as CSV (UTF-8)"
+        issues.error(label, what)
     elif b"\x00" in content:
         issues.error(label, "is a binary file; expected text in UTF-8")
     else:

@@ -1,4 +1,4 @@
-"""Data files: CSV tables of numbers with a header."""
+"""Data files: tables of numbers with a header, in CSV or in a sheet of a workbook."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from odefit.problem.inputs.cells import (
 from odefit.problem.inputs.dates import column_of_dates
 from odefit.problem.inputs.file_access import has_controls, read_text
 from odefit.problem.inputs.issues import LARGEST, Issues, finite_number, too_large
+from odefit.problem.inputs.workbooks import is_workbook, sheet_text
 
 DELIMITERS = ",;\t"
 """Possible separators of columns; the one that occurs most often in the header counts."""
@@ -42,19 +43,17 @@ SEPARATOR_LINES = frozenset(f"sep={delimiter}" for delimiter in DELIMITERS)
 def read_table(
     path: Path, label: str, used: Collection[str], issues: Issues, time: str = TIME
 ) -> dict[str, Array] | None:
-    """Return the columns of a CSV file, empty and mistaken cells as NaN; None if there is no table.
+    """Return the columns of a table, empty and mistaken cells as NaN; None for a file without one.
 
-    UTF-8 with or without a byte order mark; columns separated by comma, semicolon or tab; decimal
-    points, or commas where no other comma stands; a first row with the names of the columns; empty
-    rows, and lines above the names that begin with ``#``, are skipped.
+    It is a sheet of a workbook, or a CSV file: UTF-8 with or without a byte order mark; columns
+    separated by comma, semicolon or tab; decimal points, or commas where no other comma stands. A
+    first row has the names of the columns; empty rows, and lines above the names that begin with
+    ``#``, are skipped.
 
     A text in one of the `used` columns is a mistake; any other column comes back empty if it is not
     all numbers. Every row needs a value in the column `time`, which may hold dates.
     """
-    text = read_text(path, label, issues)
-    if text is None:
-        return None
-    rows = _rows(text, label, issues)
+    rows = _rows_of(path, label, issues)
     if rows is None:
         return None
     names = [name.strip() for name in rows.header]
@@ -94,9 +93,8 @@ class Cells(dict[str, list[str]]):
 
 
 def read_cells(path: Path, label: str, issues: Issues) -> Cells | None:
-    """Return the texts in the cells of a CSV file, in the form of :func:`read_table`."""
-    text = read_text(path, label, issues)
-    rows = None if text is None else _rows(text, label, issues)
+    """Return the texts in the cells of a table, in the form of :func:`read_table`."""
+    rows = _rows_of(path, label, issues)
     if rows is None:
         return None
     found = Cells()
@@ -119,6 +117,12 @@ class _Rows:
 
     def column(self, index: int) -> list[str]:
         return [row[index] for row in self.cells]
+
+
+def _rows_of(path: Path, label: str, issues: Issues) -> _Rows | None:
+    """Return the rows of a CSV file or of a sheet of a workbook."""
+    text = (sheet_text if is_workbook(path) else read_text)(path, label, issues)
+    return None if text is None else _rows(text, label, issues)
 
 
 def _without_comments(text: str) -> tuple[str, list[str]]:

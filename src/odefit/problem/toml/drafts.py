@@ -36,13 +36,15 @@ class Draft:
     notes: list[str] = field(default_factory=list)  # whatever else is odd in the table
 
 
-def draft(data: Path, folder: Path, name: str) -> Draft:
-    """Return a problem file for a CSV table, with a placeholder for the model.
+def draft(data: Path, folder: Path, name: str, sheet: str | None = None) -> Draft:
+    """Return a problem file for a table, with a placeholder for the model.
 
     The name of the table is written relative to `folder`, that of the problem file. Raises
     InputError if the table has no times or no column that can be a measurement.
     """
     issues = Issues()
+    if sheet is not None:
+        data = data.with_name(f"{data.name}#{sheet}")
     cells = read_cells(data, str(data), issues)
     issues.raise_errors()
     assert cells is not None

@@ -15,6 +15,7 @@ from odefit.problem.experiment import UNREADABLE, Cycle, Event, Experiment, data
 from odefit.problem.inputs.file_access import NamedFiles, refuse_controls
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.inputs.table import as_list, listed_column, read_cells, read_table
+from odefit.problem.inputs.workbooks import split_name
 from odefit.problem.model import Model
 from odefit.problem.noise import noise_hint
 from odefit.problem.parameters import is_pair
@@ -332,9 +333,12 @@ def _data(
     if value is None:
         issues.error(f"{place} data", 'missing; write data = "FILE.csv"')
     elif isinstance(value, str):
-        path = files.path(value, f"{place} data", issues)
+        file, sheet = split_name(value)
+        path = files.path(file, f"{place} data", issues)
         if path is None:
             return UNREADABLE, value
+        if sheet is not None:
+            path = path.with_name(f"{path.name}#{sheet}")
         if long:
             cells = read_cells(path, value, issues)
             return (UNREADABLE if cells is None else cells), value
@@ -354,7 +358,7 @@ def _data(
         }
         return (UNREADABLE if any(v is None for v in found.values()) else found), None
     else:
-        issues.expected(f"{place} data", "the name of a CSV file", value)
+        issues.expected(f"{place} data", "the name of a CSV file or a workbook", value)
     return UNREADABLE, None
 
 

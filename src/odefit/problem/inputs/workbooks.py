@@ -1,0 +1,124 @@
+"""Workbooks: a sheet as the text of a CSV table, so that it is read and checked as one."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from odefit.common.errors import one_of, shown
+from odefit.common.packages import require
+from odefit.problem.inputs.file_access import MAX_TABLE_SIZE, read_content
+from odefit.problem.inputs.issues import Issues
+
+SUFFIXES = (".xlsx", ".xlsm")
+
+_NAMED = re.compile(rf"(.*(?:{'|'.join(map(re.escape, SUFFIXES))}))#(.+)\Z", re.IGNORECASE)
+_CELL = re.compile(rb'\br="([A-Z]{1,3})([0-9]{1,7})"')
+
+MAX_UNPACKED = 4 * MAX_TABLE_SIZE
+"""Bytes of a workbook when unpacked; tables shrink to a fifth or a tenth in it."""
+
+MAX_CELLS = 20_000_000
+"""Cells from the first to the last row and column of a sheet: a single one far away makes many."""
+
+
+def split_name(name: str) -> tuple[str, str | None]:
+    """Return the file and the sheet that a name such as ``runs.xlsx#Run 1`` means."""
+    found = _NAMED.match(name)
+    return (found[1], found[2]) if found else (name, None)
+
+
+def is_workbook(path: Path) -> bool:
+    """Return whether a name is that of a workbook, or of a sheet in one."""
+    return Path(split_name(str(path))[0]).suffix.lower() in SUFFIXES
+
+
+def sheet_text(path: Path, label: str, issues: Issues) -> str | None:
+    """Return a sheet as CSV with semicolons, its rows on lines of their own numbers, or None.
+
+    Without a name it is the only sheet that holds anything. Dates are in the form of ISO 8601.
+    """
+    file, sheet = split_name(str(path))
+    content = read_content(Path(file), label, issues, MAX_TABLE_SIZE)
+    if content is None:
+        return None
+    if reason := _too_large(content):
+        issues.error(label, reason)
+        return None
+    require("python_calamine")
+    import python_calamine
+
+    try:
+        book = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
+        filled = [n for n in book.sheet_names if sheet or book.get_sheet_by_name(n).height]
+        if sheet is None and len(filled) == 1:
+            sheet = filled[0]
+        if sheet not in filled:
+            issues.error(label, _which(Path(file).name, sheet, filled))
+            return None
+        rows = book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
+    except (python_calamine.CalamineError, ValueError, OSError) as error:
+        issues.error(label, f"cannot be read as a workbook: {error}; save it anew, or as CSV")
+        return None
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=";", quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerows([_text(cell) for cell in row] if any(row) else [] for row in rows)
+    return out.getvalue()
+
+
+def _which(file: str, sheet: str | None, filled: list[str]) -> str:
+    """Return what to write where a name means no sheet, or none is given and there are several."""
+    if not filled:
+        return "no sheet of the workbook holds anything"
+    if sheet is not None:
+        return f"there is no sheet {shown(sheet)}{one_of(sheet, filled)}"
+    names = ", ".join(shown(name) for name in filled)
+    return (
+        f"several sheets hold something: {names}; name one, as in "
+        f'data = "{file}#{filled[0]}" (for odefit new: --sheet)'
+    )
+
+
+def _too_large(content: bytes) -> str:
+    """Return why a workbook is refused before it is unpacked; empty if it is not."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as parts:
+            if sum(part.file_size for part in parts.infolist()) > MAX_UNPACKED:
+                return f"has more than {MAX_UNPACKED / 1e6:g} MB when unpacked; save it as CSV"
+            for name in parts.namelist():
+                if name.startswith("xl/worksheets/") and _area(parts.read(name)) > MAX_CELLS:
+                    return (
+                        f"has a sheet of more than {MAX_CELLS / 1e6:g} million cells between its "
+                        "first and last one; remove what stands far from the table"
+                    )
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError) as error:
+        return f"cannot be read as a workbook: {error}; save it anew, or as CSV"
+    return ""
+
+
+def _area(sheet: bytes) -> int:
+    """Return the number of cells up to the last row and the last column that are named."""
+    rows = columns = 0
+    for letters, number in set(_CELL.findall(sheet)):
+        rows = max(rows, int(number))
+        column = 0
+        for letter in letters:
+            column = 26 * column + letter - 64
+        columns = max(columns, column)
+    return rows * columns
+
+
+def _text(cell: Any) -> str:
+    """Return a cell as it would stand in a CSV file."""
+    if isinstance(cell, bool):
+        return str(int(cell))
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
+        return str(int(cell))
+    if isinstance(cell, datetime.datetime):
+        return cell.isoformat(" ")
+    return " ".join(str(cell).split()) if isinstance(cell, str) else str(cell)
