@@ -10,7 +10,8 @@ from scipy import stats
 
 import odefit
 from odefit import InputError, Model, Problem, SingleShooting
-from odefit.assessment.prediction import Band, LinearBands, SampledBands
+from odefit.assessment.prediction import Band, LinearBands
+from odefit.assessment.sampled_bands import SampledBands
 from odefit.common.arrays import Array
 from odefit.simulation import ForwardMap
 from tests.assessment.lines import design, least_squares, line
@@ -64,6 +65,28 @@ def test_what_the_data_do_not_determine_has_no_band_and_all_else_has() -> None:
     assert np.isfinite(bands["x"].confidence).all()
     assert np.isnan(bands["y"].errors).all()
     assert not bands["y"].observable
+
+
+@pytest.mark.parametrize("effect", [1e-17, 1e-30])
+def test_an_unknown_without_effect_erases_no_band_that_it_does_not_move(effect: float) -> None:
+    """Its derivatives are not exactly zero, as those of an integration hardly ever are."""
+    times = np.linspace(0.0, 3.0, 10)
+
+    def problem(rate: str, extra: dict[str, Any]) -> Problem:
+        return Problem(
+            Model(ode={"x": rate, "free": "c" if extra else "0*x"}, observables={"y": "x"}),
+            {"t": times, "y": np.exp(-times) + 0.01 * np.cos(9 * times)},
+            {"k": {"lower": 0.0, "upper": 5.0, "guess": 1.0}, **extra},
+            {"x": 1.0, "free": 0.0},
+        )
+
+    free = {"c": {"lower": 0.1, "upper": 5.0, "guess": 1.0}}
+    bands = linear(problem(f"-(k + {effect:g}*c)*x", free), np.array([1.0, 2.0]))
+    alone = linear(problem("-k*x", {}), np.array([1.0, 2.0]))
+    assert bands["y"].confidence == pytest.approx(alone["y"].confidence, rel=1e-6)
+    assert not bands["y"].lacking
+    assert np.isnan(bands["free"].confidence).all()
+    assert bands["free"].undetermined == ("c",)
 
 
 def test_bands_of_logarithmic_noise_are_factors() -> None:

@@ -10,6 +10,7 @@ from odefit import Model, Problem, SingleShooting
 from odefit.assessment.prediction import Band, LinearBands
 from odefit.assessment.profile_bands import MAX_TIMES, ProfileBands
 from odefit.common.arrays import Array
+from odefit.methods.running.control import Control, Progress
 from odefit.simulation import ForwardMap
 from tests.assessment.lines import line
 
@@ -62,3 +63,37 @@ def test_a_value_that_is_zero_whatever_the_unknowns_are_has_no_width() -> None:
     (zero,) = (band for band in bands if band.name == "z")
     assert not zero.values.any()
     assert not zero.confidence.any()
+
+
+def test_a_band_is_one_continuation_and_not_many_profiles() -> None:
+    """The Michaelis constant is hardly determined, so that linear bands are far from right."""
+    times = np.array([0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0])
+    values = [8.66, 7.38, 4.97, 1.62, 0.35, 0.11, -0.04]
+    problem = Problem(
+        Model(ode={"s": "-v*s/(m + s)", "p": "v*s/(m + s)"}, observables={"y": "s"}),
+        {"t": times, "y": values},
+        {
+            "v": {"lower": 0.1, "upper": 100.0, "guess": 3.0, "scale": "log10"},
+            "m": {"lower": 0.01, "upper": 100.0, "guess": 2.0, "scale": "log10"},
+        },
+        {"s": {"lower": 5.0, "upper": 20.0, "guess": 10.0}, "p": 0.0},
+        noise={"y": {"sd": 0.3}},
+        t0=0.0,
+    )
+    result = odefit.fit(problem, SingleShooting(), jobs=1)
+    seen: list[Progress] = []
+    source = ProfileBands(ForwardMap(problem), result.best.vector, Control(report=seen.append))
+    grid = np.linspace(0.0, 10.0, 4 * MAX_TIMES)
+    found = source.bands(problem.conditions[0], grid, 0.95, ["y", "p"])
+    assert isinstance(found, list)
+    y, p = found
+    assert (y.unfinished, p.unfinished) == (0, 0)
+    assert seen[-1].done < 4 * 2 * 2 * MAX_TIMES  # of all ends, four evaluations each
+    at = int(np.linspace(0, len(grid) - 1, MAX_TIMES).round()[7])
+    for name, band in (("y", y), ("p", p)):
+        text = f"{name}@{float(grid[at])!r}"
+        profile = result.profile(expressions=[text], jobs=1).profiles[0]
+        width = profile.upper - profile.lower
+        assert band.confidence[:, at] == pytest.approx(
+            [profile.lower, profile.upper], abs=0.005 * width
+        )

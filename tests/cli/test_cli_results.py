@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from odefit import Event, Experiment, InputError, Model, Problem, SingleShooting, fit
-from odefit.cli import plot, result_commands
+from odefit.cli import result_commands
 from odefit.methods.estimate import Status
+from odefit.reporting.figures.fit import plot_fit
 from tests.cli.commands import DATA, DECAY, refused, run
 
 SIGNATURES = {".svg": b"<?xml", ".pdf": b"%PDF", ".png": b"\x89PNG"}
@@ -73,11 +74,57 @@ def test_a_logarithmic_axis_does_not_follow_a_model_far_below_the_measurements()
         initial={"x": 1.0},
         experiments=[Experiment("run", data, events=[event])],
     )
-    figure = fit(problem, SingleShooting()).plot_fit()
-    plot._log_y(figure)
+    result = fit(problem, SingleShooting())
+    told: list[str] = []
+    figure = plot_fit(result, log_y=True, say=told.append)
+    assert told == ["1 measured values are not positive, and are left out of the logarithmic axis"]
     low, high = figure.axes[0].get_ylim()
     assert 0.02 < low < 0.15
     assert high > 1.0
+
+
+UNTOLD = """format = 1
+[ode]
+x = "-(k1 + k2)*x"
+z = "k1*x"
+[parameters]
+k1 = { lower = 0.01, upper = 5.0, guess = 0.4 }
+k2 = { lower = 0.01, upper = 5.0, guess = 0.6 }
+[initial]
+x = 1.0
+z = 0.0
+[noise]
+x = { sd = 0.02 }
+[[experiment]]
+data = "data.csv"
+"""
+
+
+def test_a_missing_band_is_told_with_the_direction_that_forbids_it_and_a_remedy(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("untold.toml").write_text(UNTOLD, encoding="utf-8")
+    Path("data.csv").write_text("t,x\n0,1.0\n1,0.36\n2,0.14\n3,0.05\n", encoding="utf-8")
+    arguments = ("--method", "single-shooting", "--jobs", "1", "--json", "untold.json")
+    assert run("fit", "untold.toml", *arguments) == 0
+    capsys.readouterr()
+    assert run("predict", "untold.json", "--times", "1:2:2") == 0
+    told = capsys.readouterr().err
+    assert "note: no band of z, where it changes with k1, k2" in told
+    assert "(The data determine k1 and k2 only as the sum k1 + k2.)" in told
+    assert "give the value of one as known" in told
+    # What is measured does not depend on that direction.
+    assert run("plot", "untold.json", "--band", "linear") == 0
+    assert capsys.readouterr().err == ""
+    assert "no band" not in Path("untold-fit.svg").read_text(encoding="utf-8")
+    # Bounds end a band by profile: the hidden state has one, too.
+    assert run("predict", "untold.json", "--times", "1:2:2", "--by", "profile") == 0
+    captured = capsys.readouterr()
+    bands = pd.read_csv(io.StringIO(captured.out)).query("name == 'z' and t == 1")
+    found = bands.iloc[0]
+    assert captured.err == ""
+    assert 0.0 <= found.ci_low < 0.02
+    assert 0.6 < found.ci_high < 0.7
 
 
 def test_a_figure_is_as_wide_as_the_column_of_a_journal(result: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -398,3 +399,18 @@ def routed() -> Result:
             Route("direct transcription", 0, 0, 0, np.inf, 0.0, "not needed"),
         ),
     )
+
+
+@cache
+def dense() -> Result:
+    """A result of 30,000 measurements of a swinging value."""
+    times = np.linspace(0.0, 20.0, 30_000)
+    noise = 0.05 * np.random.default_rng(3).standard_normal(len(times))
+    problem = Problem(
+        Model(ode={"x": "v", "v": "-w*x"}, observables={"y": "x"}),
+        {"t": times, "y": np.cos(2.0 * times) + noise},
+        {"w": {"lower": 1.0, "upper": 9.0, "guess": 4.0}},
+        {"x": 1.0, "v": 0.0},
+        noise={"y": {"sd": "estimate"}},
+    )
+    return odefit.fit(problem, odefit.SingleShooting(), jobs=1)

@@ -15,9 +15,11 @@ from odefit.problem.model import Model
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.reporting.curves import (
+    SEEN_COLUMNS,
     Curve,
     fine_times,
     fit_curves,
+    seen,
     spreads_over_decades,
     standard_deviations,
 )
@@ -181,3 +183,27 @@ def test_a_single_time_is_enough() -> None:
     (found,) = fit_curves(result)
     assert found.model.tolist() == [1.0]
     result.plot_fit().draw_without_rendering()
+
+
+def test_of_many_points_those_are_drawn_that_make_the_line_look_as_it_does() -> None:
+    times = np.linspace(0.0, 10.0, 50_000)
+    values = np.sin(40.0 * times)
+    values[31_234], values[777] = 5.0, -7.0  # peaks of a single point
+    kept = seen(times, values)
+    assert SEEN_COLUMNS < kept.sum() <= 4 * SEEN_COLUMNS
+    assert kept[[0, -1, 31_234, 777]].all()
+    assert seen(times[:1000], values[:1000]).all()
+    later = np.append(np.geomspace(1e-6, 10.0, 50_000), np.inf)
+    spread = seen(later, np.append(values, 0.0), log_time=True)
+    assert spread[[0, 31_234, 777, -1]].all()
+    assert spread.sum() <= 4 * SEEN_COLUMNS + 1
+
+
+def test_a_line_and_its_band_are_thinned_where_the_data_have_many_rows() -> None:
+    result = examples.dense()
+    (found,) = fit_curves(result, bands=band_source(result, "linear"))
+    assert len(found.times) == 30_000
+    assert len(found.model) <= 4 * SEEN_COLUMNS
+    assert found.band is not None
+    assert len(found.band.times) == len(found.model)
+    assert found.model.max() == pytest.approx(1.0, abs=1e-3)

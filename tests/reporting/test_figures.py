@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import matplotlib
 import numpy as np
 import pytest
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
@@ -18,7 +20,7 @@ from odefit.methods.estimate import Start, Status
 from odefit.problem.experiment import Experiment
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
-from odefit.reporting.curves import fit_curves
+from odefit.reporting.curves import SEEN_COLUMNS, fit_curves
 from odefit.reporting.documents.svg import drawing
 from odefit.reporting.figures import correlation, fit, parameters, residuals, starts
 from odefit.reporting.figures.style import Plot, plain
@@ -248,3 +250,25 @@ def test_drawing_leaves_the_users_settings_alone() -> None:
         assert isinstance(figure, Plot)
         figure._repr_png_()
     assert dict(matplotlib.rcParams) == before
+
+
+def test_thousands_of_points_are_drawn_as_their_density() -> None:
+    result = examples.dense()
+    for figure in (fit.plot_fit(result), result.plot_residuals()):
+        (axes,) = figure.axes
+        (mesh,) = (c for c in axes.collections if isinstance(c, QuadMesh))
+        assert mesh.get_rasterized()
+        assert all(np.size(line.get_xdata()) <= 4 * SEEN_COLUMNS for line in axes.lines)
+        low, high = axes.get_ylim()
+        box = mesh.get_datalim(axes.transData)
+        assert low < box.y0
+        assert high > box.y1
+
+
+def test_a_report_of_many_rows_is_small(tmp_path: Path) -> None:
+    examples.dense().report(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert len(text) < 500_000
+    assert "data:image/png;base64," in text
+    assert "the darker, the more measurements" in text
+    assert "their mean over windows of time" in " ".join(text.split()).replace("shows ", "")

@@ -8,8 +8,9 @@ covariance of the unknowns through the sensitivities; those of samples are perce
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Protocol
 
 import numpy as np
@@ -24,8 +25,7 @@ from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.intervals.dispersions import AdjustedDispersion, adjusted_dispersions
 from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.assessment.intervals.small_samples import quantile_of
-from odefit.assessment.sampling.bootstrap import MIN_SAMPLES
-from odefit.common.arrays import Array
+from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import RANK_TOLERANCE, acting
 from odefit.common.errors import InputError
 from odefit.expressions.algebras import Dual
@@ -35,13 +35,27 @@ from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.residuals.noise import standard_deviations
-from odefit.simulation.residuals.random_values import random_values
 from odefit.simulation.trajectories.trajectory import Trajectory
 from odefit.structure.signs import nonnegative_names
 
 UNDETERMINED_SHARE = 1e-5
-"""Share of the gradient of a prediction in directions that the data do not determine, above which
-the prediction is not determined either."""
+"""Part of what changes of all unknowns by their sizes do to a prediction. Where an undetermined
+change does more, the prediction is not determined either."""
+
+ROUNDING = 1e-9
+"""Part of the largest value of a curve that integration may make of nothing."""
+
+PARTICIPATION = 1e-3
+"""Part of the largest share in an undetermined change from which on an unknown takes part."""
+
+
+class NoBand(Enum):
+    """The reasons why values of a curve have no band."""
+
+    UNDETERMINED = "undetermined"
+    UNBOUNDED = "unbounded"
+    NO_FREEDOM = "no freedom"
+    NOT_POSITIVE = "not positive"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +75,24 @@ class Band:
     errors: Array
     confidence: Array
     prediction: Array
+    scatter: Array
     cut: bool = False
+    lacking: tuple[NoBand, ...] = ()
+    undetermined: tuple[str, ...] = ()
+    unfinished: int = 0
+    better: bool = False
 
 
 class BandSource(Protocol):
     """Makes bands of the predictions of an experiment."""
 
-    def bands(self, condition: Condition, times: Array, level: float) -> list[Band] | Failure:
-        """Return the bands of all observables and states at increasing times, or a failure."""
+    def bands(
+        self, condition: Condition, times: Array, level: float, names: Collection[str] | None = None
+    ) -> list[Band] | Failure:
+        """Return the bands of all observables and states at increasing times, or a failure.
+
+        Where there are `names`, no others are asked for.
+        """
 
 
 class LinearBands:
@@ -84,12 +108,13 @@ class LinearBands:
                 "the answer is on shooting nodes, since no single integration can follow it; "
                 "there are no linear bands of it"
             )
-        evaluation = _evaluated(forward, vector)
+        evaluation = evaluated(forward, vector)
         self._forward = forward
         self._vector = vector
         self._deviance = Deviance.of(forward, vector, evaluation)
         jacobian = evaluation.information
-        norms, self._effective = acting(jacobian, sizes_at(forward.problem, vector))
+        self._sizes = sizes_at(forward.problem, vector)
+        norms, self._effective = acting(jacobian, self._sizes)
         self._norms = np.where(self._effective, norms, 1.0)
         u, s, vt = np.linalg.svd(jacobian / self._norms, full_matrices=False)
         known = s > RANK_TOLERANCE * s.max(initial=0.0)
@@ -125,40 +150,52 @@ class LinearBands:
         if dispersions:
             self._covariance = np.linalg.pinv(weighted.T @ weighted)
 
-    def bands(self, condition: Condition, times: Array, level: float) -> list[Band] | Failure:
-        """Return the bands of all observables and states, see :class:`BandSource`.
+    def bands(
+        self, condition: Condition, times: Array, level: float, names: Collection[str] | None = None
+    ) -> list[Band] | Failure:
+        """Return the bands of observables and states, see :class:`BandSource`.
 
         A confidence band ends at zero for what the equations and the bounds keep from being
         negative: there its level is as high, since nothing that is left out can be true.
         """
-        found = self.uncut(condition, times, level)
+        found = self.uncut(condition, times, level, names)
         if isinstance(found, Failure):
             return found
         floors = nonnegative_names(self._forward.problem, condition)
         return [_cut(band) if band.name in floors else band for band in found]
 
-    def uncut(self, condition: Condition, times: Array, level: float) -> list[Band] | Failure:
+    def uncut(
+        self, condition: Condition, times: Array, level: float, names: Collection[str] | None = None
+    ) -> list[Band] | Failure:
         """Return the bands as the linearisation has them, whatever their sign."""
         vector = self._vector
         trajectory = self._forward.trajectory(vector, condition.name, times)
         if isinstance(trajectory, Failure):
             return trajectory
         found = []
-        outputs = _outputs(self._forward, condition, vector, trajectory)
+        outputs = outputs_of(self._forward, condition, vector, trajectory, names)
         predicted = self._forward.predictions(condition, vector, trajectory, noise=True)
         for name, (output, observable) in outputs.items():
             values = output.array(len(times))
-            errors, quantiles = self._errors(output, len(times), level)
+            errors, quantiles, lost, lacking = self._errors(output, values, level)
             log = _base(self._forward, name) if observable else None
-            scatter = []
+            none = np.zeros(len(times))
+            prediction = scatter = np.full((2, len(times)), np.nan)
             if observable:
                 at = self._noise_vector
                 sds = noise_sds(self._forward, condition, name, at, predicted, times)
                 unit = 1.0 if self._forward.given_noise else math.sqrt(self._deviance.variance)
                 own = self._forward.problem.noise.get(name, Noise())
                 if sds is not None:
-                    ends = (end / quantile_of(level, math.inf) for end in own.law.interval(level))
-                    scatter = [unit * end * sds for end in ends]
+                    ends = [end / quantile_of(level, math.inf) for end in own.law.interval(level)]
+                    sides = [unit * end * sds for end in ends]
+                    prediction = _ends(values, errors, sides, quantiles, log)
+                    scatter = np.abs(_ends(values, none, sides, quantiles, log) - values)
+            if observable and math.isfinite(own.law.least):
+                np.maximum(prediction, own.law.least, out=prediction)
+            confidence = _ends(values, errors, (0.0, 0.0), quantiles, log)
+            if log is not None and not (values > 0).all():
+                lacking = (*lacking, NoBand.NOT_POSITIVE)
             found.append(
                 Band(
                     name,
@@ -166,33 +203,38 @@ class LinearBands:
                     times,
                     values,
                     errors,
-                    _ends(values, errors, (0.0, 0.0), quantiles, log),
-                    _ends(values, errors, scatter, quantiles, log)
-                    if scatter
-                    else np.full((2, len(times)), np.nan),
+                    confidence,
+                    prediction,
+                    scatter,
+                    lacking=lacking,
+                    undetermined=lost,
                 )
             )
-            if observable and math.isfinite(own.law.least):
-                np.maximum(found[-1].prediction, own.law.least, out=found[-1].prediction)
         return found
 
-    def _errors(self, output: Dual, count: int, level: float) -> tuple[Array, Array]:
-        """Return standard errors and quantiles of an output; NaN where it is not determined."""
-        gradient = np.zeros((count, len(self._vector)))
-        for i, partial in output.partials.items():
-            gradient[:, i] = partial
+    def _errors(
+        self, output: Dual, values: Array, level: float
+    ) -> tuple[Array, Array, tuple[str, ...], tuple[NoBand, ...]]:
+        """Return standard errors, NaN where there are none, quantiles, what is lost, and why."""
+        count = len(values)
+        gradient = output.gradient(len(self._vector), count)
         unbounded = ~np.isfinite(gradient).all(axis=1)  # as that of a root of zero
         gradient[unbounded] = 0.0
         scaled = gradient / self._norms
-        size = np.sqrt(np.sum(scaled**2, axis=1))
-        left = scaled - (scaled @ self._basis.T) @ self._basis
-        lost = np.sqrt(np.sum(left**2, axis=1)) > UNDETERMINED_SHARE * size
-        lost |= np.any(scaled[:, ~self._effective] != 0, axis=1) | unbounded
+        lost, undetermined = self._lost(gradient, scaled, values)
+        reasons = {
+            NoBand.UNDETERMINED: bool(lost.any()),
+            NoBand.UNBOUNDED: bool(unbounded.any()),
+            NoBand.NO_FREEDOM: not np.isfinite(self._covariance).all(),
+        }
+        lacking = tuple(reason for reason, holds in reasons.items() if holds)
+        lost |= unbounded
         if self._fits is not None:
             errors = np.where(lost, np.nan, self._fits.errors(gradient))
             with np.errstate(invalid="ignore", divide="ignore"):
                 quantiles = self._fits.half_widths(gradient, level) / errors
-            return errors, np.where(errors > 0, quantiles, quantile_of(level, math.inf))
+            quantiles = np.where(errors > 0, quantiles, quantile_of(level, math.inf))
+            return errors, quantiles, undetermined, lacking
         directions = scaled @ self._directions.T
         covariance = self._covariance
         degrees = np.full(count, self._deviance.degrees)
@@ -202,7 +244,34 @@ class LinearBands:
                 self._orthonormal, self._freedom, directions, self._covariance
             )
         errors = np.sqrt(np.einsum("ki,ij,kj->k", directions, covariance, directions))
-        return np.where(lost, np.nan, errors), np.array([quantile_of(level, d) for d in degrees])
+        quantiles = np.array([quantile_of(level, d) for d in degrees])
+        return np.where(lost, np.nan, errors), quantiles, undetermined, lacking
+
+    def _lost(
+        self, gradient: Array, scaled: Array, values: Array
+    ) -> tuple[BoolArray, tuple[str, ...]]:
+        """Return where an output changes with what the data do not determine, and with which keys.
+
+        What counts is what a change by the size of the unknowns would do: derivatives are as large
+        as units, and integration leaves some where there are none.
+        """
+        effects = gradient * self._sizes
+        reach = np.sqrt(np.sum(effects**2, axis=1))
+        finite = np.abs(values[np.isfinite(values)])
+        least = np.maximum(UNDETERMINED_SHARE * reach, ROUNDING * finite.max(initial=0.0))
+        loose = scaled - (scaled @ self._basis.T) @ self._basis
+        loose[:, ~self._effective] = 0.0
+        # The change of the unknowns along `loose` by which the first has changed by its size.
+        part = np.abs(loose) / (self._norms * self._sizes)
+        longest = part.max(axis=1, initial=0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            moved = np.where(longest > 0, np.sum(loose**2, axis=1) / longest, 0.0)
+        idle = np.where(self._effective, 0.0, np.abs(effects))
+        lost = (moved > least) | (idle.max(axis=1, initial=0.0) > least)
+        part = np.where((moved > least)[:, None], part / np.maximum(longest, 1e-300)[:, None], 0.0)
+        takes = (part > PARTICIPATION).any(axis=0) | (idle > least[:, None]).any(axis=0)
+        keys = self._forward.problem.keys
+        return lost, tuple(key for key, takes_part in zip(keys, takes, strict=True) if takes_part)
 
 
 def _cut(band: Band) -> Band:
@@ -214,115 +283,30 @@ def _cut(band: Band) -> Band:
     return replace(band, confidence=np.array([np.where(beyond, 0.0, low), high]), cut=True)
 
 
-def _evaluated(forward: ForwardMap, vector: Array) -> Evaluation:
+def evaluated(forward: ForwardMap, vector: Array) -> Evaluation:
+    """Return the evaluation at the estimate; InputError where there is none."""
     evaluation = forward.evaluate(vector)
     if isinstance(evaluation, Failure):
         raise InputError(f"bands need a model that can be integrated: {evaluation}")
     return evaluation
 
 
-class SampledBands:
-    """Bands from samples of the unknowns, shape (samples, n): percentiles of their curves.
-
-    `seed` is that of the noise that the prediction band adds. Raises InputError for too few
-    samples.
-    """
-
-    def __init__(self, forward: ForwardMap, vector: Array, samples: Array, seed: int = 0) -> None:
-        if len(samples) < MIN_SAMPLES:
-            raise InputError(f"bands need at least {MIN_SAMPLES} samples, there are {len(samples)}")
-        self._forward = forward
-        self._vector = vector
-        self._samples = samples
-        self._seed = seed
-        self._unit = 1.0
-        if not forward.given_noise:
-            evaluation = _evaluated(forward, vector)
-            self._unit = math.sqrt(Deviance.of(forward, vector, evaluation).variance)
-
-    def bands(self, condition: Condition, times: Array, level: float) -> list[Band] | Failure:
-        """Return the bands of all observables and states, see :class:`BandSource`.
-
-        Samples that cannot be integrated are left out.
-        """
-        random = np.random.default_rng(self._seed)
-        centre = self._curves(self._vector, condition, times, None)
-        if isinstance(centre, Failure):
-            return centre
-        curves: dict[str, list[Array]] = {name: [] for name in centre}
-        measured: dict[str, list[Array]] = {name: [] for name in centre}
-        reason = None
-        for vector in self._samples:
-            found = self._curves(vector, condition, times, random)
-            if isinstance(found, Failure):
-                reason = found
-                continue
-            for name, (values, noisy, _) in found.items():
-                curves[name].append(values)
-                if noisy is not None:
-                    measured[name].append(noisy)
-        bands = []
-        for name, (values, _, observable) in centre.items():
-            if len(curves[name]) < MIN_SAMPLES:
-                assert reason is not None
-                return reason
-            every = np.array(curves[name])
-            bands.append(
-                Band(
-                    name,
-                    observable,
-                    times,
-                    values,
-                    every.std(axis=0, ddof=1),
-                    _percentiles(every, level),
-                    _percentiles(np.array(measured[name]), level)
-                    if measured[name]
-                    else np.full((2, len(times)), np.nan),
-                )
-            )
-        return bands
-
-    def _curves(
-        self,
-        vector: Array,
-        condition: Condition,
-        times: Array,
-        random: np.random.Generator | None,
-    ) -> dict[str, tuple[Array, Array | None, bool]] | Failure:
-        """Return values, values with noise, and whether it is an observable, by name."""
-        forward = self._forward
-        trajectory = forward.trajectory(vector, condition.name, times, sensitivities=False)
-        if isinstance(trajectory, Failure):
-            return trajectory
-        outputs = _outputs(forward, condition, vector, trajectory)
-        predicted = forward.predictions(condition, vector, trajectory, noise=True)
-        found: dict[str, tuple[Array, Array | None, bool]] = {}
-        for name, (output, observable) in outputs.items():
-            values = output.array(len(times))
-            noisy = None
-            if random is not None and observable:
-                sds = noise_sds(forward, condition, name, vector, predicted, times)
-                if sds is not None:
-                    noise = forward.problem.noise.get(name, Noise())
-                    noisy = random_values(noise, values, self._unit * sds, random)
-            found[name] = values, noisy, observable
-        return found
-
-
-def _percentiles(curves: Array, level: float) -> Array:
-    return np.asarray(np.quantile(curves, [0.5 - level / 2, 0.5 + level / 2], axis=0))
-
-
-def _outputs(
-    forward: ForwardMap, condition: Condition, vector: Array, trajectory: Trajectory
+def outputs_of(
+    forward: ForwardMap,
+    condition: Condition,
+    vector: Array,
+    trajectory: Trajectory,
+    names: Collection[str] | None = None,
 ) -> dict[str, tuple[Dual, bool]]:
-    """Return observables, then the states with other names, each with whether it is the former."""
-    found = {
-        name: (output, True)
-        for name, output in forward.predictions(condition, vector, trajectory).items()
-    }
+    """Return observables, then the states with other names, each with whether it is the former.
+
+    Where there are `names`, they are those alone.
+    """
+    predicted = forward.predictions(condition, vector, trajectory)
+    wanted = {*predicted, *forward.field.states} if names is None else names
+    found = {name: (output, True) for name, output in predicted.items() if name in wanted}
     for i, name in enumerate(forward.field.states):
-        if name not in found:
+        if name in wanted and name not in predicted:
             partials = {}
             if trajectory.sensitivities.size:
                 partials = {

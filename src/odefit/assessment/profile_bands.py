@@ -2,28 +2,38 @@
 
 Each value at a time has a profile of its own (C. Kreutz, A. Raue and J. Timmer, Likelihood based
 observability analysis and confidence intervals for predictions of dynamic models, BMC Systems
-Biology 6, 2012). For a smooth curve some times are profiled, and how much wider than the linear
-band they are is interpolated between them.
+Biology 6, 2012), whose ends alone are needed. For a smooth curve the ends at some times are sought,
+and how much wider than the linear band they are is interpolated between them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
 
+from odefit.assessment.farthest_values import FarthestValues
 from odefit.assessment.prediction import Band, LinearBands
-from odefit.assessment.profiles.profiling import profile_all
+from odefit.assessment.profiles.profiling import MAX_ADOPTIONS, optimum_at
 from odefit.common.arrays import Array, IntArray
-from odefit.methods.running.control import Control
+from odefit.common.errors import counted
+from odefit.methods.polish import POLISH
+from odefit.methods.running.control import Control, Progress, running
 from odefit.problem.condition import Condition
 from odefit.simulation import Failure, ForwardMap
 
 MAX_TIMES = 16
-"""Largest number of times at which each output is profiled."""
+"""Largest number of times at which the ends of each band are sought."""
 
 LEAST_ERROR = 1e-9
-"""Standard error, relative to the largest value, below which a value is known: no profile."""
+"""Standard error, relative to the largest value, below which a value is known and has no width."""
+
+MAX_ROUNDS = 3
+"""Number of times that ends are sought anew from points which refute them."""
+
+REFUTED = 0.01
+"""Part of its distance from the estimate by which a point beyond an end refutes it."""
 
 
 class ProfileBands:
@@ -35,37 +45,93 @@ class ProfileBands:
 
     def __init__(self, forward: ForwardMap, vector: Array, control: Control | None = None) -> None:
         self._linear = LinearBands(forward, vector)
-        self._problem = forward.problem
+        self._forward = forward
         self._vector = vector
         self._control = control or Control()
 
-    def bands(self, condition: Condition, times: Array, level: float) -> list[Band] | Failure:
-        """Return the bands of all observables and states, see :class:`BandSource`.
+    def bands(
+        self, condition: Condition, times: Array, level: float, names: Collection[str] | None = None
+    ) -> list[Band] | Failure:
+        """Return the bands of observables and states, see :class:`BandSource`.
 
-        The prediction band joins the ends of the profile and the noise as squares.
+        The prediction band joins the ends of the profile and the noise as squares. The fits are
+        compared with the best that is found on the way.
         """
-        linear = self._linear.uncut(condition, times, level)
+        linear = self._linear.uncut(condition, times, level, names)
         if isinstance(linear, Failure):
             return linear
         at = np.unique(np.linspace(0, len(times) - 1, min(len(times), MAX_TIMES)).round())
         chosen = at.astype(np.intp)
-        texts = {}
-        for band in linear:
-            least = LEAST_ERROR * np.abs(band.values).max(initial=0.0)
-            for i in chosen:
-                if not band.errors[i] <= least:  # those that are not determined have profiles too
-                    text = f"{band.name}[{condition.name}]@{float(times[i])!r}"
-                    texts[text] = band.name, i
-        found = profile_all(self._problem, self._vector, level, self._control, (), list(texts))
-        offsets = {band.name: np.zeros((2, len(times))) for band in linear}
-        for profile in found.profiles:
-            name, i = texts[profile.text]
-            offsets[name][:, i] = profile.lower - profile.estimate, profile.upper - profile.estimate
-        return [_widened(band, offsets[band.name], chosen) for band in linear]
+        best = self._vector
+        with running(self._control):
+            for _ in range(MAX_ADOPTIONS + 1):
+                optimum = optimum_at(self._forward, best, level)
+                values = FarthestValues(
+                    self._forward,
+                    condition,
+                    (times, chosen),
+                    [band.name for band in linear],
+                    (best, self._vector),
+                    optimum.deviance,
+                    optimum.limit,
+                )
+                found = [self._profiled(band, values, condition) for band in linear]
+                if values.better is None or self._control.should_stop():
+                    break
+                best = POLISH.run(self._forward, 0, values.better, self._control).vector
+        return [replace(band, better=best is not self._vector) for band in found]
+
+    def _profiled(self, linear: Band, values: FarthestValues, condition: Condition) -> Band:
+        """Return the band of one curve."""
+        name, chosen = linear.name, values.chosen
+        ends = np.tile(linear.values[chosen], (2, 1))
+        unsettled = np.zeros(ends.shape, dtype=bool)
+        least = LEAST_ERROR * np.abs(linear.values).max(initial=0.0)
+        # Those that are not determined have ends, too.
+        known = linear.errors[chosen] <= least
+        todo = [(side, int(k)) for side in range(2) for k in np.flatnonzero(~known)]
+        total = len(todo)
+        for _ in range(MAX_ROUNDS):
+            for done, (side, k) in enumerate(todo):
+                if values.better is not None:
+                    return linear
+                if self._control.should_stop():
+                    unsettled[side, k] = True
+                    continue
+                end = values.end(name, k, 2 * side - 1)
+                ends[side, k], unsettled[side, k] = end.value, not end.settled
+                if self._control.report is not None:
+                    said = f"{name} in {condition.name}: {done + 1} of {counted(total, 'end')}"
+                    self._control.report(
+                        Progress(values.evaluations, 0, np.inf, 0, said, "evaluation")
+                    )
+            outer = np.stack([values.low[name], values.high[name]])[:, chosen]
+            beyond = np.abs(outer - linear.values[chosen]) > (1 + REFUTED) * np.abs(
+                ends - linear.values[chosen]
+            )
+            beyond &= ~known
+            ends[0] = np.fmin(ends[0], outer[0])
+            ends[1] = np.fmax(ends[1], outer[1])
+            todo = [(int(side), int(k)) for side, k in np.argwhere(beyond)]
+            if not todo:
+                break
+        inner = np.stack([values.low[name], values.high[name]])
+        confidence = _widened(linear, ends - linear.values[chosen], chosen)
+        confidence[0] = np.fmin(confidence[0], inner[0])
+        confidence[1] = np.fmax(confidence[1], inner[1])
+        reach = np.hypot(confidence - linear.values, linear.scatter)
+        return replace(
+            linear,
+            confidence=confidence,
+            prediction=linear.values + np.array([[-1.0], [1.0]]) * reach,
+            unfinished=int(unsettled.sum()),
+            lacking=(),
+            undetermined=(),
+        )
 
 
-def _widened(linear: Band, offsets: Array, chosen: IntArray) -> Band:
-    """Return the band with these distances from the values at the chosen times, shape (2, k)."""
+def _widened(linear: Band, offsets: Array, chosen: IntArray) -> Array:
+    """Return the ends of a band with these distances from the values at the chosen times."""
     times, half = linear.times, linear.confidence - linear.values
     confidence = np.empty_like(half)
     for k in range(2):
@@ -73,13 +139,9 @@ def _widened(linear: Band, offsets: Array, chosen: IntArray) -> Band:
         known = half[k][chosen] != 0
         if whole:
             # Relative to the linear band, the distances hardly change with time.
-            ratio = offsets[k][chosen][known] / half[k][chosen][known]
+            ratio = offsets[k][known] / half[k][chosen][known]
             distance = half[k] * np.interp(times, times[chosen][known], ratio)
         else:
-            distance = np.interp(times, times[chosen], offsets[k][chosen])
+            distance = np.interp(times, times[chosen], offsets[k])
         confidence[k] = linear.values + distance
-    with np.errstate(invalid="ignore"):
-        noise = (linear.prediction - linear.values) ** 2 - half**2
-        reach = np.sqrt((confidence - linear.values) ** 2 + np.maximum(noise, 0.0))
-    prediction = linear.values + np.array([[-1.0], [1.0]]) * reach
-    return replace(linear, confidence=confidence, prediction=prediction)
+    return confidence

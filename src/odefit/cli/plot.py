@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odefit.cli.shared import DONE, check_writable, saved_result
+from odefit.cli.shared import DONE, check_writable, progress_line, saved_result
 from odefit.common.errors import InputError, one_of
 from odefit.common.packages import require
 
@@ -34,9 +34,6 @@ DESCRIPTION = "Draw a result to a file. What can be drawn: " + "; ".join(
 
 SUFFIXES = (".svg", ".pdf", ".png")
 """Formats of figures by the end of the file's name."""
-
-BELOW_MEASURED = 0.2
-"""Part of the smallest measurement down to which a logarithmic axis leads at most."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -117,12 +114,22 @@ def write_figure(figure: Figure, path: Path) -> None:
 
 def _drawn(result: Result, options: argparse.Namespace) -> Figure:
     if options.what == "fit":
-        figure = result.plot_fit(
-            options.experiment, options.observable, band=options.band, width=options.width
-        )
-        if options.log_y:
-            _log_y(figure)
-        return figure
+        from odefit.methods.running.control import Control
+        from odefit.reporting.figures.fit import plot_fit
+        from odefit.result.result_figures import canvas_of
+
+        canvas = canvas_of(options.width, None, None)
+        with progress_line("drawing ...") as report:
+            return plot_fit(
+                result,
+                options.experiment,
+                options.observable,
+                band=options.band,
+                canvas=canvas,
+                log_y=options.log_y,
+                control=Control(report=report),
+                say=lambda sentence: print(f"note: {sentence}", file=sys.stderr),
+            )
     if options.what == "profiles":
         if result.profiles is None:
             raise InputError(
@@ -140,36 +147,3 @@ def _drawn(result: Result, options: argparse.Namespace) -> Figure:
         )
     drawn: Figure = getattr(result, f"plot_{options.what}")(width=options.width)
     return drawn
-
-
-def _log_y(figure: Figure) -> None:
-    """Make the vertical axes logarithmic; measurements that have no logarithm are told.
-
-    The axes do not follow a model that falls far below all measurements.
-    """
-    import numpy as np
-
-    from odefit.reporting.figures.style import dress, plain_style
-
-    left_out = 0
-    with plain_style():
-        for axes in figure.axes:
-            if not axes.axison:
-                continue
-            marked = [line for line in axes.lines if line.get_linestyle() == "None"]
-            measured = np.concatenate(
-                [np.asarray(line.get_ydata(), dtype=float) for line in marked] or [np.zeros(0)]
-            )
-            left_out += int((measured <= 0).sum())
-            axes.set_yscale("log", nonpositive="clip")
-            axes.autoscale(axis="y")
-            if (measured > 0).any():
-                low, high = axes.get_ylim()
-                axes.set_ylim(max(low, BELOW_MEASURED * measured[measured > 0].min()), high)
-            dress(axes, log_y=True)
-    if left_out:
-        print(
-            f"{left_out} measured values are not positive, and are left out of the logarithmic "
-            "axis",
-            file=sys.stderr,
-        )

@@ -16,6 +16,7 @@ from odefit.cli.shared import (
     check_writable,
     is_result,
     loaded,
+    progress_line,
     saved_result,
     write_csv,
 )
@@ -131,6 +132,8 @@ def run_predict(options: argparse.Namespace) -> int:
     """Print or write predictions."""
     import pandas as pd
 
+    from odefit.methods.running.control import Control
+    from odefit.reporting.predictions import prediction_table
     from odefit.simulation.simulations import times_from_text
 
     check_writable(options.csv)
@@ -139,15 +142,17 @@ def run_predict(options: argparse.Namespace) -> int:
     every = [c.name for c in result.problem.conditions]
     names = every if options.experiment is None else [options.experiment]
     parts, notes = [], []
-    for name in names:
-        try:
-            table = result.predict(times, options.level, name, options.by)
-        except RuntimeError as error:
-            raise InputError(str(error)) from error
-        notes += table.attrs["notes"]
-        if len(every) > 1:
-            table.insert(0, "experiment", name)
-        parts.append(table)
+    with progress_line("predicting ...") as report:
+        control = Control(report=report)
+        for name in names:
+            try:
+                table = prediction_table(result, times, options.level, name, options.by, control)
+            except RuntimeError as error:
+                raise InputError(str(error)) from error
+            notes += table.attrs["notes"]
+            if len(every) > 1:
+                table.insert(0, "experiment", name)
+            parts.append(table)
     write_csv(pd.concat(parts, ignore_index=True), options.csv)
     for line in dict.fromkeys(notes):
         print(f"note: {line}", file=sys.stderr)

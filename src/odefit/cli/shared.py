@@ -307,10 +307,12 @@ def write_csv(table: pd.DataFrame, path: Path | None) -> None:
     print(f"written: {path}", file=sys.stderr)
 
 
-def progress_line() -> AbstractContextManager[Callable[[Progress], None] | None]:
-    """Return a line of progress on a terminal, and nothing elsewhere."""
+def progress_line(
+    begin: str = "fitting ...",
+) -> AbstractContextManager[Callable[[Progress], None] | None]:
+    """Return a line of progress on a terminal, which begins with a word, and nothing elsewhere."""
     if not sys.stderr.isatty():
         return nullcontext()
     from odefit.reporting.progress import TerminalProgress
 
-    return TerminalProgress()
+    return TerminalProgress(begin)

@@ -208,6 +208,14 @@ class Input:
         rows.setflags(write=False)
         return rows
 
+    @cached_property
+    def corners(self) -> Array:
+        """The knots at which the input changes: not those within a span where it is constant."""
+        rows = self._polynomials
+        flat = (rows[:, 1:] == 0.0).all(axis=1)
+        same = flat[1:] & flat[:-1] & (rows[1:, 0] == rows[:-1, 0])
+        return np.asarray(self.times[~same])
+
     def __call__(self, times: Array) -> Array:
         """Return the values of the input at `times`, shape (m,)."""
         piece = np.searchsorted(self.times, times, side="right")

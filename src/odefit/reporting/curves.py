@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,8 +21,15 @@ from odefit.simulation import Failure, ForwardMap, simulated
 from odefit.simulation.other_integrations import able_to_integrate
 from odefit.simulation.residuals.noise import known_sds, sds_about
 
+DENSE = 2000
+"""Number of points of a panel from which on their density is drawn."""
+
 LINE_POINTS = 240
 """Number of points of a smooth line: finer than a panel's pixels need."""
+
+SEEN_COLUMNS = 300
+"""Number of columns of a panel in each of which the first, the last, the least and the largest
+point of a line are drawn where it has many points."""
 
 FEWEST_SUMS = 5
 """Number of measurements from which those of a sum that is set back to zero make a line."""
@@ -42,6 +49,7 @@ class Curve:
     noise is not known. The model has times of its own, shape (m,), on which ``band`` is, too;
     without a solution there is none, and ``failure`` has the reason. ``infinity`` is the place of t
     = inf on the axis, where measurements of the steady state and the last point of the model lie.
+    ``no_band`` tells why there is no band where one was asked for.
     """
 
     experiment: str
@@ -60,6 +68,12 @@ class Curve:
     validation: tuple[Array, Array] | None = None
     censored: IntArray | None = None
     infinity: float | None = None
+    no_band: str = ""
+
+    @property
+    def dense(self) -> bool:
+        """Whether there are so many measurements that their density is drawn."""
+        return len(self.times) > DENSE
 
 
 def fit_curves(
@@ -68,22 +82,25 @@ def fit_curves(
     bands: BandSource | None = None,
     level: float = 0.95,
     validation: Mapping[tuple[str, str], tuple[Array, Array]] | None = None,
+    observables: Collection[str] | None = None,
+    forward: ForwardMap | None = None,
 ) -> Iterator[Curve]:
     """Yield a curve for everything measured, experiment by experiment (or in one alone).
 
     ``bands`` makes bands at ``level``; ``validation`` has times and values that were not fitted, by
-    experiment and observable.
+    experiment and observable. Where there are ``observables``, no others are drawn. ``forward``
+    integrates the best solution.
     """
     problem = result.problem
     conditions = problem.conditions if experiment is None else (problem.condition(experiment),)
-    forward = None
-    if result.solutions:
+    if result.solutions and forward is None:
         # Compiled once for all experiments.
         forward = able_to_integrate(problem, result.best.vector, result.best.nodes)
     apart = validation or {}
     for condition in conditions:
         mine = {o: found for (e, o), found in apart.items() if e == condition.name}
-        for curve in _condition_curves(result, condition, forward, bands, level, mine):
+        names = [n for n in {**condition.series, **mine} if observables is None or n in observables]
+        for curve in _condition_curves(result, condition, forward, bands, level, mine, names):
             yield replace(curve, validation=mine.get(curve.observable))
 
 
@@ -94,6 +111,7 @@ def _condition_curves(
     bands: BandSource | None,
     level: float,
     validation: Mapping[str, tuple[Array, Array]],
+    names: Sequence[str],
 ) -> Iterator[Curve]:
     problem = result.problem
     events = tuple(sorted({time for time, _ in condition.events}))
@@ -103,7 +121,6 @@ def _condition_curves(
     infinity = place_of_infinity(grid, log_time)
     model: Mapping[str, Array] = {}
     at_data: Mapping[str, Array] = {}
-    by_name: Mapping[str, Band] = {}
     failure = ""
     if not result.solutions:
         failure = "no solution was found"
@@ -114,41 +131,107 @@ def _condition_curves(
             failure = f"the simulation failed at t = {line.time:.4g}: {line.reason}"
         else:
             model = line.observables
-            if bands is not None:
-                made = bands.bands(condition, grid, level)
-                by_name = {} if isinstance(made, Failure) else {b.name: b for b in made}
         points = simulated(problem, vector, experiment=condition.name, forward=forward)
         if not isinstance(points, Failure):
             at_data = {**points.states, **points.observables}
-    empty = Series(np.zeros(0, dtype=np.intp), np.zeros(0), None)
-    unmeasured = {name: empty for name in validation if name not in condition.series}
-    for name, series in (*condition.series.items(), *unmeasured.items()):
+    drawn = {
+        name: _drawn(grid, model[name], condition, condition.series.get(name, NOTHING), log_time)
+        for name in names
+        if name in model
+    }
+    made = {} if bands is None or not model else _bands(bands, condition, grid, level, drawn)
+    for name in names:
+        series = condition.series.get(name, NOTHING)
         noise = problem.noise.get(name, Noise())
         sds = None
         if result.solutions and name in condition.series:
             sds = standard_deviations(problem, condition, name, result.best.vector, at_data)
         elif series.sds is not None:
             sds = series.sds
-        drawn = np.ones(len(grid), dtype=bool)
-        if name in model:
-            drawn = read_off(grid, model[name], condition, series)
+        band = made.get(name)
+        failed = band if isinstance(band, Failure) else None
         yield Curve(
             experiment=condition.name,
             observable=name,
             times=placed(condition.times[series.rows], infinity),
             measured=series.values,
             spread=None if sds is None else ends(series.values, sds, noise.transform),
-            model_times=placed(grid, infinity)[drawn] if name in model else np.zeros(0),
-            model=model[name][drawn] if name in model else np.zeros(0),
+            model_times=placed(grid, infinity)[drawn[name]] if name in model else np.zeros(0),
+            model=model[name][drawn[name]] if name in model else np.zeros(0),
             failure=failure,
             events=events,
             transform=noise.transform,
             log_time=log_time,
             time_unit=problem.time_unit,
-            band=_placed_band(by_name.get(name), infinity, drawn),
+            band=replace(band, times=placed(band.times, infinity))
+            if isinstance(band, Band)
+            else None,
             censored=series.censored,
             infinity=infinity,
+            no_band="" if failed is None else f"the integration fails: {failed}",
         )
+
+
+NOTHING = Series(np.zeros(0, dtype=np.intp), np.zeros(0), None)
+"""The series of an observable that is not measured."""
+
+
+def _bands(
+    bands: BandSource,
+    condition: Condition,
+    grid: Array,
+    level: float,
+    drawn: Mapping[str, BoolArray],
+) -> dict[str, Band | Failure]:
+    """Return the bands of some observables, at the times at which each is drawn.
+
+    They are made at the same times at once, unless these are many.
+    """
+    found: dict[str, Band | Failure] = {}
+    few = len(grid) <= 4 * SEEN_COLUMNS
+    groups = [list(drawn)] if few else [[name] for name in drawn]
+    for names in groups:
+        kept = np.ones(len(grid), dtype=bool) if few else drawn[names[0]]
+        made = bands.bands(condition, grid[kept], level, names)
+        if isinstance(made, Failure):
+            found |= dict.fromkeys(names, made)
+        else:
+            found |= {b.name: _part(b, drawn[b.name][kept]) for b in made}
+    return found
+
+
+def _drawn(
+    grid: Array, values: Array, condition: Condition, series: Series, log_time: bool
+) -> BoolArray:
+    """Return at which times of a grid a line is drawn, shape (n,)."""
+    shown = read_off(grid, values, condition, series)
+    chosen = np.flatnonzero(shown)
+    shown[chosen] = seen(grid[chosen], values[chosen], log_time)
+    return shown
+
+
+def seen(times: Array, values: Array, log_time: bool = False) -> BoolArray:
+    """Return which points of a line make it look as all of them do, shape (n,).
+
+    In each of many columns these are the first, the last, the least and the largest (U. Jugel et
+    al., M4: a visualization-oriented time series data aggregation, 2014).
+    """
+    if len(times) <= 4 * SEEN_COLUMNS:
+        return np.ones(len(times), dtype=bool)
+    finite = np.isfinite(times)
+    place = np.log(np.maximum(times, np.min(times[times > 0]))) if log_time else times
+    low, high = place[finite].min(), place[finite].max()
+    column = np.full(len(times), SEEN_COLUMNS)
+    column[finite] = np.minimum(
+        (place[finite] - low) / (high - low) * SEEN_COLUMNS, SEEN_COLUMNS - 1
+    )
+    order = np.lexsort((np.nan_to_num(values), column))
+    kept = np.zeros(len(times), dtype=bool)
+    for sequence in (np.arange(len(times)), order):  # by time, and by value
+        new = np.diff(column[sequence]) != 0
+        kept[sequence[np.append(True, new)]] = True
+        kept[sequence[np.append(new, True)]] = True
+    return kept
 
 
 def place_of_infinity(times: Array, log_time: bool = False) -> float | None:
@@ -193,16 +276,20 @@ def read_off(times: Array, values: Array, condition: Condition, series: Series) 
     return np.isin(times, ends) | np.isinf(times)
 
 
-def _placed_band(band: Band | None, infinity: float | None, drawn: BoolArray) -> Band | None:
-    if band is None:
-        return None
+def _placed_band(band: Band, infinity: float | None) -> Band:
+    return replace(band, times=placed(band.times, infinity))
+
+
+def _part(band: Band, rows: BoolArray) -> Band:
+    """Return a band at some of its times."""
     return replace(
         band,
-        times=placed(band.times, infinity)[drawn],
-        values=band.values[drawn],
-        errors=band.errors[drawn],
-        confidence=band.confidence[:, drawn],
-        prediction=band.prediction[:, drawn],
+        times=band.times[rows],
+        values=band.values[rows],
+        errors=band.errors[rows],
+        confidence=band.confidence[:, rows],
+        prediction=band.prediction[:, rows],
+        scatter=band.scatter[:, rows],
     )
 
 

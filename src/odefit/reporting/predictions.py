@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odefit.assessment.prediction import Band, BandSource, LinearBands, SampledBands
+from odefit.assessment.prediction import Band, BandSource, LinearBands, NoBand
 from odefit.assessment.profile_bands import ProfileBands
+from odefit.assessment.sampled_bands import SampledBands
 from odefit.assessment.sampling.bootstrap import Bootstrap
 from odefit.assessment.sampling.posterior import Posterior
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, one_of, shown
 from odefit.common.option_checks import check_level
 from odefit.expressions.expressions import TIME
+from odefit.methods.running.control import Control
 from odefit.problem.building.columns import as_table, numeric_column
 from odefit.problem.condition import Condition
 from odefit.problem.inputs.issues import Issues
@@ -22,7 +24,7 @@ from odefit.problem.problem import Problem
 from odefit.reporting.numbers import significant
 from odefit.reporting.sentences import some
 from odefit.result_data import ResultData
-from odefit.simulation import Failure
+from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.other_integrations import able_to_integrate
 
 if TYPE_CHECKING:
@@ -35,15 +37,21 @@ KINDS = ("linear", "profile")
 """Ways to bands that need no samples."""
 
 
-def band_source(result: ResultData, by: BandKind) -> BandSource:
+def band_source(
+    result: ResultData,
+    by: BandKind,
+    forward: ForwardMap | None = None,
+    control: Control | None = None,
+) -> BandSource:
     """Return what makes the bands of a result's predictions.
 
-    ``by`` is ``"linear"``, ``"profile"``, or the samples of a bootstrap or of a posterior. What
-    does not apply to the result raises an :class:`InputError`, a result without a solution
-    ValueError.
+    ``by`` is ``"linear"``, ``"profile"``, or the samples of a bootstrap or of a posterior;
+    ``forward`` integrates the best solution, and ``control`` is told of progress. What does not
+    apply to the result raises an :class:`InputError`, a result without a solution ValueError.
     """
     vector = result.best.vector
-    forward = able_to_integrate(result.problem, vector, result.best.nodes)
+    if forward is None:
+        forward = able_to_integrate(result.problem, vector, result.best.nodes)
     if isinstance(by, Bootstrap | Posterior):
         if by.keys != result.problem.keys:
             raise InputError("the samples are of a problem with other unknowns")
@@ -54,7 +62,9 @@ def band_source(result: ResultData, by: BandKind) -> BandSource:
             f"by: {shown(by)} is not known{one_of(str(by), KINDS)}; or give the samples that "
             "result.bootstrap() or result.sample() returns"
         )
-    return ProfileBands(forward, vector) if by == "profile" else LinearBands(forward, vector)
+    if by == "profile":
+        return ProfileBands(forward, vector, control)
+    return LinearBands(forward, vector)
 
 
 def prediction_table(
@@ -63,6 +73,7 @@ def prediction_table(
     level: float = 0.95,
     experiment: str | None = None,
     by: BandKind = "linear",
+    control: Control | None = None,
 ) -> pd.DataFrame:
     """Return predictions with bands as a table, see :meth:`odefit.Result.predict`."""
     import pandas as pd
@@ -70,7 +81,7 @@ def prediction_table(
     check_level(level)
     condition = result.problem.condition(experiment)
     wanted = condition.times if times is None else _times(times)
-    bands = band_source(result, by).bands(condition, wanted, level)
+    bands = band_source(result, by, control=control).bands(condition, wanted, level)
     if isinstance(bands, Failure):
         raise RuntimeError(f"the simulation fails: {bands}")  # noqa: TRY004 - no wrong type
     parts = [
@@ -94,7 +105,7 @@ def prediction_table(
     table.attrs["experiment"] = condition.name
     table.attrs["notes"] = [
         *beyond_the_data(result.problem, condition, float(wanted.max(initial=-np.inf))),
-        *cut_bands(bands),
+        *band_notes(result, bands),
     ]
     return table
 
@@ -127,14 +138,53 @@ def beyond_the_data(problem: Problem, condition: Condition, end: float) -> Itera
             )
 
 
-def cut_bands(bands: Sequence[Band]) -> Iterator[str]:
-    """Yield the sentence that bands end at zero, if some do."""
+def band_notes(result: ResultData, bands: Sequence[Band]) -> Iterator[str]:
+    """Yield what has to be known of bands: why some are missing, and what they stand for."""
     cut = [band.name for band in bands if band.cut]
     if cut:
         yield (
             f"the linear confidence bands of {some(cut)} reached below zero, where the equations "
             "let nothing be, and are cut there; by profiles or samples they are not linear"
         )
+    without: dict[tuple[NoBand, tuple[str, ...]], list[str]] = {}
+    for band in bands:
+        for reason in band.lacking:
+            keys = band.undetermined if reason is NoBand.UNDETERMINED else ()
+            without.setdefault((reason, keys), []).append(band.name)
+    for (reason, keys), names in without.items():
+        yield f"no band of {some(names)}{_why_no_band(result, reason, keys)}"
+    unfinished = [f"{band.name} ({band.unfinished})" for band in bands if band.unfinished]
+    if unfinished:
+        yield (
+            "the search for some ends of bands has not come to its end, and they may lie further "
+            f"out: {some(unfinished)}"
+        )
+    if any(band.better for band in bands):
+        yield (
+            "a better fit than that of the result was found on the way, and the bands are those of "
+            "it; fit again"
+        )
+
+
+def _why_no_band(result: ResultData, reason: NoBand, keys: tuple[str, ...]) -> str:
+    """Return the rest of a sentence that begins with what has no band."""
+    if reason is NoBand.UNBOUNDED:
+        return ", where its derivatives by unknowns are infinite; take samples instead"
+    if reason is NoBand.NOT_POSITIVE:
+        return ", where it is not positive: its noise is on a logarithmic scale"
+    if reason is NoBand.NO_FREEDOM:
+        return (
+            ": too few measurements are left to estimate the noise from; give its standard "
+            "deviation in [noise]"
+        )
+    found = () if result.uncertainty is None else result.uncertainty.directions
+    words = [d.sentence for d in found if set(d.keys) & set(keys)]
+    known = f" ({' '.join(words)})" if words else ""
+    return (
+        f", where it changes with {some(keys)}, which the data do not determine{known}; give the "
+        "value of one as known, measure what tells it, or take the band by profile, which ends "
+        "where bounds do"
+    )
 
 
 def _times(times: Any) -> Array:

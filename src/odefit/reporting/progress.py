@@ -13,10 +13,11 @@ from odefit.methods.running.control import Progress
 class TerminalProgress:
     """A line on standard error that shows the progress of a fit from the first second on."""
 
-    def __init__(self) -> None:
+    def __init__(self, begin: str = "fitting ...") -> None:
         from rich.console import Console
         from rich.status import Status
 
+        self._begin = begin
         self._began = time.perf_counter()
         self._status = Status("reading the problem ...", console=Console(stderr=True))
 
@@ -34,7 +35,7 @@ class TerminalProgress:
 
     def __enter__(self) -> TerminalProgress:
         self._status.start()
-        self._status.update("fitting ...")
+        self._status.update(self._begin)
         return self
 
     def __exit__(

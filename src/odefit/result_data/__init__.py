@@ -317,8 +317,11 @@ class ResultData:
 
         It is -2 log L where the noise is given or estimated; priors add twice the logarithms of
         how much their densities are below the largest (squares, for normal priors). Elsewhere it
-        is the objective, a sum of squares. It is infinite for a start that failed.
+        is the objective, a sum of squares. It is infinite for a start that failed. A route that has
+        found the best solution has its value: searches integrate less accurately than the answer.
         """
+        if isinstance(end, Route) and end.hits and self.solutions:
+            end = self.solutions[0]
         if isinstance(end, Solution):
             if end.log_likelihood is None:
                 return end.objective

@@ -153,13 +153,18 @@ class Residuals:
 
 
 def residual_table(
-    problem: Problem, vector: Array, nodes: Nodes | None = None
+    problem: Problem,
+    vector: Array,
+    nodes: Nodes | None = None,
+    forward: ForwardMap | None = None,
 ) -> list[Residuals] | Failure:
     """Return the residuals of all observables in all experiments.
 
-    They are on the scale of the noise model of their observable.
+    They are on the scale of the noise model of their observable. ``forward`` is the map that
+    integrates at the vector, where it is known.
     """
-    forward = able_to_integrate(problem, vector, nodes)
+    if forward is None:
+        forward = able_to_integrate(problem, vector, nodes)
     found = _residuals(forward, vector, sensitivities=True)  # as an evaluation integrates them
     if isinstance(found, Failure):  # values may be finite where their derivatives are not
         values = _residuals(forward, vector, sensitivities=False)

@@ -164,12 +164,15 @@ def effective_degrees(
     # Degrees do not depend on the lengths of the combinations, whose fourth powers may overflow.
     lengths = np.abs(directions).max(axis=1, initial=0.0)
     directions = directions / np.where(lengths > 0, lengths, 1.0)[:, None]
-    influence = directions @ covariance @ orthonormal[freedom.rows].T
     variances = np.einsum("ki,ij,kj->k", directions, covariance, directions)
     known = variances > 0
-    # The share of the variance that each measurement brings, shape (k, m).
-    shares = freedom.share * influence**2 / np.where(known, variances, 1.0)[:, None]
-    spread = np.sum((shares @ _span(freedom.logarithms, freedom.share)) ** 2, axis=1)
+    # Each measurement brings a share of the variance; sums of shares are quadratic forms.
+    influence = orthonormal[freedom.rows] @ covariance
+    spread = np.zeros(len(directions))
+    for column in _span(freedom.logarithms, freedom.share).T:
+        form = influence.T @ ((freedom.share * column)[:, None] * influence)
+        brought = np.einsum("ki,ij,kj->k", directions, form, directions)
+        spread += (brought / np.where(known, variances, 1.0)) ** 2
     found = known & (spread > 1e-14)
     degrees = np.minimum(1.0 / np.where(found, spread, 1.0), freedom.most)
     return np.where(found, degrees, math.inf)

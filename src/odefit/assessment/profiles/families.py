@@ -199,15 +199,20 @@ class Common:
 
     def _effects(self, model: Model) -> Array:
         """Return the values over their standard errors, those at bounds among them."""
-        jacobian = model.evaluation.jacobian * model.vector
-        norms = column_norms(jacobian)
-        norms = np.where(norms > 0, norms, 1.0)
-        _, s, vt = np.linalg.svd(jacobian / norms, full_matrices=False)
-        if not s.max(initial=0.0) > NO_EFFECT:  # no value has a standard error
-            return np.zeros(len(model.vector))
-        s = np.maximum(s, RANK_TOLERANCE * s.max())
-        errors = np.sqrt(np.sum((vt / s[:, None]) ** 2, axis=0)) / norms
-        return np.asarray(1.0 / (errors * self._sd))
+        return values_over_errors(model.evaluation.jacobian, model.vector, self._sd)
+
+
+def values_over_errors(jacobian: Array, vector: Array, sd: float) -> Array:
+    """Return the values over their standard errors, shape (n,); zeros where there are none."""
+    scaled = jacobian * vector
+    norms = column_norms(scaled)
+    norms = np.where(norms > 0, norms, 1.0)
+    _, s, vt = np.linalg.svd(scaled / norms, full_matrices=False)
+    if not s.max(initial=0.0) > NO_EFFECT:
+        return np.zeros(len(vector))
+    s = np.maximum(s, RANK_TOLERANCE * s.max())
+    errors = np.sqrt(np.sum((vt / s[:, None]) ** 2, axis=0)) / norms
+    return np.asarray(1.0 / (errors * sd))
 
 
 def _tolerances(gain: float) -> Tolerances:

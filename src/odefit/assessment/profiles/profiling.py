@@ -77,7 +77,7 @@ def profile_all(
     began = time.perf_counter()
     tasks = _tasks(problem, keys, expressions)
     forward = able_to_integrate(problem, vector, None)
-    first = best = _optimum(forward, vector, level)
+    first = best = optimum_at(forward, vector, level)
     records = opened(control, "sides of profiles", problem, {"level": level, "vector": vector})
     checkpoint = None if records is None else SideCheckpoint(records)
     evaluations = minimisations = 0
@@ -107,7 +107,7 @@ def profile_all(
                     break
             if better is None or control.should_stop():
                 break
-            best = _optimum(forward, better, level)
+            best = optimum_at(forward, better, level)
     lowest = refuted(best, merged(best, tasks, sides))[0]
     evaluation = forward.evaluate(best.vector)
     for task in unchecked(tasks, sides, begins_on_nodes(forward, best, evaluation)):
@@ -157,7 +157,8 @@ def _tasks(problem: Problem, keys: Sequence[str] | None, expressions: Sequence[s
     return tasks
 
 
-def _optimum(forward: ForwardMap, vector: Array, level: float) -> Optimum:
+def optimum_at(forward: ForwardMap, vector: Array, level: float) -> Optimum:
+    """Return what profiles are compared with; InputError where there is nothing to judge by."""
     evaluation = forward.evaluate(vector)
     if isinstance(evaluation, Failure):
         raise InputError(f"the estimate cannot be evaluated: {evaluation}")

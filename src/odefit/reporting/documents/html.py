@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -23,7 +22,7 @@ from odefit.methods.estimate import Status
 from odefit.methods.fit_quality.goodness_verdict import degrees_in_words
 from odefit.problem.parameters import Unknown
 from odefit.reporting import sentences
-from odefit.reporting.curves import Curve, fit_curves
+from odefit.reporting.curves import DENSE, Curve, fit_curves
 from odefit.reporting.documents.svg import Drawing, drawing
 from odefit.reporting.figures import bounds, correlation, fit, parameters, residuals, starts
 from odefit.reporting.figures.profiles import plot_profiles
@@ -34,6 +33,8 @@ from odefit.reporting.parameters import Row, interval_level, parameter_rows
 from odefit.reporting.predictions import band_source
 from odefit.reporting.profiles import cost_sentence, profile_rows
 from odefit.result_data import ResultData
+from odefit.simulation import ForwardMap
+from odefit.simulation.other_integrations import able_to_integrate
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
 form-action 'none'"
@@ -107,6 +108,7 @@ def environment() -> Environment:
         "significant": significant,
         "typeset": typeset,
     }
+    made.tests["lacks_band"] = fit.lacks_band
     made.globals |= {
         "data_sentence": sentences.data_sentence,
         "drawing": drawing,
@@ -191,6 +193,7 @@ def report_values(result: ResultData) -> dict[str, Any]:
     shown = {"trust": bool(result.solutions), "profiles": result.profiles is not None}
     special = [(e.name, equations.special_words(e, write)) for e in problem.experiments[:MAX_ROWS]]
     return _values(result, symbols) | {
+        "forward": answer_map(result),
         "sections": [(k, v) for k, v in SECTIONS.items() if shown.get(k, True)],
         "profile_rows": [] if result.profiles is None else profile_rows(result.profiles),
         "plot_profiles": plot_profiles,
@@ -246,14 +249,24 @@ def _finite(value: float) -> Markup:
     return number(value, 7) if math.isfinite(value) else NO_NUMBER
 
 
-def report_curves(result: ResultData) -> list[Curve]:
-    """Return the curves of the fit, with linear bands where there are any."""
-    bands, level = None, 0.95
+def answer_map(result: ResultData) -> ForwardMap | None:
+    """Return the map that integrates the best solution; None without one."""
+    if not result.solutions:
+        return None
+    return able_to_integrate(result.problem, result.best.vector, result.best.nodes)
+
+
+def report_curves(result: ResultData, forward: ForwardMap | None) -> tuple[list[Curve], list[str]]:
+    """Return the curves of the fit, with linear bands where there are any, and notes on these."""
+    bands, level, refusal = None, 0.95, []
     if result.solutions and result.uncertainty is not None:
         level = result.uncertainty.level
-        with suppress(InputError):  # an answer on shooting nodes, say, has none
-            bands = band_source(result, "linear")
-    return list(fit_curves(result, bands=bands, level=level))
+        try:
+            bands = band_source(result, "linear", forward)
+        except InputError as error:  # an answer on shooting nodes, say, has none
+            refusal = [f"no bands: {message}" for message in error.messages]
+    curves = list(fit_curves(result, bands=bands, level=level, forward=forward))
+    return curves, [*refusal, *fit.curve_notes(result, curves)]
 
 
 def _fit_panels(curves: Sequence[Curve]) -> list[tuple[str, list[Drawing]]]:
@@ -266,11 +279,11 @@ def _fit_panels(curves: Sequence[Curve]) -> list[tuple[str, list[Drawing]]]:
     return list(groups.items())
 
 
-def _residual_groups(result: ResultData) -> list[dict[str, Any]]:
+def _residual_groups(result: ResultData, forward: ForwardMap | None) -> list[dict[str, Any]]:
     """Return a drawing and a row of the table for each observable."""
     found: list[dict[str, Any]] = []
     in_sds, unit = sentences.weighted(result.problem), result.problem.time_unit
-    groups = residuals.by_observable(residuals.residuals_of(result))
+    groups = residuals.by_observable(residuals.residuals_of(result, forward))
     for index, (name, entries) in enumerate(groups.items()):
         figure = residuals.panel_figure(name, entries, unit, in_sds)
         drawn = drawing(figure, f"res{index}", f"Residuals of {name} against time")
@@ -280,7 +293,7 @@ def _residual_groups(result: ResultData) -> list[dict[str, Any]]:
         if len(finite):
             sizes = np.sqrt(np.mean(finite**2)), np.max(np.abs(finite)), np.mean(finite)
         row = (name, len(values), *(number(float(size), 3) for size in sizes))
-        found.append({"drawing": drawn, "row": row})
+        found.append({"drawing": drawn, "row": row, "dense": len(values) > DENSE})
     return found
 
 

@@ -26,6 +26,9 @@ COLOURS = {
 PIXELS_PER_POINT = 96.0 / 72.0
 """Size of a point in CSS pixels."""
 
+PIXELS_TO_AN_INCH = 144
+"""Pixels to an inch of what is drawn as a picture within a figure."""
+
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
@@ -55,6 +58,7 @@ def drawing(figure: Figure, prefix: str, title: str, description: str = "") -> D
         figure,
         buffer,
         transparent=True,
+        dpi=PIXELS_TO_AN_INCH,
         metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
     )
     root = ElementTree.fromstring(buffer.getvalue())
@@ -98,7 +102,7 @@ def _fit(name: str, value: str, prefix: str) -> str:
     """Return the value of an attribute as it can stand in a page of many figures."""
     if name == "id":
         return f"{prefix}-{value}"
-    if name == "href":
+    if name == "href" and not value.startswith("data:"):
         return f"#{prefix}-{value.removeprefix('#')}"
     if name in ("d", "x", "y"):
         return _LONG_NUMBER.sub(lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,23 @@ from matplotlib.figure import Figure
 from odefit.assessment.prediction import Band
 from odefit.common.arrays import Array
 from odefit.common.option_checks import check_level
+from odefit.methods.running.control import Control
 from odefit.reporting.curves import Curve, fit_curves
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
-from odefit.reporting.predictions import BandKind, band_source, validation_series
+from odefit.reporting.figures.density import draw_density
+from odefit.reporting.predictions import BandKind, band_notes, band_source, validation_series
 from odefit.result_data import ResultData
+from odefit.simulation.other_integrations import able_to_integrate
 
 PANEL_SIZE = (3.1, 2.25)
 """Width and height of a panel, in inches."""
 
 MAX_PANELS = 120
 """Largest number of panels that a screen or a printer can show in one figure."""
+
+BELOW_MEASURED = 0.2
+"""Part of the smallest measurement down to which a logarithmic axis leads at most."""
 
 MANY_EVENTS = 20
 """Number of events from which each is a short mark at the bottom, not a line across the panel."""
@@ -40,23 +46,35 @@ def plot_fit(
     level: float = 0.95,
     validation: Any = None,
     canvas: Canvas = SCREEN,
+    log_y: bool = False,
+    control: Control | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Figure:
     """Draw all panels in one figure, see :meth:`odefit.Result.plot_fit`.
 
-    The panels of one experiment are in a row where that is possible.
+    The panels of one experiment are in a row where that is possible. With ``log_y`` the vertical
+    axes are logarithmic. ``control`` is told of the progress of bands, and `say` is called with
+    sentences on what is not as one may expect.
     """
     check_level(level)
-    source = None if band is None else band_source(result, band)
+    forward = None
+    if result.solutions:
+        best = result.best
+        forward = able_to_integrate(result.problem, best.vector, best.nodes)
+    source = None if band is None else band_source(result, band, forward, control)
     apart = None
     if validation is not None:
         apart = validation_series(result.problem, validation, experiment)
-    curves = [
-        c
-        for c in fit_curves(result, experiment, source, level, apart)
-        if observables is None or c.observable in observables
-    ]
+    curves = list(fit_curves(result, experiment, source, level, apart, observables, forward))
     if not curves:
         return canvas.empty("nothing of this was measured")
+    for sentence in curve_notes(result, curves):
+        say(sentence)
+    left_out = sum(int((curve.measured <= 0).sum()) for curve in curves)
+    if log_y and left_out:
+        say(
+            f"{left_out} measured values are not positive, and are left out of the logarithmic axis"
+        )
     left_out = len(curves) - MAX_PANELS
     shown = curves[:MAX_PANELS]
     several = len({c.experiment for c in shown}) > 1
@@ -66,7 +84,7 @@ def plot_fit(
         )
         panels = [axes for row in rows for axes in row]
         for axes, curve in zip(panels, shown, strict=True):
-            draw_panel(axes, curve, several)
+            draw_panel(axes, curve, several, log_y)
         style.label_outside(rows)
         if left_out > 0:
             panels[0].figure.suptitle(
@@ -93,24 +111,26 @@ def panel_figure(curve: Curve) -> style.Plot:
     return figure
 
 
-def draw_panel(axes: Axes, curve: Curve, several: bool) -> None:
+def draw_panel(axes: Axes, curve: Curve, several: bool, log_y: bool = False) -> None:
     """Draw the measurements and the model of one observable.
 
-    The title names the experiment if there are several.
+    The title names the experiment if there are several. A vertical axis that is made logarithmic by
+    ``log_y`` does not follow a model that falls far below all measurements.
     """
     title = style.shorten(curve.observable)
     if several:
         title = f"{title} · {style.shorten(curve.experiment, 24)}"
     axes.set_title(style.plain(title), loc="left", fontsize=9.5, color=style.INK, parse_math=False)
-    logarithmic = curve.transform is not None
+    logarithmic = log_y or curve.transform is not None
     if logarithmic:
-        axes.set_yscale("log", nonpositive="mask")
+        axes.set_yscale("log", nonpositive="clip" if log_y else "mask")
     if curve.log_time:
         axes.set_xscale("log", nonpositive="mask")
-    shown = [*curve.times, *curve.model_times]
+    shown = [curve.times, curve.model_times]
     if curve.validation is not None:
-        shown += [*curve.validation[0]]
-    events = [time for time in curve.events if min(shown) <= time <= max(shown)]
+        shown.append(curve.validation[0])
+    every = np.concatenate(shown)
+    events = [time for time in curve.events if every.min() <= time <= every.max()]
     for time in events:
         if len(events) < MANY_EVENTS:
             axes.axvline(time, color=style.MUTED, linewidth=0.7, linestyle=(0, (3, 3)), zorder=1)
@@ -125,11 +145,34 @@ def draw_panel(axes: Axes, curve: Curve, several: bool) -> None:
     if curve.validation is not None:
         _draw_validation(axes, *curve.validation)
     axes.set_xlabel(style.time_label(curve.time_unit), parse_math=False)
+    positive = curve.measured[curve.measured > 0]
+    if log_y and len(positive):
+        low, high = axes.get_ylim()
+        axes.set_ylim(max(low, BELOW_MEASURED * positive.min()), high)
     style.dress(axes, log_x=curve.log_time, log_y=logarithmic)
     if not logarithmic:
         _keep_constant_visible(axes, curve)
-    if curve.failure:
-        axes.set_title("no model", loc="right", fontsize=8.0, color=style.MUTED)
+    missing = "no model" if curve.failure else "no band" if lacks_band(curve) else ""
+    if missing:
+        axes.set_title(missing, loc="right", fontsize=8.0, color=style.MUTED)
+
+
+def lacks_band(curve: Curve) -> bool:
+    """Tell whether a band was asked for, and there is none at any time."""
+    if curve.band is None:
+        return bool(curve.no_band)
+    return not np.isfinite(curve.band.confidence).any()
+
+
+def curve_notes(result: ResultData, curves: Sequence[Curve]) -> Iterator[str]:
+    """Yield what has to be known of the bands of curves, experiment by experiment."""
+    several = len(result.problem.conditions) > 1
+    for experiment in dict.fromkeys(curve.experiment for curve in curves):
+        mine = [curve for curve in curves if curve.experiment == experiment]
+        found = [curve.band for curve in mine if curve.band is not None]
+        failed = [f"no band of {c.observable}: {c.no_band}" for c in mine if c.no_band]
+        for sentence in (*failed, *band_notes(result, found)):
+            yield f"{experiment}: {sentence}" if several else sentence
 
 
 def _draw_model(axes: Axes, curve: Curve) -> None:
@@ -140,7 +183,7 @@ def _draw_model(axes: Axes, curve: Curve) -> None:
     if curve.infinity is not None:  # no line leads there
         axes.plot(times[-1:], values[-1:], color=style.MODEL, marker="_", markersize=9, zorder=3)
         times, values = times[:-1], values[:-1]
-    axes.plot(times, values, color=style.MODEL, linewidth=1.4, zorder=3)
+    axes.plot(times, values, color=style.MODEL, linewidth=0.9 if curve.dense else 1.4, zorder=3)
 
 
 def _draw_band(axes: Axes, band: Band, infinite: bool) -> None:
@@ -185,6 +228,9 @@ def _draw_validation(axes: Axes, times: Array, values: Array) -> None:
 
 
 def _draw_data(axes: Axes, curve: Curve) -> None:
+    if curve.dense:
+        draw_density(axes, curve.times, curve.measured, style.DATA, zorder=2)
+        return
     many = len(curve.times) > 80
     codes = np.zeros(len(curve.times)) if curve.censored is None else curve.censored
     measured = codes == 0

@@ -10,12 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odefit.common.arrays import Array
-from odefit.reporting.curves import place_of_infinity, placed
+from odefit.reporting.curves import DENSE, place_of_infinity, placed
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
+from odefit.reporting.figures.density import draw_density, window_means
 from odefit.reporting.sentences import weighted
 from odefit.result_data import ResultData
-from odefit.simulation import Failure, residual_table
+from odefit.simulation import Failure, ForwardMap, residual_table
 
 PANEL_SIZE = (3.1, 2.0)
 """Width and height of a panel, in inches."""
@@ -34,11 +35,14 @@ class Residuals:
     values: Array
 
 
-def residuals_of(result: ResultData) -> list[Residuals]:
-    """Return the residuals of the best solution; none if it is missing or cannot be simulated."""
+def residuals_of(result: ResultData, forward: ForwardMap | None = None) -> list[Residuals]:
+    """Return the residuals of the best solution; none if it is missing or cannot be simulated.
+
+    ``forward`` is the map that integrates it, where it is known.
+    """
     if not result.solutions:
         return []
-    table = residual_table(result.problem, result.best.vector, result.best.nodes)
+    table = residual_table(result.problem, result.best.vector, result.best.nodes, forward)
     if isinstance(table, Failure):
         return []
     return [
@@ -104,7 +108,13 @@ def draw_panel(
     infinity = place_of_infinity(np.concatenate([e.times for e in entries]))
     if infinity is not None:
         style.mark_infinity(axes, infinity)
-    for entry in entries:
+    times = placed(np.concatenate([e.times for e in entries]), infinity)
+    values = np.concatenate([e.values for e in entries])
+    if count > DENSE:
+        draw_density(axes, times, values, style.MODEL, zorder=2)
+        axes.plot(*window_means(times, values), color=style.INK, linewidth=1.0, zorder=3)
+        axes.set_title("mean and density", loc="right", fontsize=8.0, color=style.MUTED)
+    for entry in entries if count <= DENSE else ():
         axes.plot(
             placed(entry.times, infinity),
             np.where(np.isfinite(entry.values), entry.values, np.nan),
@@ -115,7 +125,6 @@ def draw_panel(
             alpha=0.8,
             zorder=3,
         )
-    values = np.concatenate([e.values for e in entries])
     largest = float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
     reach = max(1.12 * largest, 2.6 if in_sds else 0.0) or 1.0
     axes.set_ylim(-reach, reach)

@@ -159,7 +159,7 @@ def segment_between(
 ) -> Segment:
     """Return the segment from `start` through `times`, with the inputs of the condition."""
     given = [condition.inputs[name] for name in inputs]
-    corners = np.unique(np.concatenate([np.zeros(0), *(g.times for g in given)]))
+    corners = np.unique(np.concatenate([np.zeros(0), *(g.corners for g in given)]))
     breakpoints = corners[(corners > start) & (corners < times[-1])]
     lefts = np.concatenate([[start], breakpoints])
     polynomials = np.zeros((len(lefts), len(given), 5))

@@ -1,0 +1,272 @@
+"""The farthest values of curves among all unknowns that fit well enough.
+
+The end of a band by profile likelihood is the largest or the smallest value at a time under the
+condition that the deviance is at most its limit. Each step solves that with the value linear and
+the cost as its Gauss-Newton model, which is damped; a penalty of the cost beyond the limit
+judges it (J. Nocedal and S. J. Wright, Numerical Optimization, 2006, section 18.5). What holds the
+farthest value at one time holds nearly the farthest ones of its neighbours, and every point that
+fits bounds all curves at once, so that a grid of times is one continuation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.prediction import outputs_of
+from odefit.assessment.profiles.coordinates import Coordinates
+from odefit.assessment.profiles.families import values_over_errors
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.common.effects import column_norms
+from odefit.problem.condition import Condition
+from odefit.problem.variants.sizes import sizes_at
+from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
+
+ASTRAY = 5.0
+"""Deviance, relative to the limit, beyond which no step leads back to where values are farthest."""
+
+MAX_STEPS = 40
+"""Largest number of steps to one end."""
+
+SETTLED = 2e-3
+"""Gain, relative to the distance from the estimate, that ends the search."""
+
+AT_THE_LIMIT = 2e-2
+"""Distance of the deviance from its limit, relative to it, that is linear enough to correct for."""
+
+BEYOND = 1e-3
+"""Part of the limit by which a point may exceed it and count as one that fits."""
+
+BETTER = 0.01
+"""Deviance below that of the estimate, relative to the limit, that counts as a better optimum."""
+
+DAMPING, MOST_DAMPING = 1e-2, 1e8
+"""Damping of the first step, relative to the Gauss-Newton matrix of columns of unit length, and the
+most, at which steps do not lead anywhere."""
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """An evaluation, with the curves of one condition, and their gradients at some of the times."""
+
+    vector: Array
+    evaluation: Evaluation
+    curves: Mapping[str, Array]
+    gradients: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class End:
+    """The farthest value of a curve at one time; `settled` tells that there is none beyond."""
+
+    value: float
+    settled: bool
+
+
+class FarthestValues:
+    """The farthest values of the curves of one condition, found with all that was evaluated before.
+
+    `estimates` are the optimum, whose `deviance` counts, and the estimate of the user, whose curves
+    belong to the band, too. `chosen` are the times, by number, at which values are sought. `low`
+    and `high` hold the least and the largest value of each curve at all times among the points that
+    fit, and `better` is a vector that fits better than the optimum, if one was found.
+    """
+
+    def __init__(
+        self,
+        forward: ForwardMap,
+        condition: Condition,
+        grid: tuple[Array, IntArray],
+        names: Collection[str],
+        estimates: tuple[Array, Array],
+        deviance: Deviance,
+        limit: float,
+    ) -> None:
+        self._forward, self._condition, self._names = forward, condition, names
+        self._times, self.chosen = grid
+        self._deviance, self._limit = deviance, limit
+        self._most = deviance.cost(limit)
+        self.better: Array | None = None
+        self.evaluations = 0
+        self._choices = UNDECIDED, UNDECIDED
+        self._points: list[Point] = []
+        self.low: dict[str, Array] = {}
+        self.high: dict[str, Array] = {}
+        self._estimate, _ = (self._at(vector) for vector in estimates)
+
+    def end(self, name: str, k: int, sign: int) -> End:
+        """Return the farthest value of a curve at the time chosen as number `k`, below or above."""
+        if self._estimate is None:
+            return End(math.nan, settled=False)
+        place = self.chosen[k]
+        here = max(self._points, key=lambda p: sign * p.curves[name][place])
+        centre = float(self._estimate.curves[name][place])
+        whole = self._most - self._deviance.minimum
+        damping, price = DAMPING, 0.0
+
+        def merit(point: Point) -> float:
+            over = max(point.evaluation.cost - self._most, 0.0)
+            return sign * float(point.curves[name][place]) - price * over
+
+        before: tuple[Point, float] | None = None  # where a step was risked, and what was promised
+        for _ in range(MAX_STEPS):
+            uphill = sign * here.gradients[name][k]
+            step = _Step.of(self._forward, here, uphill, self._most, self._deviance.variance)
+            move, worth = step.damped(min(damping, DAMPING))
+            reach = abs(float(here.curves[name][place]) - centre)
+            if -step.room <= AT_THE_LIMIT * whole:
+                at_limit = step.room <= AT_THE_LIMIT * whole
+                more = worth * step.room if at_limit else 0.0
+                if float(step.uphill @ move) - more <= SETTLED * reach:
+                    value = float(here.curves[name][place])
+                    return End(value + sign * more, settled=True)
+            if damping > DAMPING:
+                move, worth = step.damped(damping)
+            price = max(price, 2.0 * worth)
+            over = max(-step.room, 0.0) - max(step.rise(move) - step.room, 0.0)
+            promised = float(step.uphill @ move) + price * over
+            found = self._at(step.moved(move))
+            if self.better is not None or damping > MOST_DAMPING:
+                break
+            start, wanted = before or (here, promised)
+            ratio = -math.inf
+            if found is not None and wanted > 0:
+                ratio = (merit(found) - merit(start)) / wanted
+            if ratio > 0.1:
+                here, before = found or here, None
+                damping *= 0.2 if ratio > 0.7 else 1.0 if ratio > 0.3 else 5.0
+            elif before is None and found is not None and self._near(found):
+                # A valley that bends is left by a straight step: the next one leads back to it.
+                here, before = found, (here, promised)
+            else:
+                here, before = start, None
+                damping *= 5.0
+        known = self.high if sign > 0 else self.low
+        return End(float(known[name][place]), settled=False)
+
+    def _near(self, point: Point) -> bool:
+        return self._deviance.at(point.evaluation.cost) <= ASTRAY * self._limit
+
+    def _at(self, vector: Array) -> Point | None:
+        """Return the point of a vector, which is kept if it fits; None where there is none."""
+        forward, condition = self._forward, self._condition
+        self.evaluations += 1
+        evaluation = forward.evaluate(vector, self._choices[0])
+        found = forward.trajectory(vector, condition.name, self._times, choice=self._choices[1])
+        self._choices = evaluation.choice, found.choice
+        if isinstance(evaluation, Failure) or isinstance(found, Failure):
+            return None
+        rise = self._deviance.at(evaluation.cost) / self._limit
+        curves, gradients = {}, {}
+        outputs = outputs_of(forward, condition, vector, found, self._names)
+        for name, (output, _) in outputs.items():
+            curves[name] = output.array(len(self._times))
+            gradients[name] = output.gradient(len(vector), len(self._times))[self.chosen]
+            if not (np.isfinite(curves[name][self.chosen]).all() and math.isfinite(rise)):
+                return None
+            gradients[name][~np.isfinite(gradients[name])] = 0.0
+        point = Point(vector, evaluation, curves, gradients)
+        if rise < -BETTER:
+            self.better = vector
+        if rise <= 1.0 + BEYOND:
+            self._points.append(point)
+            for name, values in curves.items():
+                self.low[name] = np.fmin(self.low.get(name, values), values)
+                self.high[name] = np.fmax(self.high.get(name, values), values)
+        return point
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """The model of a step from a point, in the coordinates that suit it.
+
+    `room` is how much the cost may rise. Lengths of steps are in standard deviations: those of the
+    data, or of the size of what has no effect on these.
+    """
+
+    point: Point
+    coordinates: Coordinates
+    uphill: Array
+    slope: Array
+    jacobian: Array
+    room: float
+    weight: Array
+
+    @classmethod
+    def of(
+        cls, forward: ForwardMap, point: Point, uphill: Array, most: float, variance: float
+    ) -> _Step:
+        """Return the model at a point, where `uphill` is the gradient of what is to grow."""
+        evaluation, vector, sd = point.evaluation, point.vector, math.sqrt(variance)
+        effects = values_over_errors(evaluation.jacobian, vector, sd)
+        coordinates = Coordinates.of(forward.problem, vector, effects)
+        factor = coordinates.derivative(vector)
+        jacobian = evaluation.jacobian * factor
+        with np.errstate(divide="ignore"):
+            sizes = np.abs(sizes_at(forward.problem, vector) / factor)
+        weight = np.maximum(column_norms(jacobian), sd / np.where(sizes > 0, sizes, 1.0))
+        slope = jacobian.T @ evaluation.residuals
+        room = most - evaluation.cost
+        return cls(point, coordinates, uphill * factor, slope, jacobian, room, weight)
+
+    def rise(self, move: Array) -> float:
+        """Return by how much the cost rises in the model."""
+        along = self.jacobian @ move
+        return float(self.slope @ move + 0.5 * along @ along)
+
+    def moved(self, move: Array) -> Array:
+        """Return the vector after a move."""
+        u = self.coordinates.of_vector(self.point.vector) + move
+        u = np.clip(u, self.coordinates.lower, self.coordinates.upper)
+        return self.coordinates.natural(u)
+
+    def damped(self, damping: float) -> tuple[Array, float]:
+        """Return the best move within the bounds, and its price.
+
+        The model of the cost grows by half the `damping` times the square of the length of the
+        move. The price is what the value gains where the cost may rise by one more; 0 where the
+        move only leads back to the limit. What runs into a bound is held there.
+        """
+        u = self.coordinates.of_vector(self.point.vector)
+        low, high = self.coordinates.lower - u, self.coordinates.upper - u
+        hessian = self.jacobian.T @ self.jacobian + damping * np.diag(self.weight**2)
+        move, factor = np.zeros(len(u)), 0.0
+        free = np.ones(len(u), dtype=bool)
+        for _ in range(4 * len(u)):
+            if free.any():
+                move, factor = self._free_move(hessian, np.where(free, 0.0, move), free)
+            out = (move < low) | (move > high)
+            move = np.clip(move, low, high)
+            if out.any():
+                free &= ~out
+                continue
+            # What wants back from the bound that holds it.
+            pull = (factor * self.uphill - self.slope - hessian @ move) / self.weight
+            back = np.where(free, 0.0, np.where(move <= low, pull, -pull))
+            if not back.max(initial=0.0) > 1e-9 * np.abs(pull).max(initial=0.0):
+                break
+            free[int(np.argmax(back))] = True
+        return move, 1.0 / factor if factor > 0 else 0.0
+
+    def _free_move(self, hessian: Array, held: Array, free: BoolArray) -> tuple[Array, float]:
+        """Return the best move where some of it is held, and the reciprocal of its price.
+
+        By its multiplier, hessian h = factor uphill - slope, such that the cost rises to its limit.
+        """
+        slope = self.slope + hessian @ held
+        room = self.room - float((self.slope + 0.5 * hessian @ held) @ held)
+        weight = self.weight[free]
+        scaled = hessian[np.ix_(free, free)] / np.outer(weight, weight)
+        p = np.linalg.solve(scaled, self.uphill[free] / weight)
+        q = np.linalg.solve(scaled, slope[free] / weight)
+        rest = 2.0 * room + float(slope[free] / weight @ q)
+        along = float(self.uphill[free] / weight @ p)
+        factor = math.sqrt(rest / along) if rest > 0 and along > 0 else 0.0
+        move = held.copy()
+        move[free] = (factor * p - q) / weight
+        return move, factor
