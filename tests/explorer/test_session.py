@@ -12,6 +12,8 @@ import pytest
 import odefit
 from odefit.explorer.guess_writing import propose
 from odefit.explorer.session import Session
+from odefit.reporting.curves import SEEN_COLUMNS
+from tests.reporting import examples
 
 DECAY = """# rates of two decays, with remarks that have to stay
 format = 1
@@ -349,3 +351,27 @@ def test_a_file_that_has_become_no_problem_meanwhile_is_refused(tmp_path: Path, 
     chosen = {u.key: 0.5 for u in problem.unknowns}
     with pytest.raises(odefit.InputError, match=r"decay\.toml"):
         propose(tmp_path / "decay.toml", problem, chosen)
+
+
+def test_of_thousands_of_measurements_the_page_gets_those_that_can_be_told_apart() -> None:
+    result = examples.dense()
+    session = Session(result.problem, result)
+    (experiment,) = session.description()["experiments"]
+    series = experiment["series"]["y"]
+    assert series["count"] == 30_000
+    assert len(series["values"]) == len(series["times"]) < 15_000
+    request = {"values": list(session.values.values()), "experiments": [experiment["name"]]}
+    answer = session.curves({**request, "parts": ["observables"]})
+    assert len(answer["experiments"][experiment["name"]]["times"]) <= 4 * SEEN_COLUMNS
+    assert len(answer["fits"][experiment["name"]]["y"]["residuals"]) == len(series["values"])
+    # Objective and likelihood are those of all of them.
+    assert answer["log_likelihood"] == pytest.approx(result.log_likelihood, rel=1e-9)
+
+
+def test_a_result_brings_its_standard_errors_and_the_problem_its_units() -> None:
+    result = examples.dense()
+    description = Session(result.problem, result).description()
+    assert result.uncertainty is not None
+    errors = dict(zip(result.problem.keys, result.uncertainty.standard_errors, strict=True))
+    assert description["result"]["errors"] == pytest.approx(errors)
+    assert description["units"] == {}

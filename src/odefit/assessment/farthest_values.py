@@ -62,7 +62,7 @@ class Point:
 
 @dataclass(frozen=True)
 class End:
-    """The farthest value of a curve at one time; `settled` tells that there is none beyond."""
+    """The farthest value of a curve at one time; `settled` tells that the search ended there."""
 
     value: float
     settled: bool
@@ -153,7 +153,7 @@ class FarthestValues:
         return self._deviance.at(point.evaluation.cost) <= ASTRAY * self._limit
 
     def _at(self, vector: Array) -> Point | None:
-        """Return the point of a vector, which is kept if it fits; None where there is none."""
+        """Return the point of a vector, which is kept if it fits; None where it fails."""
         forward, condition = self._forward, self._condition
         self.evaluations += 1
         evaluation = forward.evaluate(vector, self._choices[0])

@@ -215,7 +215,7 @@ class LinearBands:
     def _errors(
         self, output: Dual, values: Array, level: float
     ) -> tuple[Array, Array, tuple[str, ...], tuple[NoBand, ...]]:
-        """Return standard errors, NaN where there are none, quantiles, what is lost, and why."""
+        """Return standard errors, NaN where they are unknown, quantiles, what is lost, and why."""
         count = len(values)
         gradient = output.gradient(len(self._vector), count)
         unbounded = ~np.isfinite(gradient).all(axis=1)  # as that of a root of zero
@@ -253,7 +253,7 @@ class LinearBands:
         """Return where an output changes with what the data do not determine, and with which keys.
 
         What counts is what a change by the size of the unknowns would do: derivatives are as large
-        as units, and integration leaves some where there are none.
+        as units, and integration leaves some of its errors in them.
         """
         effects = gradient * self._sizes
         reach = np.sqrt(np.sum(effects**2, axis=1))
@@ -284,7 +284,7 @@ def _cut(band: Band) -> Band:
 
 
 def evaluated(forward: ForwardMap, vector: Array) -> Evaluation:
-    """Return the evaluation at the estimate; InputError where there is none."""
+    """Return the evaluation at the estimate; InputError where it fails."""
     evaluation = forward.evaluate(vector)
     if isinstance(evaluation, Failure):
         raise InputError(f"bands need a model that can be integrated: {evaluation}")

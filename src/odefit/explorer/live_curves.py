@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from odefit.common.arrays import Array
+from odefit.common.arrays import Array, IntArray
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
-from odefit.reporting.curves import fine_times, read_off, spreads_over_decades
+from odefit.reporting.curves import fine_times, read_off, spreads_over_decades, told_apart
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.nodes import Nodes
@@ -68,6 +68,7 @@ class LiveModel:
         self._choices = dict.fromkeys((c.name for c in problem.conditions), UNDECIDED)
         self._choice = UNDECIDED
         self._grids: dict[str, Array] = {}
+        self._rows: dict[tuple[str, str], IntArray] = {}
 
     def grid(self, condition: Condition) -> Array:
         """Return the times of the smooth lines of a condition, its data times among them."""
@@ -75,6 +76,14 @@ class LiveModel:
             fine = fine_times(condition, spreads_over_decades(condition.times))
             self._grids[condition.name] = np.union1d(fine, condition.times)
         return self._grids[condition.name]
+
+    def rows(self, condition: Condition, name: str) -> IntArray:
+        """Return which rows of a series are drawn: of thousands, those that can be told apart."""
+        key = condition.name, name
+        if key not in self._rows:
+            series, log_time = condition.series[name], spreads_over_decades(condition.times)
+            self._rows[key] = told_apart(condition.times[series.rows], series.values, log_time)
+        return self._rows[key]
 
     def curves(
         self, vector: Array, experiments: Collection[str], objective: bool

@@ -17,7 +17,8 @@ from odefit.explorer.sliders import Slider
 from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
-from odefit.reporting.curves import ends, place_of_infinity, placed, spreads_over_decades
+from odefit.reporting.curves import ends, place_of_infinity, placed, seen, spreads_over_decades
+from odefit.reporting.sentences import weighted
 from odefit.result_data import ResultData
 from odefit.simulation import Failure
 
@@ -45,11 +46,22 @@ def problem_data(problem: Problem, sliders: Iterable[Slider], model: LiveModel) 
         "name": problem.name,
         "description": problem.description,
         "time_unit": problem.time_unit,
+        "units": _units(problem),
+        "weighted": weighted(problem),
         "unknowns": [_slider(s) for s in sliders],
         "experiments": [_experiment(problem, c, model) for c in problem.conditions],
         "observables": list(problem.model.observables),
         "states": [*problem.model.states, *problem.model.algebraic],
     }
+
+
+def _units(problem: Problem) -> dict[str, str]:
+    """Return the units of observables and states, as far as they are known."""
+    found = {name: problem.units[name] for name in problem.units}
+    for name, expression in problem.model.observables.items():
+        if name not in found and expression.name in found:
+            found[name] = found[expression.name]
+    return {name: str(unit) for name, unit in found.items()}
 
 
 def _slider(slider: Slider) -> Json:
@@ -64,10 +76,12 @@ def _experiment(problem: Problem, condition: Condition, model: LiveModel) -> Jso
     series = {}
     for name, given in condition.series.items():
         noise = problem.noise.get(name, Noise())
+        rows = model.rows(condition, name)
         series[name] = {
-            "times": numbers(placed(condition.times[given.rows], infinity)),
-            "values": numbers(given.values),
-            "censored": None if given.censored is None else given.censored.tolist(),
+            "times": numbers(placed(condition.times[given.rows][rows], infinity)),
+            "values": numbers(given.values[rows]),
+            "censored": None if given.censored is None else given.censored[rows].tolist(),
+            "count": len(given.values),
             "log": noise.transform is not None,
         }
     return {
@@ -93,11 +107,20 @@ def result_data(result: ResultData, label: str) -> Json:
         "values": {
             k: number(v) for k, v in zip(result.problem.keys, best.vector.tolist(), strict=True)
         },
+        "errors": _errors(result),
         "objective": number(best.objective),
         "log_likelihood": None if best.log_likelihood is None else number(best.log_likelihood),
         "status": result.status.value,
         "message": result.message,
     }
+
+
+def _errors(result: ResultData) -> Json:
+    """Return the standard errors of the estimates by key; None where one is missing."""
+    if result.uncertainty is None:
+        return {}
+    errors = result.uncertainty.standard_errors.tolist()
+    return {k: number(v) for k, v in zip(result.uncertainty.keys, errors, strict=True)}
 
 
 def failure_data(failure: Failure) -> Json:
@@ -121,10 +144,14 @@ def curves_data(
     """
     experiments = {}
     for name, lines in found.experiments.items():
-        _, infinity = _axis(problem.condition(name), model)
+        log_time, infinity = _axis(problem.condition(name), model)
+        drawn = {p: getattr(lines, p) for p in parts}
+        # Of many points, those that make any of the lines look as it does.
+        masks = [seen(lines.times, v, log_time) for of in drawn.values() for v in of.values()]
+        kept = np.logical_or.reduce(masks) if masks else np.ones(len(lines.times), dtype=bool)
         experiments[name] = {
-            "times": numbers(placed(lines.times, infinity)),
-            **{p: {n: numbers(v) for n, v in getattr(lines, p).items()} for p in parts},
+            "times": numbers(placed(lines.times[kept], infinity)),
+            **{p: {n: numbers(v[kept]) for n, v in of.items()} for p, of in drawn.items()},
         }
     answer: Json = {"experiments": experiments}
     if found.objective is not None:
@@ -132,23 +159,24 @@ def curves_data(
         answer["log_likelihood"] = (
             None if found.log_likelihood is None else number(found.log_likelihood)
         )
-        answer["fits"] = _fits(problem, found)
+        answer["fits"] = _fits(problem, model, found)
     return answer
 
 
-def _fits(problem: Problem, found: LiveCurves) -> Json:
+def _fits(problem: Problem, model: LiveModel, found: LiveCurves) -> Json:
     """Return residuals and the ends of error bars, by experiment and observable."""
     fits: dict[str, Json] = {}
     for condition in problem.conditions:
         fits[condition.name] = {}
         for name, series in condition.series.items():
-            fit = found.residuals[condition.name, name]
+            fit, rows = found.residuals[condition.name, name], model.rows(condition, name)
             noise = problem.noise.get(name, Noise())
             known = series.sds is not None or noise.known
-            low, high = _bars(series.values, fit.sds, noise) if known else (None, None)
+            all_drawn = known and len(rows) == len(series.values)
+            low, high = _bars(series.values, fit.sds, noise) if all_drawn else (None, None)
             fits[condition.name][name] = {
-                "residuals": numbers(fit.residuals),
-                "predicted": numbers(fit.predicted),
+                "residuals": numbers(fit.residuals[rows]),
+                "known": known,
                 "low": low,
                 "high": high,
             }

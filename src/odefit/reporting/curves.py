@@ -31,6 +31,9 @@ SEEN_COLUMNS = 300
 """Number of columns of a panel in each of which the first, the last, the least and the largest
 point of a line are drawn where it has many points."""
 
+SEEN_ROWS = 60
+"""Number of rows of cells in which measurements can be told apart."""
+
 FEWEST_SUMS = 5
 """Number of measurements from which those of a sum that is set back to zero make a line."""
 
@@ -72,7 +75,7 @@ class Curve:
 
     @property
     def dense(self) -> bool:
-        """Whether there are so many measurements that their density is drawn."""
+        """True where there are so many measurements that their density is drawn."""
         return len(self.times) > DENSE
 
 
@@ -170,6 +173,23 @@ def _condition_curves(
             infinity=infinity,
             no_band="" if failed is None else f"the integration fails: {failed}",
         )
+
+
+def told_apart(times: Array, values: Array, log_time: bool = False) -> IntArray:
+    """Return the rows of measurements that can be told apart in a panel, one for each small cell.
+
+    These are all of them unless they are many.
+    """
+    every = np.arange(len(times))
+    if len(times) <= DENSE:
+        return every
+    finite = np.isfinite(times) & np.isfinite(values)
+    place = np.log(np.maximum(times, np.min(times[times > 0]))) if log_time else times
+    cells = [
+        np.where(finite, (v - v[finite].min()) / (np.ptp(v[finite]) or 1.0) * count, -1).astype(int)
+        for v, count in ((place, SEEN_COLUMNS), (values, SEEN_ROWS))
+    ]
+    return np.sort(np.unique(cells[0] * (SEEN_ROWS + 2) + cells[1], return_index=True)[1])
 
 
 NOTHING = Series(np.zeros(0, dtype=np.intp), np.zeros(0), None)

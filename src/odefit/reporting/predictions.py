@@ -46,7 +46,7 @@ def band_source(
     """Return what makes the bands of a result's predictions.
 
     ``by`` is ``"linear"``, ``"profile"``, or the samples of a bootstrap or of a posterior;
-    ``forward`` integrates the best solution, and ``control`` is told of progress. What does not
+    ``forward`` integrates the best solution, and ``control`` hears of progress. What does not
     apply to the result raises an :class:`InputError`, a result without a solution ValueError.
     """
     vector = result.best.vector

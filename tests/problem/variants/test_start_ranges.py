@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from odefit import fit
+from odefit.explorer.sliders import first_values, sliders
 from odefit.problem import Event, Experiment, Model, Problem, load
 from odefit.problem.variants.start_ranges import Range, ranges, values_at
 
@@ -30,6 +31,44 @@ def test_the_time_of_an_event_is_within_the_measurements_of_all_experiments_that
         initial={"x": 1.0},
     )
     assert ranges(problem)[1] == Range(-3.0, 7.0, False)
+
+
+@pytest.mark.parametrize(
+    ("rate", "name", "high"),
+    [
+        ("k*exp(-E/0.008314*(1/T - 1/310))", "E", 300.0),
+        ("k*exp(1000*E/8.314*(1/310 - 1/T))", "E", 300.0),
+        ("k*exp(E*(T - 310)/(0.008314*T*310))", "E", 300.0),
+        ("k*exp(-E/8.314*(1/T - 1/310))", "E", 3e5),
+        ("10^k*exp(-E/(0.008314*T))", "k", 20.0),
+    ],
+)
+def test_what_an_exponent_depends_on_linearly_is_uniform_from_zero(
+    rate: str, name: str, high: float
+) -> None:
+    """An energy of 300 kJ/mol is no more 0.033 than it is 150."""
+    other = "k" if name == "E" else "E"
+    problem = Problem(
+        Model(ode={"x": f"-({rate})*x"}, constants={"T": 298.0}),
+        {"t": [0.0, 10.0, 20.0], "x": [1.0, 0.7, 0.5]},
+        {name: {"lower": 0.0, "upper": high}, other: {"lower": 1e-3, "upper": 300.0}},
+        {"x": 1.0},
+    )
+    own = problem.keys.index(name)
+    assert ranges(problem)[own] == Range(0.0, high, False)
+    slider = sliders(problem, first_values(problem))[own]
+    assert not slider.logarithmic
+    assert first_values(problem)[own] == pytest.approx(0.5 * high)
+
+
+def test_a_rate_in_an_exponent_with_the_time_stays_logarithmic() -> None:
+    problem = Problem(
+        Model(ode={"x": "-k*exp(-d*t)*x"}),
+        {"t": [0.0, 10.0, 20.0], "x": [1.0, 0.7, 0.5]},
+        {"k": {"lower": 0.0}, "d": {"lower": 0.0, "upper": 10.0}},
+        {"x": 1.0},
+    )
+    assert all(found.logarithmic for found in ranges(problem))
 
 
 GAS = 0.008314  # kJ/(mol K)

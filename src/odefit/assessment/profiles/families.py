@@ -203,7 +203,7 @@ class Common:
 
 
 def values_over_errors(jacobian: Array, vector: Array, sd: float) -> Array:
-    """Return the values over their standard errors, shape (n,); zeros where there are none."""
+    """Return the values over their standard errors, shape (n,); zeros where these are unknown."""
     scaled = jacobian * vector
     norms = column_norms(scaled)
     norms = np.where(norms > 0, norms, 1.0)

@@ -4,7 +4,9 @@
 import { linearLabels, logLabels, short } from "./numbers.js";
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
+const LEAST = 170; // height of a figure in pixels, below which a pane is scrolled
 const CHARACTER = 6.4; // width of a character of a label, in pixels
+const MANY = 150; // more measurements than that are small dots behind the curve
 const GROWTH = 3; // a curve goes beyond the data by no more than so many times their size
 
 let count = 0;
@@ -99,6 +101,8 @@ export class Chart {
   /** Return the height that goes with a width, in pixels. */
   height(width) {
     const most = Math.max(0.42 * window.innerHeight, 200);
+    const share = this.options.share?.();
+    if (share && !this.figure.classList.contains("large")) return share;
     if (this.figure.classList.contains("large")) return Math.round(Math.min(Math.max(width * 0.5, 240), 460));
     if (this.options.tall) return Math.round(Math.min(width * 0.75, Math.max(most, 260), 520));
     return Math.round(Math.min(Math.max(width * 0.58, 150), 300, most));
@@ -146,10 +150,12 @@ export class Chart {
     }
     if (field) field(plot, this.toX, this.toY);
     for (const group of points) this.bars(group, plot);
+    // Many measurements would hide the curve: it is drawn upon them.
+    for (const group of points) if (group.x.length > MANY) this.dots(group, plot);
     for (const line of lines) {
       shape("path", { class: `line ${line.style}`, d: this.path(line) }, plot);
     }
-    for (const group of points) this.dots(group, plot);
+    for (const group of points) if (group.x.length <= MANY) this.dots(group, plot);
     this.cursor = shape("line", { class: "cursor", y1: top, y2: top + inner.height }, this.svg);
     this.cursor.setAttribute("visibility", "hidden");
   }
@@ -226,7 +232,7 @@ export class Chart {
       if (side) limits += `M${(px - 4).toFixed(1)},${py.toFixed(1)}h8l-4,${6 * side}z`;
       else dots += `M${px.toFixed(1)},${py.toFixed(1)}h0`;
     }
-    const size = group.x.length > 150 ? "dots many" : "dots";
+    const size = group.x.length > 1000 ? "dots many dense" : group.x.length > MANY ? "dots many" : "dots";
     if (dots) shape("path", { class: `${size} ${group.style ?? ""}`.trim(), d: dots }, plot);
     if (limits) shape("path", { class: "limit", d: limits }, plot);
   }
@@ -273,6 +279,18 @@ function scale([low, high], start, length, log) {
   return (v) => (v === null ? NaN : start + (length * (v - low)) / (high - low));
 }
 
+/** Return the number of columns, and the height of a figure, with which figures fill a pane. */
+export function arrangement(count, width, height) {
+  let best = { columns: 1, height: 0, filled: 0 };
+  for (let columns = 1; columns <= Math.min(count, Math.max(Math.floor(width / 300), 1)); columns += 1) {
+    const wide = width / columns;
+    const high = Math.min(height / Math.ceil(count / columns) - 38, 0.75 * wide);
+    const filled = count * high * Math.min(wide, 2.6 * high);
+    if (high >= LEAST && filled > best.filled) best = { columns, height: Math.round(high), filled };
+  }
+  return best.filled ? best : null;
+}
+
 /** Return a function that draws all charts again when the width of an element changes. */
 export function redrawnWith(element, charts) {
   let width = element.clientWidth;
@@ -281,4 +299,7 @@ export function redrawnWith(element, charts) {
     width = element.clientWidth;
     for (const chart of charts()) chart.draw();
   }).observe(element);
+  window.addEventListener("resize", () => {
+    for (const chart of charts()) chart.draw();
+  });
 }

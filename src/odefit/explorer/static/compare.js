@@ -36,13 +36,18 @@ export class CompareView {
     const body = table.createTBody();
     this.state.unknowns.forEach((unknown, i) => {
       const value = this.state.values[i];
-      const cells = kept.flatMap((s) => [short(s.values[i], 5), difference(s.values[i], value)]);
+      const cells = kept.flatMap((s) => [withError(s.values[i], s.errors?.[i]), difference(s.values[i], value)]);
       row(body, unknown.key, [short(value, 5), ...cells]);
     });
     const objectives = kept.flatMap((s) => [short(s.objective, 6), difference(s.objective, this.now)]);
     row(body, "objective", [short(this.now, 6), ...objectives]).className = "total";
     this.element.replaceChildren(table);
   }
+}
+
+/** Return a value with its standard error, where it has one. */
+function withError(value, error) {
+  return error === null || error === undefined ? short(value, 5) : `${short(value, 5)} ± ${short(error, 2)}`;
 }
 
 function row(body, title, cells) {

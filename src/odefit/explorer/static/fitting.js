@@ -7,10 +7,9 @@ const INTERVAL = 300; // milliseconds between two questions how the fit stands
 
 /** The buttons and the progress of a fit. */
 export class Fitting {
-  /** `finished` is called with the name of the fit and its answer. */
-  constructor(state, finished) {
-    this.state = state;
-    this.finished = finished;
+  /** `finished` is called with the name of the fit and its answer, `say` with a sentence on it. */
+  constructor(state, finished, say) {
+    Object.assign(this, { state, finished, tell: say });
     [this.start, this.stop, this.line] = ["fit", "stop", "progress"].map((id) => document.getElementById(id));
     this.start.addEventListener("click", () => this.begin());
     this.stop.addEventListener("click", () => this.end());
@@ -75,6 +74,7 @@ export class Fitting {
     this.start.disabled = false;
     this.stop.disabled = true;
     if (last.result) this.finished(last);
+    this.tell(this.line.textContent);
   }
 
   show(report) {
@@ -87,6 +87,7 @@ export class Fitting {
       if (progress?.message) parts.push(progress.message);
       this.line.textContent = `${parts.join(" · ")}`;
     }
+    this.tell(this.line.textContent);
   }
 }
 

@@ -47,7 +47,7 @@ class Page {
     this.sliders = new Sliders(this.state, element("unknowns"), element("filter-choice"));
     this.snapshots = new Snapshots(this.state, () => this.others());
     loadFiles(element("load"), this.state, this.snapshots, say);
-    this.fitting = new Fitting(this.state, (report) => this.fitted(report));
+    this.fitting = new Fitting(this.state, (report) => this.fitted(report), (sentence) => say(sentence, "fit"));
     this.saving = new Saving(this.state, say, () => ({
       answer: this.answer,
       experiments: this.wanted().experiments,
@@ -172,8 +172,10 @@ class Page {
 
   fitted(report) {
     const values = this.state.vector(report.result.values);
-    this.snapshots.keep(report.result.label, values, { fitted: true });
+    const errors = this.state.unknowns.map((u) => report.result.errors[u.key] ?? null);
+    this.snapshots.keep(report.result.label, values, { fitted: true, errors });
     this.state.fit = values;
+    this.state.fitErrors = errors;
     this.resets();
     this.state.set(values);
   }

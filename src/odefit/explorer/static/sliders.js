@@ -63,8 +63,11 @@ export class Sliders {
     slider.setAttribute("aria-label", `${unknown.key}, slider`);
     const ends = document.createElement("div");
     ends.className = "ends";
-    ends.setAttribute("aria-hidden", "true");
-    ends.append(document.createElement("span"), document.createElement("span"));
+    ends.append(...["", "fitted", ""].map((name) => {
+      const span = document.createElement("span");
+      span.className = name;
+      return span;
+    }));
     const note = document.createElement("p");
     note.className = "note";
     note.id = `${id}-note`;
@@ -146,7 +149,7 @@ export class Sliders {
   update(source) {
     for (const [index, parts] of this.rows) {
       const value = this.state.values[index];
-      if (parts.shown === value && source !== "all") continue;
+      if (parts.shown === value && !["all", "history"].includes(source)) continue;
       parts.shown = value;
       this.stretch(index, value);
       const unknown = this.state.unknowns[index];
@@ -155,7 +158,11 @@ export class Sliders {
       if (source === "all") this.say(index, "");
       const text = `${short(value)} ${unknown.unit}`.trim();
       parts.slider.setAttribute("aria-valuetext", text);
-      const [low, high] = parts.ends.children;
+      const [low, fitted, high] = parts.ends.children;
+      const [best, error] = [this.state.fit?.[index], this.state.fitErrors?.[index]];
+      const known = best !== undefined && best !== null;
+      const sure = error === null || error === undefined ? "no standard error" : `± ${short(error, 2)}`;
+      fitted.textContent = known ? `fit: ${short(best, 4)} ${sure}` : "";
       low.textContent = short(unknown.low, 3);
       high.textContent = short(unknown.high, 3);
     }

@@ -12,10 +12,14 @@ export class State {
     this.committed = [...this.values];
     this.snapshots = [];
     this.fit = null;
+    this.fitErrors = null;
     this.listeners = [];
     if (problem.result) {
-      const { label, vector, objective, log_likelihood: likelihood } = problem.result;
-      const kept = { name: label, values: vector, objective, likelihood };
+      const { label, vector, objective, log_likelihood: likelihood, errors: byKey } = problem.result;
+      const errors = this.unknowns.map((u) => byKey[u.key] ?? null);
+      const kept = { name: label, values: vector, objective, likelihood, errors };
+      this.fit = vector;
+      this.fitErrors = errors;
       this.snapshots.push({ ...kept, shown: true, saved: true, curves: new Map() });
     }
   }

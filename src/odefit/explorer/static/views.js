@@ -1,10 +1,25 @@
 // The curves over the data, the states, and the residuals: one figure each.
 
-import { Chart, redrawnWith } from "./charts.js";
+import { arrangement, Chart, redrawnWith } from "./charts.js";
+
+const WIDE = 960; // width of a window in pixels from which the figures have a pane of their own
 
 /** The label of the axis of time. */
 export function timeLabel(problem) {
   return problem.time_unit ? `time (${problem.time_unit})` : "time t";
+}
+
+/** The label of the axis of a quantity, with its unit. */
+function valueLabel(problem, name) {
+  return problem.units[name] ? `${name} (${problem.units[name]})` : name;
+}
+
+/** The title of a panel, which tells that of many measurements some alone are drawn. */
+function titled(name, experiment, several) {
+  const series = experiment.series[name];
+  const title = several ? `${name} · ${experiment.name}` : name;
+  if (!series || series.values.length === series.count) return title;
+  return `${title} (${series.values.length.toLocaleString("en")} of ${series.count.toLocaleString("en")} values drawn)`;
 }
 
 /** Return the lines of the snapshots that are shown, for one quantity. */
@@ -33,9 +48,24 @@ class Grid {
     const key = JSON.stringify(wanted.map((w) => [w.experiment, w.name]));
     if (key === this.key && this.element.isConnected) return;
     this.key = key;
-    this.charts = wanted.map((w) => ({ ...w, chart: new Chart({ ...options, title: w.title }) }));
+    const share = () => this.share();
+    this.charts = wanted.map((w) => ({
+      ...w, chart: new Chart({ ...options, title: w.title, yLabel: w.yLabel, share }),
+    }));
     this.element.replaceChildren(...this.charts.map(({ chart }) => chart.figure));
     if (!wanted.length) this.element.textContent = "There is nothing to draw here.";
+  }
+
+  /** Return the height of a figure with which all of them fill the pane; null where they cannot. */
+  share() {
+    const { element } = this;
+    const top = element.getBoundingClientRect().top + window.scrollY;
+    const room = window.innerWidth > WIDE && element.clientWidth
+      ? arrangement(this.charts.length, element.clientWidth, window.innerHeight - top - 16)
+      : null;
+    const columns = room ? `repeat(${room.columns}, minmax(0, 1fr))` : "";
+    if (element.style.gridTemplateColumns !== columns) element.style.gridTemplateColumns = columns;
+    return room?.height ?? null;
   }
 }
 
@@ -57,7 +87,8 @@ export class CurvesView {
       return names.map((name) => ({
         experiment: experiment.name,
         name,
-        title: several ? `${name} · ${experiment.name}` : name,
+        title: this.part === "observables" ? titled(name, experiment, several) : several ? `${name} · ${experiment.name}` : name,
+        yLabel: valueLabel(this.state.problem, name),
         given: experiment,
       }));
     });
@@ -104,7 +135,8 @@ export class ResidualsView {
       Object.keys(given.series).map((name) => ({
         experiment: given.name,
         name,
-        title: several ? `${name} · ${given.name}` : name,
+        title: titled(name, given, several),
+        yLabel: this.state.problem.weighted ? "residual / sd" : "residual",
         given,
       })),
     );
@@ -113,7 +145,7 @@ export class ResidualsView {
       const fit = fits?.[experiment]?.[name];
       const x = given.series[name].times;
       const points = fit ? [{ x, y: fit.residuals }] : [];
-      const known = fit?.low ? [-2, 0, 2] : [0];
+      const known = fit?.known ? [-2, 0, 2] : [0];
       chart.show({
         lines: [{ x, y: x.map(() => 0), style: "zero" }],
         points,

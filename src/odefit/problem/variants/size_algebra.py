@@ -125,6 +125,8 @@ class SizeAlgebra:
     def __init__(self, exponents: Mapping[str, float]) -> None:
         self.rows: list[Row] = []
         self.used_as_exponents: set[str] = set()
+        self.in_exponents: set[str] = set()
+        """Unknowns that are factors in exponents, as an energy is, and of nothing that changes."""
         self.exponentials: dict[str, Exponential] = {}
         """Exponentials by the name that each has in monomials."""
         self._exponents = exponents
@@ -152,6 +154,8 @@ class SizeAlgebra:
             self._pure(exponent)
             names = [n for term in exponent.terms for n in term.exponents]
             self.used_as_exponents.update(names)
+            if base.number is not None:
+                self._factors(exponent)
             factor = self._exponents.get(names[0], 1.0) if len(names) == 1 else 1.0
         joined = self.joined(base)
         if joined is None or not math.isfinite(factor):
@@ -176,9 +180,21 @@ class SizeAlgebra:
             return self.power(arguments[0], self.known(0.5))
         if function in PURE:
             self._pure(arguments[0])
+            if function == "exp":
+                self._factors(arguments[0])
             if function == "exp" and len(arguments[0].terms) == 1:
                 return Size(self, (self._exponential(arguments[0]),))
         return Size(self, (ONE,))
+
+    def _factors(self, argument: Size) -> None:
+        """Note the unknowns of which the argument of an exponential is linear at all times."""
+        changing = ("time ", "state ")
+        moved = [t for t in argument.terms if any(n.startswith(changing) for n in t.exponents)]
+        beside_motion = {n for term in moved for n in term.exponents}
+        for term in argument.terms:
+            for name, power in term.exponents.items():
+                if power == 1.0 and name.startswith("parameter ") and name not in beside_motion:
+                    self.in_exponents.add(name)
 
     def _exponential(self, argument: Size) -> Monomial:
         """Return the size of exp(argument): a name of its own where one unknown is a factor of it.

@@ -63,6 +63,7 @@ class TypicalSize:
     # For each parameter E that is a factor of an exponent, as in A*exp(-E/(R*T)): its name, and the
     # derivative of log(size) by E that keeps the other sizes as they are.
     follows: tuple[tuple[str, float], ...] = ()
+    linear: bool = False  # whether the argument of an exponential is linear in the unknown
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,7 @@ class _Analysis:
                 column in self.algebra.used_as_exponents,
                 own in self.measured,
                 self._follows(solution[k, 2:], logs),
+                column in self.algebra.in_exponents,
             )
         for unknown in self.problem.unknowns:
             if unknown.kind == "noise":

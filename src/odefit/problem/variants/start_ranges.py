@@ -75,7 +75,8 @@ def ranges(problem: Problem) -> list[Range]:
     1/(shortest sampling interval); initial values, and parameters that do not occur in the
     right-hand sides (scales, offsets), have the size of the data, as far as that is in their unit;
     initial values that are measured are close to the measurement. A parameter E in an exponent, as
-    in A*exp(-E/(R*T)), is uniform, and A follows it: their product has the size of a rate.
+    in A*exp(-E/(R*T)), is uniform, and A follows it: their product has the size of a rate. E is
+    uniform in k*exp(-E/R*(1/T - 1/Tref)), too.
     """
     return _Ranges(problem).all()
 
@@ -137,8 +138,10 @@ class _Ranges:
 
     @cached_property
     def _leaders(self) -> set[str]:
-        """The parameters that others follow."""
-        return {name for size in self._sizes.unknowns.values() for name, _ in size.follows}
+        """The parameters that others follow, or on which an exponent depends linearly."""
+        sizes = self._sizes.unknowns
+        linear = {name for (_, name), size in sizes.items() if size.linear}
+        return linear | {name for size in sizes.values() for name, _ in size.follows}
 
     def _range(self, unknown: Unknown) -> Range:
         p = unknown.parameter

@@ -53,7 +53,7 @@ def plot_fit(
     """Draw all panels in one figure, see :meth:`odefit.Result.plot_fit`.
 
     The panels of one experiment are in a row where that is possible. With ``log_y`` the vertical
-    axes are logarithmic. ``control`` is told of the progress of bands, and `say` is called with
+    axes are logarithmic. ``control`` hears of the progress of bands, and `say` is called with
     sentences on what is not as one may expect.
     """
     check_level(level)
@@ -158,7 +158,7 @@ def draw_panel(axes: Axes, curve: Curve, several: bool, log_y: bool = False) -> 
 
 
 def lacks_band(curve: Curve) -> bool:
-    """Tell whether a band was asked for, and there is none at any time."""
+    """Tell whether a band was asked for, and is missing at all times."""
     if curve.band is None:
         return bool(curve.no_band)
     return not np.isfinite(curve.band.confidence).any()
