@@ -153,18 +153,17 @@ class Residuals:
 
 
 def residual_table(
-    problem: Problem,
-    vector: Array,
-    nodes: Nodes | None = None,
-    forward: ForwardMap | None = None,
+    problem: Problem, vector: Array, nodes: Nodes | None = None
 ) -> list[Residuals] | Failure:
     """Return the residuals of all observables in all experiments.
 
-    They are on the scale of the noise model of their observable. ``forward`` is the map that
-    integrates at the vector, where it is known.
+    They are on the scale of the noise model of their observable.
     """
-    if forward is None:
-        forward = able_to_integrate(problem, vector, nodes)
+    return residuals_by(able_to_integrate(problem, vector, nodes), vector)
+
+
+def residuals_by(forward: ForwardMap, vector: Array) -> list[Residuals] | Failure:
+    """Return what :func:`residual_table` does, by a map that integrates at the vector."""
     found = _residuals(forward, vector, sensitivities=True)  # as an evaluation integrates them
     if isinstance(found, Failure):  # values may be finite where their derivatives are not
         values = _residuals(forward, vector, sensitivities=False)

@@ -16,7 +16,9 @@ from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.reporting.figures.density import draw_density, window_means
 from odefit.reporting.sentences import weighted
 from odefit.result_data import ResultData
-from odefit.simulation import Failure, ForwardMap, residual_table
+from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.other_integrations import able_to_integrate
+from odefit.simulation.simulations import residuals_by
 
 PANEL_SIZE = (3.1, 2.0)
 """Width and height of a panel, in inches."""
@@ -42,7 +44,10 @@ def residuals_of(result: ResultData, forward: ForwardMap | None = None) -> list[
     """
     if not result.solutions:
         return []
-    table = residual_table(result.problem, result.best.vector, result.best.nodes, forward)
+    best = result.best
+    if forward is None:
+        forward = able_to_integrate(result.problem, best.vector, best.nodes)
+    table = residuals_by(forward, best.vector)
     if isinstance(table, Failure):
         return []
     return [
