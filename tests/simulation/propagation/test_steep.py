@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import odefit
 from odefit import Event, Experiment, ForwardMap, Model, Problem
@@ -208,6 +209,32 @@ def test_a_tank_that_fills_from_empty_is_fitted() -> None:
     given = Problem(model, {"t": times, "h": level}, unknowns, {"h": 0.0}, t0=0.0)
     result = odefit.fit(given, seed=1, jobs=1)
     assert result.best.vector == pytest.approx([c, area], rel=1e-6)
+
+
+@pytest.mark.parametrize("power", ["1/2", "1/3"])
+@pytest.mark.parametrize("controlled", [True, False])
+def test_tanks_in_a_row_fill_from_empty(power: str, controlled: bool) -> None:
+    """Only the inflow moves the first, and only the first the second; SciPy integrates the same."""
+    ode = {"x": f"1 - k*x^({power})", "y": f"k*x^({power}) - p*y^({power})"}
+    ode["z"] = f"p*y^({power}) - k*z^({power})"
+    given = problem(ode, dict.fromkeys(ode, 0.0))
+    courses = ForwardMap(given, tolerance=1e-6, controlled=controlled).trajectories(np.array([K, P]))
+    assert not isinstance(courses, odefit.Failure), courses
+    found, n = courses[0], 1 / float(power[2:])
+
+    def simulated(k: float, p: float) -> np.ndarray:
+        def rates(_: float, x: np.ndarray) -> list[float]:
+            out = np.array([k, p, k]) * np.maximum(x, 0.0) ** n
+            return [1 - out[0], out[0] - out[1], out[1] - out[2]]
+
+        ends = (0.0, TIMES[-1])
+        return solve_ivp(rates, ends, [0.0] * 3, "LSODA", TIMES, rtol=1e-10, atol=1e-13).y.T
+
+    assert found.states == pytest.approx(simulated(K, P), abs=1e-5)
+    h = 1e-4
+    for j, (k, p) in enumerate([(h, 0.0), (0.0, h)]):
+        slope = (simulated(K + k, P + p) - simulated(K - k, P - p)) / (2 * h)
+        assert found.sensitivities[:, :, j] == pytest.approx(slope, abs=1e-4)
 
 
 def test_only_roots_and_broken_powers_are_steep() -> None:

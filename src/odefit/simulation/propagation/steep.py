@@ -221,13 +221,18 @@ WITHIN = 0.25
 """Share of the step after which sensitivities have the mean of their rates, where these are without
 bounds at its beginning. That is exact for a root: the mean of s^(-1/2) up to s is (s/4)^(-1/2)."""
 
+FOLLOWING = 2.0 / 3.0
+"""Mean rate of a state that another one moves, over its rate at the end of the step. That is exact
+for a root: the mean of s^(1/2) up to s is 2/3 of it."""
+
 
 def first_step(
     field: VectorField, start: float, output: float, inputs: Array, now: Values
 ) -> tuple[float, Values] | None:
     """Return the time and values after a first step, or None where none is needed or possible.
 
-    It leads towards the time of the first output; inputs have their values at the start.
+    It leads towards the time of the first output; inputs have their values at the start. States
+    that only others move, as the second of two tanks, follow these.
     """
     zero = np.flatnonzero(now.states == 0.0)
     if not len(zero):
@@ -238,8 +243,8 @@ def first_step(
     for i, name in enumerate(field.scalars):
         values[name] = _moving(now.scalars[i], now.scalar_sensitivities[i])
 
-    def at(states: Array) -> tuple[Array, Array]:
-        moving = zip(field.states, map(_moving, states, now.sensitivities), strict=True)
+    def at(states: Array, sensitivities: Array = now.sensitivities) -> tuple[Array, Array]:
+        moving = zip(field.states, map(_moving, states, sensitivities), strict=True)
         found = field.rhs({**values, **dict(moving)}, DUAL)
         moves = np.array([[_partial(f, k) for k in range(count)] for f in found])
         return np.array([float(f.value) for f in found]), moves.reshape(len(found), count)
@@ -251,9 +256,14 @@ def first_step(
         step = SHORT * (output - start)
         if not np.isfinite(moves).all():
             moves = at(now.states + WITHIN * step * rate)[1]
-        after = now._replace(
-            states=now.states + step * rate, sensitivities=now.sensitivities + step * moves
-        )
+        states, sensitivities = now.states + step * rate, now.sensitivities + step * moves
+        for _ in zero:
+            rate, moves = at(states, sensitivities)
+            led = (states == 0.0) & (rate != 0.0)
+            if not led.any():
+                break
+            states[led], sensitivities[led] = (FOLLOWING * step * r[led] for r in (rate, moves))
+        after = now._replace(states=states, sensitivities=sensitivities)
     possible = np.isfinite(after.states).all() and np.isfinite(after.sensitivities).all()
     return (start + step, after) if possible and start + step > start else None
 
