@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from odefit import ForwardMap, Model, Problem, library
+from odefit import Experiment, ForwardMap, Model, Problem, library
 from odefit.assessment import Local
 from odefit.assessment.local import OPTIMALITY_TOLERANCE, assess_local
 from odefit.methods.estimate import Certificate
@@ -217,3 +217,26 @@ def test_steps_that_gain_less_than_the_accuracy_of_the_integration_are_none() ->
     assert found.optimal
     assert "as far as their accuracy can tell" in found.sentence
     assert not assessed(1e-6).optimal
+
+
+@pytest.mark.parametrize(("lag", "optimal"), [(0.0, True), (0.2, False)])
+def test_an_exponent_that_could_grow_without_end_leaves_an_optimum(
+    lag: float, optimal: bool
+) -> None:
+    """Inputs lie far on both sides of K, so that the exponent n hardly acts any more from 12 on.
+
+    Where v, which the data determine, is off its optimum by some errors, there is none.
+    """
+    ode = {"y": "v*u^n/(1 + u^n) - y", "u": "0"}
+    model = Model(ode=ode, observables={"y": "y"})
+    high, low = 1 - np.exp(-TIMES), np.zeros(12)
+    runs = [
+        Experiment(f"u = {u}", {"t": TIMES, "y": plateau + NOISE}, initial={"u": u, "y": 0.0})
+        for u, plateau in ((0.1, low), (10.0, high))
+    ]
+    given = Problem(
+        model, experiments=runs, parameters={"v": {}, "n": {}}, noise={"y": {"sd": 0.1}}
+    )
+    v = 1 + float(high @ NOISE / (high @ high))
+    found = local(given, np.array([v + lag, 12.0]))
+    assert found.optimal is optimal

@@ -9,17 +9,24 @@ from decimal import ROUND_CEILING, Context
 import numpy as np
 
 from odefit.assessment.parts import Local
-from odefit.common.arrays import Array
+from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import column_norms
 from odefit.methods.estimate import Certificate
 from odefit.methods.local.cost_tolerance import CostTolerance, noiseless_rows
-from odefit.methods.local.scaling import Scaling
+from odefit.methods.local.scaling import Scaling, bounds_touched
 from odefit.methods.local.trust_region import promised_decrease
 from odefit.problem.problem import Problem
+from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 
 OPTIMALITY_TOLERANCE = 1e-3
 """Distance to the minimum of the local quadratic model, in standard errors, that counts as none."""
+
+CHANGES = (1e-2, 1e-1, 1.0)
+"""Changes of unknowns, relative to their sizes, that have to gain nothing where the data leave a
+direction open: as a Hill exponent grows without end, the model promises what no step keeps."""
+
+MOST_OPEN = 10  # largest number of such directions that are looked at
 
 
 def assess_local(
@@ -38,7 +45,8 @@ def assess_local(
     decrease), over the residual standard deviation. In that unit it is the length of the remaining
     step in standard errors (the norm of the projected gradient in the metric of the covariance). An
     answer whose residuals are zero to the accuracy of the integration is an optimum, and so is one
-    where the promised decrease is below what that accuracy makes of the objective.
+    where the promised decrease is below what that accuracy makes of the objective, or where it is
+    promised along directions alone that the data leave open and that keep nothing of it.
     """
     problem = forward.problem
     scaling = Scaling.of(problem)
@@ -72,7 +80,9 @@ def assess_local(
     curvature = float(values[-1] / values[0]) if values[0] > 0 else 0.0
     near = distance <= OPTIMALITY_TOLERANCE
     optimal = exact or negligible or near or promised <= tolerance.noise(*at)
-    said = _sentence(exact or negligible, optimal, near, distance, unique)
+    level = not optimal and _is_level(forward, vector, evaluation, sure, free, variance)
+    optimal = optimal or level
+    said = _sentence(exact or negligible, optimal, near, level, distance, unique)
     if (exact or negligible) and all_zero(problem):
         said = (
             "All measured values are zero. The model reproduces them to rounding, and so it does "
@@ -85,17 +95,60 @@ def assess_local(
     return Local(optimal, distance, OPTIMALITY_TOLERANCE, curvature, said)
 
 
+def _is_level(
+    forward: ForwardMap,
+    vector: Array,
+    evaluation: Evaluation,
+    sure: BoolArray,
+    free: BoolArray,
+    variance: float,
+) -> bool:
+    """Return whether only directions that the data leave open promise a decrease, and none is kept.
+
+    Along such a direction a change by the sizes of the unknowns is smaller than the noise. `sure`
+    rows are without noise, and determine all unknowns that are not `free`.
+    """
+    problem, residuals = forward.problem, evaluation.residuals[~sure]
+    sizes, least = sizes_at(problem, vector), 0.5 * OPTIMALITY_TOLERANCE**2 * variance
+    jacobian = evaluation.jacobian[~sure] * sizes
+    gradient = jacobian.T @ residuals
+    outwards = np.where(vector - problem.lower < problem.upper - vector, gradient, -gradient) >= 0
+    moving = np.flatnonzero(free & ~(bounds_touched(problem, vector) & outwards))
+    if not np.isfinite(jacobian).all() or not len(moving):
+        return False
+    u, s, directions = np.linalg.svd(jacobian[:, moving], full_matrices=False)
+    open_ = s < math.sqrt(variance)
+    if open_.all() or open_.sum() > MOST_OPEN or 0.5 * float(np.sum((u.T @ residuals)[~open_] ** 2)) > least:
+        return False
+    for direction in directions[open_]:
+        for change in CHANGES:
+            for sign in (1.0, -1.0):
+                moved = vector.copy()
+                moved[moving] += sign * change * sizes[moving] * direction
+                inside = np.clip(moved, problem.lower, problem.upper)
+                if forward.cost(inside, evaluation.choice) < evaluation.cost - least:
+                    return False
+    return True
+
+
 def all_zero(problem: Problem) -> bool:
     """Return whether every measured value is zero."""
     return not any(s.values.any() for c in problem.conditions for s in c.series.values())
 
 
-def _sentence(exact: bool, optimal: bool, near: bool, distance: float, unique: bool) -> str:
+def _sentence(
+    exact: bool, optimal: bool, near: bool, level: bool, distance: float, unique: bool
+) -> str:
     where = "on the integrated trajectories"
     if exact:
         return (
             f"The model reproduces the data to rounding {where}: no values can fit better"
             f"{'' if unique else ', but others may fit as well'}."
+        )
+    if level:
+        return (
+            f"A local optimum {where}, as far as the data determine one: along directions that "
+            "they leave open the fit no longer improves."
         )
     if optimal and not near:
         return (

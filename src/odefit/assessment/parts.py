@@ -52,7 +52,8 @@ class Local:
     optimal
         Whether first-order conditions hold: the step to the minimum of the local quadratic model
         is below `tolerance`, in standard errors, or gains less than the errors of the
-        integration are, or the residuals are zero to these.
+        integration are, or nothing along directions that the data leave open, or the residuals are
+        zero to these errors.
     gradient
         Norm of the projected gradient in the units of the residuals (root of the decrease
         that the local quadratic model still promises, over that of the objective).

@@ -100,6 +100,29 @@ def test_an_optimum_nobody_has_converged_to_needs_another_start() -> None:
     assert not weighed(3, WRONG).enough
 
 
+def test_ends_at_the_best_cost_are_of_one_optimum_whether_or_not_they_have_converged() -> None:
+    """A Hill exponent grows without end, so that no start converges, and all stop at one cost."""
+    ends = [replace(start(50.0, 9.0 + k, Status.NOT_CONVERGED), index=k) for k in range(4)]
+    fit = NoiseFit(True, freedom=17.0)
+
+    def enough(count: int) -> bool:
+        asked = (lambda *_: fit, lambda: False, Families())
+        return Evidence.of(Automatic(), ends[:count], TOLERANCE, *asked).enough
+
+    assert [enough(2), enough(3)] == [False, True]
+
+
+def test_an_end_that_is_lower_by_an_error_of_the_integration_does_not_begin_anew() -> None:
+    ends = [replace(start(c, 1.0 + k), index=k) for k, c in enumerate([50.0] * 5 + [49.9])]
+
+    def enough(level: bool) -> bool:
+        more = (lambda *_: (None, False), lambda _: False, lambda *_: False, lambda *_: level)
+        asked = (lambda *_: UNKNOWN, lambda: False, Families(), *more)
+        return Evidence.of(Automatic(), ends, TOLERANCE, *asked).enough
+
+    assert [enough(False), enough(True)] == [False, True]
+
+
 class TestReaching:
     def test_equal_costs_do(self) -> None:
         assert reaches(start(50.0, 2.0), start(50.001), TOLERANCE)

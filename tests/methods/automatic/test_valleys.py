@@ -1,10 +1,13 @@
 """Tests of whether ends lie in one valley."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from odefit import ForwardMap, Model, Problem, Start, Status
 from odefit.methods.automatic.valleys import MAX_RISE, Valleys
+from odefit.methods.local.cost_tolerance import CostTolerance
 
 
 def end(index: int, forward: ForwardMap, value: float) -> Start:
@@ -26,7 +29,7 @@ def forward() -> ForwardMap:
 
 
 def test_an_end_on_the_way_down_is_in_the_valley_of_the_best(forward: ForwardMap) -> None:
-    valleys = Valleys(forward)
+    valleys = Valleys(forward, CostTolerance.of(forward))
     best, near = end(0, forward, 1.0), end(1, forward, 1.3)
     assert 0 < near.cost < MAX_RISE
     assert valleys.same(near, best)
@@ -35,4 +38,16 @@ def test_an_end_on_the_way_down_is_in_the_valley_of_the_best(forward: ForwardMap
 def test_an_end_behind_a_hill_is_not(forward: ForwardMap) -> None:
     best, behind = end(0, forward, 1.0), end(1, forward, 1.3 + 2 * np.pi)
     assert 0 < behind.cost < MAX_RISE
-    assert not Valleys(forward).same(behind, best)
+    assert not Valleys(forward, CostTolerance.of(forward)).same(behind, best)
+
+
+def test_an_end_that_is_lower_by_an_error_of_the_integration_alone_is_level(
+    forward: ForwardMap,
+) -> None:
+    """Its cost is that of another engine, 0.2 per cent too low; one that is lower in truth is not."""
+    valleys = Valleys(forward, CostTolerance.of(forward))
+    usual, higher = end(0, forward, 1.5), end(1, forward, 1.501)
+    other = replace(usual, index=2, cost=0.998 * usual.cost)
+    assert valleys.level(usual, other)
+    assert 1.001 < higher.cost / usual.cost < 1.01
+    assert not valleys.level(higher, usual)

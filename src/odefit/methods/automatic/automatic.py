@@ -25,7 +25,7 @@ from odefit.methods.estimate import Estimate, Route, Start, Status
 from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.fit_quality.noise_fit import NoiseFit, NoiseLevels
 from odefit.methods.fit_quality.robust_fits import suspected_outliers
-from odefit.methods.local.cost_tolerance import CostTolerance, reaches
+from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.method import Method
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control, Progress, interruptible
@@ -173,7 +173,7 @@ class _AutomaticSearch:
         self.families = Families()
         self.restarts = Restarts(self.families, self.tolerance)
         self.doubts = Doubts(self.accurate, self.routes, self.tolerance)
-        self.valleys = Valleys(self.accurate)
+        self.valleys = Valleys(self.accurate, self.tolerance)
         self._measure: FitMeasure | None = None
         self._judged: tuple[Start, NoiseFit] | None = None
         self._next_look = OUTLIERS_AFTER
@@ -233,6 +233,7 @@ class _AutomaticSearch:
                 self.doubts.of,
                 self._unique,
                 self.valleys.same,
+                self.valleys.level,
             )
             self._weighed = (last, found)
         return self._weighed[1]
@@ -394,9 +395,8 @@ class _AutomaticSearch:
         )
 
     def _routes(self, evidence: Evidence) -> list[Route]:
-        best = evidence.best
-        alike = [] if best is None else [s for s in self.ends if reaches(s, best, self.tolerance)]
-        hits = {self.families.begun_by(s) for s in self.families.first_of_each(alike)}
+        first = self.families.first_of_each(evidence.alike)
+        hits = {self.families.begun_by(s) for s in first}
         routes = [
             self.families.route(r.name, r.starts, hits, r.reason or "not needed")
             for r in self.routes

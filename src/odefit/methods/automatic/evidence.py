@@ -46,6 +46,7 @@ class Evidence:
     count: int  # ends of independent starts
     converged: bool  # whether one of the ends at the lowest cost has
     doubt: Doubt | None = None  # what speaks against the best end although many have reached it
+    alike: Sequence[Start] = ()  # the ends that count as the best one
 
     @classmethod
     def of(
@@ -62,6 +63,7 @@ class Evidence:
         ),
         unique: Callable[[Start], bool] = lambda _: False,
         in_valley: Callable[[Start, Start], bool] = lambda *_: False,
+        level: Callable[[Start, Start], bool] = lambda *_: False,
     ) -> Evidence:
         """Weigh all ends so far.
 
@@ -69,13 +71,14 @@ class Evidence:
         tells whether there are routes without any start. `doubted` returns the doubt of the best of
         ends that are alike, and whether to look elsewhere first; it is given whether noise explains
         them. `unique` tells whether an end is the only one to which starts of its route can lead,
-        and `in_valley` whether the way from one to the best leads downhill.
+        `in_valley` whether the way from one to the best leads downhill, and `level` whether one
+        differs from the best by errors of the integration alone.
         """
         best, _ = tolerance.best(ends)
         independent = families.independent(ends)
         if best is None:
             return cls(None, 0, NoiseFit(None), False, len(independent), False)
-        alike = [s for s in ends if reaches(s, best, tolerance)]
+        alike = [s for s in ends if reaches(s, best, tolerance) or level(s, best)]
         hits = len(families.first_of_each(alike))
         converged = any(s.status is Status.CONVERGED for s in alike)
         fit = NoiseFit(True, freedom=math.inf) if best.exact else judge(best, hits)
@@ -89,10 +92,10 @@ class Evidence:
             enough = hits >= rules.certain_hits or alone
         elif fit.explained:
             enough = hits >= FEW_VALUES_HITS
-            enough = enough and tolerance.chance_of_better(independent) < FEW_VALUES_CHANCE
+            enough = enough and tolerance.chance_of_better(independent, alike) < FEW_VALUES_CHANCE
         else:
             needed = rules.doubtful_hits if fit.explained is False else rules.hits
-            enough = hits >= needed and tolerance.chance_of_better(independent) < rules.chance
+            enough = hits >= needed and tolerance.chance_of_better(independent, alike) < rules.chance
             enough = enough and not (fit.explained is False and untried())
             if fit.outliers:  # the model is right, and no other start will make them fit
                 enough = hits >= rules.hits or len(ends) >= rules.doubtful_hits
@@ -104,7 +107,7 @@ class Evidence:
         if enough and not fit.outliers:
             doubt, open_ = doubted(alike, fit.explained is True)
             enough = not open_
-        return cls(best, hits, fit, enough, len(independent), converged, doubt)
+        return cls(best, hits, fit, enough, len(independent), converged, doubt, alike)
 
     @property
     def certain(self) -> bool:

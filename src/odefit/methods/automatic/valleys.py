@@ -2,14 +2,18 @@
 
 Where the data determine a combination of unknowns poorly, searches stop along a flat valley at
 costs that differ by less than noise can tell. Such an end is evidence of the best one where the
-way there leads downhill all along.
+way there leads downhill all along. So is an end whose cost differs by errors of the integration.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from odefit.methods.automatic.iterated_search import coarser
 from odefit.methods.estimate import Start
+from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.local.scaling import Scaling
 from odefit.simulation import ForwardMap
 
@@ -21,11 +25,27 @@ PARTS = (0.25, 0.5, 0.75)
 
 
 class Valleys:
-    """The valleys of ends; each pair of ends is looked at once."""
+    """The valleys of ends; each pair of ends is looked at once, by an accurate forward map."""
 
-    def __init__(self, forward: ForwardMap) -> None:
-        self._forward = forward
+    def __init__(self, forward: ForwardMap, tolerance: CostTolerance) -> None:
+        self._forward, self._tolerance = forward, tolerance
         self._known: dict[tuple[int, int], bool] = {}
+        self._costs: dict[tuple[int, float], float] = {}
+
+    def level(self, end: Start, best: Start) -> bool:
+        """Return whether an end is as low as a better one near it, but for errors of the search."""
+        if end.nodes is not None or best.nodes is not None:
+            return False
+        if not coarser(self._tolerance).same(end, best):
+            return False
+        accurate = [replace(s, cost=self._cost(s)) for s in (end, best)]
+        return self._tolerance.same(*accurate)
+
+    def _cost(self, end: Start) -> float:
+        key = end.index, end.cost
+        if key not in self._costs:
+            self._costs[key] = self._forward.cost(end.vector)
+        return self._costs[key]
 
     def same(self, end: Start, best: Start) -> bool:
         """Return whether the straight way from an end to a better one leads downhill."""

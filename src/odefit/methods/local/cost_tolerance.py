@@ -108,15 +108,18 @@ class CostTolerance:
         best = min(usable, key=lambda s: (s.cost, s.index), default=None)
         return best, 0 if best is None else sum(self.same(s, best) for s in usable)
 
-    def chance_of_better(self, starts: Sequence[Start]) -> float:
+    def chance_of_better(self, starts: Sequence[Start], alike: Sequence[Start] = ()) -> float:
         """Estimate the probability that one more start ends lower than all so far.
 
         By Good and Turing, a cost that was not seen yet has the share of those that were seen
         once; any cost of a converged start, the new one included, may be the lowest (I. J. Good,
         The population frequencies of species and the estimation of population parameters, 1953).
+        Those that are `alike`, at the lowest cost, count as one, even if they have stopped before.
         """
-        seen: list[list[Start]] = []
-        converged = [s for s in starts if s.status is Status.CONVERGED]
+        lowest = {s.index for s in alike}
+        first = [s for s in starts if s.index in lowest]
+        seen = [first] if first else []
+        converged = [s for s in starts if s.status is Status.CONVERGED and s.index not in lowest]
         for start in sorted(converged, key=lambda s: (s.cost, s.index)):
             if seen and self.same(start, seen[-1][0]):
                 seen[-1].append(start)
