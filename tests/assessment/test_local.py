@@ -240,3 +240,17 @@ def test_an_exponent_that_could_grow_without_end_leaves_an_optimum(
     v = 1 + float(high @ NOISE / (high @ high))
     found = local(given, np.array([v + lag, 12.0]))
     assert found.optimal is optimal
+
+
+def test_the_lowest_point_of_a_kink_is_an_optimum_and_no_other_point_of_it_is() -> None:
+    """The slope of max(k, 3 - 2 k) jumps at k = 1, where data that want less are fitted best."""
+    data = {"t": TIMES, "x": 0.9 * TIMES + NOISE, "y": 2.0 * TIMES - NOISE}
+    model = Model(ode={"x": "max(k, 3 - 2*k)", "y": "m"}, observables={"x": "x", "y": "y"})
+    noise = {"x": {"sd": 0.1}, "y": {"sd": 0.1}}
+    start = {"x": 0.0, "y": 0.0}
+    given = Problem(model, data, {"k": {}, "m": {}}, start, noise=noise)
+    m = float(TIMES @ data["y"] / (TIMES @ TIMES))
+    assert "at a kink" in local(given, np.array([1.0, m])).sentence
+    assert local(given, np.array([1.0, m])).optimal
+    for k, off in ((1.0, 0.01), (1.001, 0.0), (0.999, 0.0)):
+        assert not local(given, np.array([k, m + off])).optimal

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
+from functools import cached_property
 
 import numpy as np
 
 from odefit.assessment.parts import Local
-from odefit.common.arrays import Array, BoolArray
-from odefit.common.effects import column_norms
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.common.effects import RANK_TOLERANCE, column_norms
 from odefit.methods.estimate import Certificate
 from odefit.methods.local.cost_tolerance import CostTolerance, noiseless_rows
 from odefit.methods.local.scaling import Scaling, bounds_touched
 from odefit.methods.local.trust_region import promised_decrease
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import sizes_at
-from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation import Evaluation, Failure, ForwardMap
 
 OPTIMALITY_TOLERANCE = 1e-3
 """Distance to the minimum of the local quadratic model, in standard errors, that counts as none."""
@@ -27,6 +29,23 @@ CHANGES = (1e-2, 1e-1, 1.0)
 direction open: as a Hill exponent grows without end, the model promises what no step keeps."""
 
 MOST_OPEN = 10  # largest number of such directions that are looked at
+
+BEYOND = 1e-6  # step across a kink, relative to the sizes of the unknowns, at most
+BEGINNING = 1e-3  # and relative to the step that the derivatives before it promise a gain of
+
+KINK_TOLERANCE = 1e-2
+"""Distance to the minimum along a kink, in standard errors, that counts as none: searches end there
+as their steps become negligible."""
+
+LEVEL = (
+    "A local optimum on the integrated trajectories, as far as the data determine one: along "
+    "directions that they leave open the fit no longer improves."
+)
+
+AT_KINK = (
+    "A local optimum on the integrated trajectories, at a kink: the equations switch there, and on "
+    "both sides the fit gets worse."
+)
 
 
 def assess_local(
@@ -46,7 +65,8 @@ def assess_local(
     step in standard errors (the norm of the projected gradient in the metric of the covariance). An
     answer whose residuals are zero to the accuracy of the integration is an optimum, and so is one
     where the promised decrease is below what that accuracy makes of the objective, or where it is
-    promised along directions alone that the data leave open and that keep nothing of it.
+    promised along directions alone that the data leave open and that keep nothing of it, or in a
+    kink from which it rises on both sides.
     """
     problem = forward.problem
     scaling = Scaling.of(problem)
@@ -80,9 +100,14 @@ def assess_local(
     curvature = float(values[-1] / values[0]) if values[0] > 0 else 0.0
     near = distance <= OPTIMALITY_TOLERANCE
     optimal = exact or negligible or near or promised <= tolerance.noise(*at)
-    level = not optimal and _is_level(forward, vector, evaluation, sure, free, variance)
-    optimal = optimal or level
-    said = _sentence(exact or negligible, optimal, near, level, distance, unique)
+    around = _Around(forward, vector, evaluation, ~sure, free, variance)
+    level = not optimal and around.is_level()
+    kink = not optimal and not level and around.is_at_kink()
+    optimal = optimal or level or kink
+    if level or kink:
+        said = LEVEL if level else AT_KINK
+    else:
+        said = _sentence(exact or negligible, optimal, near, distance, unique)
     if (exact or negligible) and all_zero(problem):
         said = (
             "All measured values are zero. The model reproduces them to rounding, and so it does "
@@ -95,40 +120,87 @@ def assess_local(
     return Local(optimal, distance, OPTIMALITY_TOLERANCE, curvature, said)
 
 
-def _is_level(
-    forward: ForwardMap,
-    vector: Array,
-    evaluation: Evaluation,
-    sure: BoolArray,
-    free: BoolArray,
-    variance: float,
-) -> bool:
-    """Return whether only directions that the data leave open promise a decrease, and none is kept.
+@dataclass(frozen=True, eq=False)
+class _Around:
+    """The surroundings of an answer that is no optimum by its first derivatives.
 
-    Along such a direction a change by the sizes of the unknowns is smaller than the noise. `sure`
-    rows are without noise, and determine all unknowns that are not `free`.
+    The unknowns count by their sizes, without those that press against a bound; rows and unknowns
+    of values without noise are left out.
     """
-    problem, residuals = forward.problem, evaluation.residuals[~sure]
-    sizes, least = sizes_at(problem, vector), 0.5 * OPTIMALITY_TOLERANCE**2 * variance
-    jacobian = evaluation.jacobian[~sure] * sizes
-    gradient = jacobian.T @ residuals
-    outwards = np.where(vector - problem.lower < problem.upper - vector, gradient, -gradient) >= 0
-    moving = np.flatnonzero(free & ~(bounds_touched(problem, vector) & outwards))
-    if not np.isfinite(jacobian).all() or not len(moving):
-        return False
-    u, s, directions = np.linalg.svd(jacobian[:, moving], full_matrices=False)
-    open_ = s < math.sqrt(variance)
-    if open_.all() or open_.sum() > MOST_OPEN or 0.5 * float(np.sum((u.T @ residuals)[~open_] ** 2)) > least:
-        return False
-    for direction in directions[open_]:
-        for change in CHANGES:
-            for sign in (1.0, -1.0):
-                moved = vector.copy()
-                moved[moving] += sign * change * sizes[moving] * direction
-                inside = np.clip(moved, problem.lower, problem.upper)
-                if forward.cost(inside, evaluation.choice) < evaluation.cost - least:
-                    return False
-    return True
+
+    forward: ForwardMap
+    vector: Array
+    evaluation: Evaluation
+    noisy: BoolArray  # rows
+    free: BoolArray  # unknowns that rows without noise do not determine
+    variance: float
+
+    @cached_property
+    def sizes(self) -> Array:
+        return sizes_at(self.forward.problem, self.vector)
+
+    @cached_property
+    def moving(self) -> IntArray:
+        problem, vector = self.forward.problem, self.vector
+        gradient = self.evaluation.jacobian[self.noisy].T @ self.evaluation.residuals[self.noisy]
+        lower = vector - problem.lower < problem.upper - vector
+        outwards = np.where(lower, gradient, -gradient) >= 0
+        return np.flatnonzero(self.free & ~(bounds_touched(problem, vector) & outwards))
+
+    def _rows(self, evaluation: Evaluation) -> tuple[Array, Array]:
+        """Return the residuals and their derivatives by the unknowns that move, in their sizes."""
+        jacobian = (evaluation.jacobian * self.sizes)[self.noisy][:, self.moving]
+        return evaluation.residuals[self.noisy], jacobian
+
+    def _moved(self, changes: Array) -> Array:
+        """Return the unknowns after changes of those that move, in their sizes."""
+        moved = self.vector.copy()
+        moved[self.moving] += changes * self.sizes[self.moving]
+        return np.clip(moved, self.forward.problem.lower, self.forward.problem.upper)
+
+    def is_level(self) -> bool:
+        """Return whether all of the gain is promised, and not kept, where the data decide nothing.
+
+        Along such a direction a change by the sizes of the unknowns is smaller than the noise.
+        """
+        residuals, jacobian = self._rows(self.evaluation)
+        if not jacobian.size or not np.isfinite(jacobian).all():
+            return False
+        least = 0.5 * OPTIMALITY_TOLERANCE**2 * self.variance
+        u, s, directions = np.linalg.svd(jacobian, full_matrices=False)
+        open_ = s < math.sqrt(self.variance)
+        if open_.all() or open_.sum() > MOST_OPEN:
+            return False
+        if 0.5 * float(np.sum((u.T @ residuals)[~open_] ** 2)) > least:
+            return False
+        changes = [sign * c * d for d in directions[open_] for c in CHANGES for sign in (1, -1)]
+        choice, most = self.evaluation.choice, self.evaluation.cost - least
+        return all(self.forward.cost(self._moved(c), choice) >= most for c in changes)
+
+    def is_at_kink(self) -> bool:
+        """Return whether the cost has a kink here, and is lowest in it.
+
+        The step that promises a gain raises the cost from the beginning, and some mean of the
+        gradients on both sides is zero (F. H. Clarke, Optimization and nonsmooth analysis, 1983).
+        """
+        residuals, jacobian = self._rows(self.evaluation)
+        if not jacobian.size or not np.isfinite(jacobian).all():
+            return False
+        u, s, directions = np.linalg.svd(jacobian, full_matrices=False)
+        s = np.maximum(s, RANK_TOLERANCE * s[0])
+        step = -directions.T @ (u.T @ residuals / s)
+        part = min(BEYOND / max(float(np.abs(step).max()), 1e-300), BEGINNING)
+        over = self._moved(part * step)
+        beyond = self.forward.evaluate(over, self.evaluation.choice)
+        if isinstance(beyond, Failure) or not beyond.cost > self.evaluation.cost:
+            return False
+        other = self._rows(beyond)
+        # In these coordinates the length of a gradient is that of its step in standard errors.
+        here, there = (directions @ (j.T @ r) / s for r, j in ((residuals, jacobian), other))
+        change = there - here
+        share = float(np.clip(-(here @ change) / max(float(change @ change), 1e-300), 0.0, 1.0))
+        length = float(np.linalg.norm(here + share * change))
+        return length <= KINK_TOLERANCE * math.sqrt(self.variance)
 
 
 def all_zero(problem: Problem) -> bool:
@@ -136,19 +208,12 @@ def all_zero(problem: Problem) -> bool:
     return not any(s.values.any() for c in problem.conditions for s in c.series.values())
 
 
-def _sentence(
-    exact: bool, optimal: bool, near: bool, level: bool, distance: float, unique: bool
-) -> str:
+def _sentence(exact: bool, optimal: bool, near: bool, distance: float, unique: bool) -> str:
     where = "on the integrated trajectories"
     if exact:
         return (
             f"The model reproduces the data to rounding {where}: no values can fit better"
             f"{'' if unique else ', but others may fit as well'}."
-        )
-    if level:
-        return (
-            f"A local optimum {where}, as far as the data determine one: along directions that "
-            "they leave open the fit no longer improves."
         )
     if optimal and not near:
         return (

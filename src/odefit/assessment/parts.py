@@ -53,7 +53,7 @@ class Local:
         Whether first-order conditions hold: the step to the minimum of the local quadratic model
         is below `tolerance`, in standard errors, or gains less than the errors of the
         integration are, or nothing along directions that the data leave open, or the residuals are
-        zero to these errors.
+        zero to these errors, or the objective has a kink there and rises on both sides.
     gradient
         Norm of the projected gradient in the units of the residuals (root of the decrease
         that the local quadratic model still promises, over that of the objective).

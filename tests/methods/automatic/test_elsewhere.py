@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,17 @@ import numpy as np
 import pytest
 
 import odefit
-from odefit import ForwardMap, Model, Problem, Start, Status
+from odefit import Control, ForwardMap, Model, Problem, Start, Status
 from odefit.methods.automatic.doubt import STARTS, doubt_of, lost_unknowns
 from odefit.methods.automatic.elsewhere import (
     DECADES,
+    HeldSearch,
     can_widen,
     in_logarithms,
     wide_points,
 )
+from odefit.methods.automatic.neighbours import NeighbourSearch
+from odefit.methods.incremental_shooting import FINAL
 from odefit.result_data.notices import NoticeKind
 from odefit.simulation import Evaluation
 
@@ -93,6 +97,71 @@ def test_an_unknown_that_acts_beyond_a_kink_alone_is_doubted_whatever_the_residu
     end = Start(0, vector, vector, 2 * cost, Status.CONVERGED, "", 1, 0.0, cost)
     doubt = doubt_of(forward, end, explained=True)
     assert (None if doubt is None else doubt.lost) == lost
+
+
+def actuator() -> Problem:
+    """Return nine values of a controller that saturates at first; all bounds are narrow."""
+    data = {
+        "t": [0.315, 0.4883, 0.7569, 1.173, 1.819, 2.819, 4.37, 6.774, 10.5],
+        "x": [0.2185, 0.3366, 0.4993, 0.7411, 1.094, 1.477, 1.947, 2.494, 2.772],
+    }
+    box = {"lower": 0.001, "upper": 1000.0, "scale": "log10"}
+    return Problem(
+        Model(ode={"x": "min(max(g*(3.87 - x), 0), um) - a*x"}),
+        data,
+        dict.fromkeys(("g", "um", "a"), box),
+        {"x": 0.0},
+        noise={"x": {"relative": 0.0107}},
+        t0=0.0,
+    )
+
+
+def test_a_start_that_holds_a_lost_unknown_where_it_acts_finds_the_better_optimum() -> None:
+    """Where g is large the actuator is always saturated, and x' = um - a x, as it fits best."""
+    forward = ForwardMap(actuator())
+    plateau = np.array([184.0, 0.72545, 0.23785])
+    assert forward.cost(plateau) == pytest.approx(5.931, abs=1e-3)
+    held = HeldSearch(FINAL, plateau, (0,)).run(forward, 0, Control())
+    assert held.cost == pytest.approx(4.9977, abs=1e-3)
+    free = FINAL.run(forward, 0, plateau, Control())
+    assert free.cost == pytest.approx(5.931, abs=1e-3)
+
+
+@pytest.mark.slow
+def test_a_saturated_actuator_with_narrow_bounds_is_not_taken_for_a_linear_one() -> None:
+    """Its limit um and its gain g are lost at two worse optima (SciPy)."""
+    result = odefit.fit(actuator(), jobs=1, seed=128)
+    assert result.status is Status.CONVERGED
+    assert result.params["um"].value == pytest.approx(0.72307, rel=1e-3)
+    assert result.params["g"].value == pytest.approx(0.60591, rel=1e-3)
+
+
+def motor() -> Problem:
+    """Return the speed of a motor with dry friction of which small values are below a limit."""
+    changes = [1.045, 2.09, 3.135, 4.18, 5.225, 6.27, 7.315]
+    torques = [0.0, -0.221, 0.637, -0.325, 0.0, 0.0, -0.195]
+    speeds = {3.3: 2.049, 3.63: 5.056, 3.96: 6.737, 4.29: 4.292, 8.25: 0.1555}
+    times = [0.33 * k for k in range(38)]
+    rows = [(t, speeds.get(round(t, 2), 0.151), math.nan) for t in times]
+    rows += [(t, math.nan, u) for t, u in zip([0.0, *changes], [0.0, *torques], strict=True)]
+    rows.sort(key=lambda row: row[0])
+    t, w, u = (list(column) for column in zip(*rows, strict=True))
+    model = Model(ode={"w": "(u - b*w - F*sign(w))/J"}, inputs={"u": "constant"})
+    bounds = {"J": (1e-5, 10.0), "b": (1e-4, 100.0), "F": (1e-3, 1000.0)}
+    unknowns = {k: {"lower": a, "upper": c, "scale": "log10"} for k, (a, c) in bounds.items()}
+    noise = {"w": {"sd": 0.0753, "lower_limit": 0.151}}
+    return Problem(model, {"t": t, "w": w, "u": u}, unknowns, {"w": 0.0}, noise=noise, t0=0.0)
+
+
+@pytest.mark.slow
+def test_friction_that_lets_a_motor_creep_is_found_beside_friction_that_holds_it() -> None:
+    """All starts end at F = 0.238; the motor first creeps at 0.221, and F = 0.195 fits better."""
+    forward = ForwardMap(motor())
+    held = FINAL.run(forward, 0, np.array([0.0276, 0.0423, 0.238]), Control())
+    assert held.vector[2] == pytest.approx(0.238, abs=1e-3)
+    found = NeighbourSearch(FINAL, held).run(forward, 0, Control())
+    assert found.cost < held.cost - 0.5
+    assert found.vector[2] == pytest.approx(0.195, abs=1e-4)
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def test_an_end_behind_a_hill_is_not(forward: ForwardMap) -> None:
 def test_an_end_that_is_lower_by_an_error_of_the_integration_alone_is_level(
     forward: ForwardMap,
 ) -> None:
-    """Its cost is that of another engine, 0.2 per cent too low; one that is lower in truth is not."""
+    """Its cost is that of another engine, 0.2 per cent too low; another one is lower in truth."""
     valleys = Valleys(forward, CostTolerance.of(forward))
     usual, higher = end(0, forward, 1.5), end(1, forward, 1.501)
     other = replace(usual, index=2, cost=0.998 * usual.cost)

@@ -218,7 +218,9 @@ def test_tanks_in_a_row_fill_from_empty(power: str, controlled: bool) -> None:
     ode = {"x": f"1 - k*x^({power})", "y": f"k*x^({power}) - p*y^({power})"}
     ode["z"] = f"p*y^({power}) - k*z^({power})"
     given = problem(ode, dict.fromkeys(ode, 0.0))
-    courses = ForwardMap(given, tolerance=1e-6, controlled=controlled).trajectories(np.array([K, P]))
+    courses = ForwardMap(given, tolerance=1e-6, controlled=controlled).trajectories(
+        np.array([K, P])
+    )
     assert not isinstance(courses, odefit.Failure), courses
     found, n = courses[0], 1 / float(power[2:])
 

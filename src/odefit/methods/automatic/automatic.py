@@ -173,7 +173,7 @@ class _AutomaticSearch:
         self.families = Families()
         self.restarts = Restarts(self.families, self.tolerance)
         self.doubts = Doubts(self.accurate, self.routes, self.tolerance)
-        self.valleys = Valleys(self.accurate, self.tolerance)
+        self.valleys = Valleys(self.accurate, self.tolerance, self.doubts.led)
         self._measure: FitMeasure | None = None
         self._judged: tuple[Start, NoiseFit] | None = None
         self._next_look = OUTLIERS_AFTER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,10 +10,12 @@ import numpy as np
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import RANK_TOLERANCE, acting
 from odefit.methods.automatic.route_table import ELSEWHERE, HALVING, ITERATED, SHOOTING
-from odefit.methods.automatic.routes import SearchRoute
+from odefit.methods.automatic.routes import ElsewhereRoute, SearchRoute
+from odefit.methods.automatic.valleys import MAX_RISE
 from odefit.methods.estimate import Doubt, Start
 from odefit.methods.fit_quality.goodness import CLEARLY_GOOD, assess_goodness
 from odefit.methods.fit_quality.limits import SIGNIFICANCE
+from odefit.methods.fit_quality.noise_fit import NoiseFit
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.variants.sizes import sizes_at
@@ -37,31 +39,57 @@ class Doubts:
         self, forward: ForwardMap, routes: Sequence[SearchRoute], tolerance: CostTolerance
     ) -> None:
         self._forward, self._tolerance = forward, tolerance
-        self._elsewhere = next(r for r in routes if r.row is ELSEWHERE)
+        self._elsewhere = next(r for r in routes if isinstance(r, ElsewhereRoute))
         self._shooting = [r for r in routes if r.row in SHOOTING_ALONE]
         self._last: tuple[Start, Doubt | None] | None = None
+        self._routes, self._lost = routes, False
+        self._seen: set[int] = set()
 
-    def of(self, alike: Sequence[Start], explained: bool) -> tuple[Doubt | None, bool]:
+    def of(self, alike: Sequence[Start], fit: NoiseFit) -> tuple[Doubt | None, bool]:
         """Return the doubt of the best of ends that are alike, and whether to look elsewhere first.
 
-        `explained` says whether noise explains it.
+        `fit` compares it with the noise.
 
         Where all unknowns act, methods of another family or starts elsewhere that end there remove
         it. Where some are lost, all kinds of starts may end alike, and only many that find nothing
-        better do.
+        better do. Once some were, starts go back to all such ends, even if a better one is known.
         """
-        best = min(alike, key=lambda s: (s.cost, s.index))
+        best, explained = min(alike, key=lambda s: (s.cost, s.index)), fit.explained is True
         if self._last is None or not self._tolerance.same(best, self._last[0]):
             self._last = best, doubt_of(self._forward, best, explained)
+            plain = best.nodes is None and not (best.exact or fit.certain)
+            if plain and _switches(self._forward):
+                self._elsewhere.look_around(best)
         doubt = self._last[1]
-        if doubt is None or self._elsewhere.closed:
-            return doubt, False
+        if doubt is not None and doubt.lost:
+            self._lost = True
+        if self._lost:
+            self._hold(best, explained)
+        if doubt is None or not (doubt.lost or self._elsewhere.wide):
+            return doubt, not self._elsewhere.done
         numbers = {s.index for s in alike}
         starts = len(self._elsewhere.starts)
-        agreeing = sum(s.index in numbers for s in self._elsewhere.starts)
+        agreeing = sum(s.index in numbers - self.led.keys() for s in self._elsewhere.starts)
         shot = {s.index for r in self._shooting for s in r.starts}
         removed = not doubt.lost and (agreeing >= AGREEING or not numbers <= shot)
-        return replace(doubt, starts=starts), not removed and starts < STARTS
+        open_ = not (removed or starts >= STARTS) or not self._elsewhere.done
+        return replace(doubt, starts=starts), open_
+
+    @property
+    def led(self) -> Mapping[int, Start]:
+        """Ends, by the numbers of the ends to which searches from around them have led."""
+        return self._elsewhere.led
+
+    def _hold(self, best: Start, explained: bool) -> None:
+        """Let starts go back to all ends about as good as the best at which unknowns are lost."""
+        known = self._forward.likelihood or self._forward.given_noise
+        highest = best.cost + (MAX_RISE if known else best.cost)
+        for end in (s for r in self._routes for s in r.starts):
+            if end.cost <= highest and end.index not in self._seen:
+                self._seen.add(end.index)
+                doubt = doubt_of(self._forward, end, explained)
+                if doubt is not None:
+                    self._elsewhere.hold(end, doubt.lost)
 
 
 def doubt_of(forward: ForwardMap, end: Start, explained: bool) -> Doubt | None:

@@ -4,6 +4,9 @@ Starts from the usual ranges have their choice in common: where the right value 
 outside, all may end alike where it has lost its effect. These starts take points of all orders of
 magnitude that the bounds allow, within some decades around the usual range. Every second of them
 searches in the logarithms of unknowns that are not negative, in which no step leads to zero.
+
+Where unknowns have lost their effect at the best end, starts go back to it in turns. Each holds one
+of these unknowns at a value where it acts until the others are fitted.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from odefit.common.arrays import Array
+from odefit.methods.bounded_problem import with_bounds
 from odefit.methods.estimate import Start, Status
 from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.running.control import Control
@@ -29,7 +33,9 @@ DECADES = (2.0, 4.0, 8.0)
 """Decades by which the ranges of start values are wider on each side, in turns."""
 
 SCREENED = 64
-"""Number of points of which a start takes the best."""
+"""Number of points of which a start takes the best, or of values at which an unknown may act."""
+
+ACTS = 1e-6  # change of the cost, relative to it, from which on an unknown acts
 
 DESIGN = 3 * 10**7
 """Number of the design of points for the first start; see :func:`odefit.methods.starts.sample`."""
@@ -49,15 +55,54 @@ class WideSearch:
         if index % 2 == 0:
             return method.run(forward, index, point, control)
         begun = method.run(forward.of(in_logarithms(problem)), index, point, control)
-        if begun.status is Status.FAILED or control.should_stop():
-            return begun
-        end = method.run(forward, index, begun.vector, control)
-        return replace(
-            end,
-            start=begun.start,
-            evaluations=begun.evaluations + end.evaluations,
-            seconds=begun.seconds + end.seconds,
-        )
+        return _gone_on(begun, method, forward, control)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldSearch:
+    """Starts at an end, shape (n,), at which the unknowns with some numbers are lost."""
+
+    method: SingleShooting
+    end: Array
+    lost: tuple[int, ...]
+
+    def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
+        """Return the end of start number `index`, which holds one of them at first."""
+        problem, k = forward.problem, self.lost[index % len(self.lost)]
+        values = self._acting(forward, k)
+        if not len(values):
+            return WideSearch(self.method).run(forward, index, control)
+        number = index // len(self.lost)
+        point = self.end.copy()
+        point[k] = values[(number + 1) * (number + 2) // 2 % len(values)]
+        bounds = np.column_stack([problem.lower, problem.upper])
+        bounds[k] = point[k]
+        begun = self.method.run(forward.of(with_bounds(problem, bounds)), index, point, control)
+        return _gone_on(begun, self.method, forward, control)
+
+    def _acting(self, forward: ForwardMap, k: int) -> Array:
+        """Return values of an unknown at which it acts on the cost, that of the lowest first."""
+        problem = forward.problem
+        u = (np.arange(SCREENED) + 0.5) / SCREENED
+        points = np.tile(self.end, (SCREENED, 1))
+        points[:, k] = _spread(problem.unknowns[k], ranges(problem)[k], DECADES[0], u)
+        points = np.clip(points, problem.lower, problem.upper)
+        base, costs = forward.cost(self.end), np.array([forward.cost(point) for point in points])
+        acts = np.isfinite(costs) & (np.abs(costs - base) > ACTS * abs(base))
+        return np.asarray(points[acts, k][np.argsort(costs[acts], kind="stable")])
+
+
+def _gone_on(begun: Start, method: SingleShooting, forward: ForwardMap, control: Control) -> Start:
+    """Return the end of a search that goes on where another one of the same start has ended."""
+    if begun.status is Status.FAILED or control.should_stop():
+        return begun
+    end = method.run(forward, begun.index, begun.vector, control)
+    return replace(
+        end,
+        start=begun.start,
+        evaluations=begun.evaluations + end.evaluations,
+        seconds=begun.seconds + end.seconds,
+    )
 
 
 def wide_points(problem: Problem, index: int, seed: int) -> Array:

@@ -13,8 +13,6 @@ from odefit.methods.fit_quality.noise_fit import NoiseFit
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches
 from odefit.methods.running.control import Control
 
-MIN_FREEDOM = 50  # degrees of freedom from which noise alone does not hide a worse local optimum
-
 MANY_UNKNOWNS = 50
 """Number of unknowns from which an end of integral matching in closed form waits for no other."""
 
@@ -57,7 +55,7 @@ class Evidence:
         judge: Callable[[Start, int], NoiseFit],
         untried: Callable[[], bool],
         families: Families,
-        doubted: Callable[[Sequence[Start], bool], tuple[Doubt | None, bool]] = lambda *_: (
+        doubted: Callable[[Sequence[Start], NoiseFit], tuple[Doubt | None, bool]] = lambda *_: (
             None,
             False,
         ),
@@ -69,10 +67,9 @@ class Evidence:
 
         `judge` compares an end, which so many families have reached, with the noise. `untried`
         tells whether there are routes without any start. `doubted` returns the doubt of the best of
-        ends that are alike, and whether to look elsewhere first; it is given whether noise explains
-        them. `unique` tells whether an end is the only one to which starts of its route can lead,
-        `in_valley` whether the way from one to the best leads downhill, and `level` whether one
-        differs from the best by errors of the integration alone.
+        ends that are alike, and whether to look elsewhere first. `unique` tells whether an end is
+        the only one to which starts of its route can lead, `in_valley` whether the way from one to
+        the best leads downhill, and `level` whether one counts as the best though it is higher.
         """
         best, _ = tolerance.best(ends)
         independent = families.independent(ends)
@@ -82,20 +79,22 @@ class Evidence:
         hits = len(families.first_of_each(alike))
         converged = any(s.status is Status.CONVERGED for s in alike)
         fit = NoiseFit(True, freedom=math.inf) if best.exact else judge(best, hits)
-        if _certain(fit) and hits < rules.certain_hits:
+        if fit.certain and hits < rules.certain_hits:
             alike = [s for s in ends if s in alike or in_valley(s, best)]
             hits = len(families.first_of_each(alike))
         # Random starts of very many unknowns find nothing, so that waiting for one tells nothing.
         tried = len(independent) > 1 or len(best.vector) >= MANY_UNKNOWNS
-        alone = _certain(fit) and fit.typical and tried and unique(best)
-        if _certain(fit):
+        alone = fit.certain and fit.typical and tried and unique(best)
+        if fit.certain:
             enough = hits >= rules.certain_hits or alone
         elif fit.explained:
             enough = hits >= FEW_VALUES_HITS
             enough = enough and tolerance.chance_of_better(independent, alike) < FEW_VALUES_CHANCE
         else:
             needed = rules.doubtful_hits if fit.explained is False else rules.hits
-            enough = hits >= needed and tolerance.chance_of_better(independent, alike) < rules.chance
+            enough = (
+                hits >= needed and tolerance.chance_of_better(independent, alike) < rules.chance
+            )
             enough = enough and not (fit.explained is False and untried())
             if fit.outliers:  # the model is right, and no other start will make them fit
                 enough = hits >= rules.hits or len(ends) >= rules.doubtful_hits
@@ -105,14 +104,14 @@ class Evidence:
         enough = enough and settled
         doubt = None
         if enough and not fit.outliers:
-            doubt, open_ = doubted(alike, fit.explained is True)
+            doubt, open_ = doubted(alike, fit)
             enough = not open_
         return cls(best, hits, fit, enough, len(independent), converged, doubt, alike)
 
     @property
     def certain(self) -> bool:
         """True if the best end is as good as noise allows, which hardly hides a better optimum."""
-        return _certain(self.fit)
+        return self.fit.certain
 
     @property
     def unexplained(self) -> bool:
@@ -132,7 +131,3 @@ class Evidence:
         if control.out_of_time:
             return Status.TIME_LIMIT
         return Status.NOT_CONVERGED
-
-
-def _certain(fit: NoiseFit) -> bool:
-    return fit.explained is True and fit.freedom >= MIN_FREEDOM

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from odefit.methods.automatic.elsewhere import SCREENED as SCREENED_ELSEWHERE
-from odefit.methods.automatic.elsewhere import can_widen
 from odefit.methods.automatic.iterated_search import MIN_UNKNOWNS, SCREENED
 from odefit.methods.automatic.routes import (
     ElsewhereRoute,
@@ -51,8 +50,6 @@ def _slowly(forward: ForwardMap) -> MultiStart | str:
 
 
 def _elsewhere(forward: ForwardMap) -> MultiStart | str:
-    if not can_widen(forward.problem):
-        return "the bounds and scales of all unknowns are narrow"
     return MultiStart(FINAL, screening=SCREENED_ELSEWHERE)
 
 

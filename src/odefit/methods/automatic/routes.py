@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from odefit.common.errors import InputError
-from odefit.methods.automatic.elsewhere import WideSearch
+from odefit.methods.automatic.elsewhere import HeldSearch, WideSearch, can_widen
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.iterated_search import (
     IteratedSearch,
@@ -19,6 +19,7 @@ from odefit.methods.automatic.iterated_search import (
     can_begin_at,
     coarser,
 )
+from odefit.methods.automatic.neighbours import NeighbourSearch
 from odefit.methods.automatic.successive_halving import ContinuedSearch, Ladder, ShortSearch
 from odefit.methods.estimate import Start, Status
 from odefit.methods.incremental_shooting import FINAL
@@ -57,6 +58,9 @@ near the ends of others: random starts find it."""
 
 SELDOM = 0.1
 """Share of them from which on successive halving is left out: whole searches do as well."""
+
+MOST_HELD = 4  # largest number of ends to which starts elsewhere go back
+HELD = 4  # number of starts that go back to each of them before the search may end
 
 AFTER_IF_SLOW = (60, 120)
 """`after` of multiple shooting where it is slow, as for few data or stiff equations."""
@@ -289,16 +293,66 @@ class IteratedRoute(SearchRoute):
 class ElsewhereRoute(SearchRoute):
     """Starts elsewhere, from the first doubt of a best end on, or while few starts reach it."""
 
+    def __init__(self, row: RouteRow, forward: ForwardMap) -> None:
+        super().__init__(row, forward)
+        self._held: dict[HeldSearch, int] = {}  # with the number of their starts
+        self._around: list[Start] = []  # ends from around which a start will search
+        self._looking = 0  # such starts under way
+        self.led: dict[
+            int, Start
+        ] = {}  # such ends by the numbers of the ends that they have led to
+
+    @cached_property
+    def wide(self) -> bool:
+        """True if there are wider ranges or other scales."""
+        return can_widen(self._forward.problem)
+
     def is_open(self, evidence: Evidence, independent: Sequence[Start]) -> bool:
         """Return whether it may have starts: once the best end was in doubt, or few reach it."""
-        if evidence.doubt is not None or self.planned > 0:
+        if self._around:
             return True
-        wanted = not evidence.certain and _rare(evidence, OFTEN)
+        if evidence.doubt is not None or self.planned > 0:
+            return self.wide or bool(self._held)
+        wanted = self.wide and not evidence.certain and _rare(evidence, OFTEN)
         return wanted and super().is_open(evidence, independent)
 
     def plan(self, seen: Seen) -> Planned:
-        """Return a start from wider ranges than usual."""
-        return Planned(self, self._next_index(), WideSearch(FINAL))
+        """Return a start from wider ranges, or every second time one that holds a lost unknown."""
+        index = self._next_index()
+        if self._around:
+            base = self._around.pop()
+            self._looking += 1
+            return Planned(self, index, NeighbourSearch(FINAL, base))
+        if self._held and (index % 2 == 0 or not self.wide):
+            held = min(self._held, key=lambda h: self._held[h])
+            self._held[held] += 1
+            return Planned(self, self._held[held] - 1, held)
+        return Planned(self, index, WideSearch(FINAL))
+
+    def hold(self, end: Start, lost: Sequence[str]) -> None:
+        """Let starts go back to an end where unknowns are lost, if none does for these."""
+        keys = self._forward.problem.keys
+        found = HeldSearch(FINAL, end.vector, tuple(keys.index(name) for name in lost))
+        known = {h.lost for h in self._held}
+        if lost and found.lost not in known and len(known) < MOST_HELD:
+            self._held[found] = 0
+
+    def look_around(self, end: Start) -> None:
+        """Let a start search from around an end."""
+        self._around.append(end)
+
+    def add(self, end: Start, planned: Planned) -> None:
+        """Take up the end of a start that was planned."""
+        super().add(end, planned)
+        if isinstance(planned.search, NeighbourSearch):
+            self.led[end.index] = planned.search.end
+            self._looking -= 1
+
+    @property
+    def done(self) -> bool:
+        """True if starts have gone back often enough to each of these ends."""
+        looked = not (self._around or self._looking)
+        return looked and min(self._held.values(), default=HELD) >= HELD
 
 
 class MultipleRoute(SearchRoute):

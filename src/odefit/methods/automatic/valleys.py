@@ -7,6 +7,7 @@ way there leads downhill all along. So is an end whose cost differs by errors of
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -27,13 +28,24 @@ PARTS = (0.25, 0.5, 0.75)
 class Valleys:
     """The valleys of ends; each pair of ends is looked at once, by an accurate forward map."""
 
-    def __init__(self, forward: ForwardMap, tolerance: CostTolerance) -> None:
-        self._forward, self._tolerance = forward, tolerance
+    def __init__(
+        self, forward: ForwardMap, tolerance: CostTolerance, led: Mapping[int, Start] | None = None
+    ) -> None:
+        """`led` are ends by the numbers of those to which searches from around them have led."""
+        self._forward, self._tolerance, self._led = forward, tolerance, {} if led is None else led
         self._known: dict[tuple[int, int], bool] = {}
         self._costs: dict[tuple[int, float], float] = {}
 
     def level(self, end: Start, best: Start) -> bool:
-        """Return whether an end is as low as a better one near it, but for errors of the search."""
+        """Return whether an end is as low as a better one near it, but for errors of the search.
+
+        An end from around which a search has led to the better one counts as much.
+        """
+        base = self._led.get(best.index)
+        while base is not None:
+            if self._tolerance.same(end, base):
+                return True
+            base = self._led.get(base.index)
         if end.nodes is not None or best.nodes is not None:
             return False
         if not coarser(self._tolerance).same(end, best):

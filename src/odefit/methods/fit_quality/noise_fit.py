@@ -28,6 +28,8 @@ from odefit.methods.fit_quality.measured_series import MeasuredSeries, measured_
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.trajectories.trajectory import Trajectory
 
+MIN_FREEDOM = 50  # degrees of freedom from which noise alone does not hide a worse local optimum
+
 MIN_SLOWER = 4
 """Number of residuals for each cosine of the slow part, at least."""
 
@@ -58,6 +60,11 @@ class NoiseFit:
     """The largest root mean square of the residuals of a series over its largest value."""
     outliers: int = 0
     """The number of values that keep noise from explaining the residuals, where they are few."""
+
+    @property
+    def certain(self) -> bool:
+        """True if noise explains them, and they are so many that it hides no worse optimum."""
+        return self.explained is True and self.freedom >= MIN_FREEDOM
 
     @property
     def typical(self) -> bool:

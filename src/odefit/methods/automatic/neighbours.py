@@ -1,0 +1,78 @@
+"""Neighbours: searches that begin around an end, beyond the kinks and switches next to it.
+
+Where equations switch, the cost has a smooth piece for each order of switches, and may have an
+optimum on each, about as good as the next one: friction that holds a motor once or lets it creep.
+Starts from everywhere mostly end on one of them. So where the best end of such a model could be
+one of several, searches begin a few standard errors away from it, on both sides in each unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.methods.estimate import Start
+from odefit.methods.local.decompositions import singular_value_decomposition
+from odefit.methods.local.variable_projection import VariableProjection
+from odefit.methods.running.control import Control
+from odefit.methods.single_shooting import SingleShooting
+from odefit.problem.variants.sizes import sizes_at
+from odefit.simulation import Failure, ForwardMap
+
+AWAY = 2.0  # standard errors from which searches begin
+
+MOST = 8  # largest number of searches from around one end
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourSearch:
+    """One start that searches from around an end; it ends where the lowest search does."""
+
+    method: SingleShooting
+    end: Start
+
+    def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
+        """Return the lowest end, that of the base if none is lower."""
+        lowest = self.method.run(forward, index, self.end.vector, control)
+        evaluations, seconds = lowest.evaluations, lowest.seconds
+        for point in neighbours(forward, self.end.vector, self.method.eliminate):
+            if control.should_stop():
+                break
+            found = self.method.run(forward, index, point, control)
+            evaluations, seconds = evaluations + found.evaluations, seconds + found.seconds
+            lowest = min(lowest, found, key=lambda s: s.cost)
+        return replace(lowest, evaluations=evaluations, seconds=seconds)
+
+
+def neighbours(forward: ForwardMap, vector: Array, eliminate: bool) -> Array:
+    """Return points around an end, shape (k, n): on both sides in each unknown.
+
+    The others move to where they fit best by the linearised model. Where all are determined, that
+    model rises by the same at all points. No unknown moves by more than its own size.
+    """
+    problem = forward.problem
+    projection = VariableProjection(forward, eliminate)
+    at, kept = projection.evaluate(vector), projection.kept
+    if isinstance(at, Failure) or not np.isfinite(at.jacobian).all():
+        return np.zeros((0, len(vector)))
+    sizes = sizes_at(problem, vector)[kept]
+    _, s, directions = singular_value_decomposition(at.jacobian * sizes)
+    freedom = max(problem.size - len(kept), 1)
+    given = forward.likelihood or forward.given_noise
+    spread = 1.0 if given else math.sqrt(2.0 * at.evaluation.cost / freedom)
+    errors = directions.T / np.maximum(s / max(spread, 1e-300), AWAY)
+    covariance = errors @ errors.T
+    deviations = np.sqrt(np.diag(covariance))
+    points = []
+    for k in np.flatnonzero(deviations > 0)[: MOST // 2]:
+        for sign in (AWAY, -AWAY):
+            changes = sign * covariance[:, k] / deviations[k]
+            point = vector.copy()
+            positive = problem.lower[kept] >= 0
+            moved = np.where(positive, sizes * np.expm1(changes), sizes * changes)
+            point[kept] += moved
+            points.append(np.clip(point, problem.lower, problem.upper))
+    return np.array(points).reshape(-1, len(vector))
