@@ -136,6 +136,37 @@ def test_a_saturated_actuator_with_narrow_bounds_is_not_taken_for_a_linear_one()
     assert result.params["g"].value == pytest.approx(0.60591, rel=1e-3)
 
 
+@pytest.mark.slow
+def test_three_starts_that_agree_at_a_bound_are_no_evidence_where_values_are_few() -> None:
+    """Of all starts half end at R1 = 100, at its bound, the others at the better optimum (SciPy)."""
+    columns = {
+        "t": "0 37.94 54.81 57.339286 114.678571 117.4 142.8 152.3 172.017857 196.3 203 225.7 "
+        "229.357143 241.6 250.5 286.696429 344.035714 372.3 401.375 406.4 418.6 458.714286 513.2 "
+        "516.053571 567.5 573.392857 608.7 609.9 630.732143 676.4 688.071429 745.410714 802.75 "
+        "818.7 819.6",
+        "V": "nan 3.894 3.951 nan nan 3.945 3.74 3.806 nan 4.054 4.137 3.963 nan 3.945 3.685 nan "
+        "nan 3.791 nan 3.823 3.921 nan 3.854 nan 3.694 nan 3.521 3.644 nan 3.543 nan nan nan 3.605 "
+        "3.642",
+        "I": "0.776 nan nan 2.552 4.507 nan nan nan 0 nan nan nan 2.893 nan nan 4.987 0 nan 0 nan "
+        "nan 2.903 nan 0 nan 2.903 nan nan 3.88 nan 3.237 0.738 3.92 nan nan",
+    }
+    bounds = {"R0": (1e-5, 10.0), "R1": (1e-4, 100.0), "C": (1.0, 1e6)}
+    battery = Problem(
+        Model(
+            ode={"z": "-I/5240", "v": "I/C - v/(R1*C)"},
+            observables={"V": "3.2 + 0.9*z - R0*I - v"},
+            inputs={"I": "constant"},
+        ),
+        {name: [float(word) for word in text.split()] for name, text in columns.items()},
+        {k: {"lower": a, "upper": b, "scale": "log10"} for k, (a, b) in bounds.items()},
+        {"z": 0.917, "v": 0.0},
+        noise={"V": {"transform": "log", "sd": 0.0435}},
+    )
+    result = odefit.fit(battery, jobs=1, seed=236)
+    assert result.status is Status.CONVERGED
+    assert result.params["C"].value == pytest.approx(192.05, rel=1e-2)
+
+
 def motor() -> Problem:
     """Return the speed of a motor with dry friction of which small values are below a limit."""
     changes = [1.045, 2.09, 3.135, 4.18, 5.225, 6.27, 7.315]

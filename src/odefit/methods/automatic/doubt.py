@@ -28,6 +28,12 @@ AGREEING = 2
 """Number of starts elsewhere at the same optimum that remove the doubt of an end where all unknowns
 act."""
 
+WEAK_HITS = 5
+"""Number of starts that have to agree where noise explains few values and unknowns are lost; starts
+that hold these have to find nothing better, either."""
+
+FEW_UNKNOWNS = 6  # number of unknowns up to which that is asked
+
 SHOOTING_ALONE = (SHOOTING, ELSEWHERE, HALVING, ITERATED)
 """Routes of one family, whose searches follow a trajectory from its beginning."""
 
@@ -42,7 +48,7 @@ class Doubts:
         self._elsewhere = next(r for r in routes if isinstance(r, ElsewhereRoute))
         self._shooting = [r for r in routes if r.row in SHOOTING_ALONE]
         self._last: tuple[Start, Doubt | None] | None = None
-        self._routes, self._lost = routes, False
+        self._routes, self._lost, self._weak = routes, False, False
         self._seen: set[int] = set()
 
     def of(self, alike: Sequence[Start], fit: NoiseFit) -> tuple[Doubt | None, bool]:
@@ -57,16 +63,17 @@ class Doubts:
         best, explained = min(alike, key=lambda s: (s.cost, s.index)), fit.explained is True
         if self._last is None or not self._tolerance.same(best, self._last[0]):
             self._last = best, doubt_of(self._forward, best, explained)
-            plain = best.nodes is None and not (best.exact or fit.certain)
-            if plain and _switches(self._forward):
-                self._elsewhere.look_around(best)
+            self._weak = False
+            if best.nodes is None and not (best.exact or fit.certain):
+                self._look_closely(best, self._last[1], explained)
         doubt = self._last[1]
         if doubt is not None and doubt.lost:
             self._lost = True
         if self._lost:
             self._hold(best, explained)
         if doubt is None or not (doubt.lost or self._elsewhere.wide):
-            return doubt, not self._elsewhere.done
+            few = self._weak and len(alike) < WEAK_HITS
+            return doubt, few or not self._elsewhere.done
         numbers = {s.index for s in alike}
         starts = len(self._elsewhere.starts)
         agreeing = sum(s.index in numbers - self.led.keys() for s in self._elsewhere.starts)
@@ -79,6 +86,18 @@ class Doubts:
     def led(self) -> Mapping[int, Start]:
         """Ends, by the numbers of the ends to which searches from around them have led."""
         return self._elsewhere.led
+
+    def _look_closely(self, best: Start, doubt: Doubt | None, explained: bool) -> None:
+        """Let starts look around a best end of few values, which may hide a better one."""
+        forward = self._forward
+        if _switches(forward):
+            self._elsewhere.look_around(best)
+        if explained and doubt is None and len(best.vector) <= FEW_UNKNOWNS:
+            evaluation = forward.evaluate(best.vector)
+            if isinstance(evaluation, Evaluation):
+                lost = _names(forward, lost_unknowns(forward, best.vector, evaluation))
+                self._elsewhere.hold(best, lost)
+                self._weak = bool(lost)
 
     def _hold(self, best: Start, explained: bool) -> None:
         """Let starts go back to all ends about as good as the best at which unknowns are lost."""

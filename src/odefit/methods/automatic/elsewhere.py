@@ -35,6 +35,10 @@ DECADES = (2.0, 4.0, 8.0)
 SCREENED = 64
 """Number of points of which a start takes the best, or of values at which an unknown may act."""
 
+FAR = (0.75, 0.5, 0.25)
+"""Shares of the values at which an unknown acts, by rising cost, at which every second start holds
+it, in turns; the others hold it near the place where it begins to act."""
+
 ACTS = 1e-6  # change of the cost, relative to it, from which on an unknown acts
 
 DESIGN = 3 * 10**7
@@ -74,7 +78,9 @@ class HeldSearch:
             return WideSearch(self.method).run(forward, index, control)
         number = index // len(self.lost)
         point = self.end.copy()
-        point[k] = values[(number + 1) * (number + 2) // 2 % len(values)]
+        turn, far = divmod(number, 2)
+        place = FAR[turn % len(FAR)] * len(values) if far else (turn + 1) * (turn + 2) // 2
+        point[k] = values[int(place) % len(values)]
         bounds = np.column_stack([problem.lower, problem.upper])
         bounds[k] = point[k]
         begun = self.method.run(forward.of(with_bounds(problem, bounds)), index, point, control)

@@ -60,7 +60,8 @@ SELDOM = 0.1
 """Share of them from which on successive halving is left out: whole searches do as well."""
 
 MOST_HELD = 4  # largest number of ends to which starts elsewhere go back
-HELD = 4  # number of starts that go back to each of them before the search may end
+LEAST_HELD = 4  # number of starts that go back to each of them before the search may end, at least
+HELD = 2  # the same for each unknown that is lost there
 
 AFTER_IF_SLOW = (60, 120)
 """`after` of multiple shooting where it is slow, as for few data or stiff equations."""
@@ -309,7 +310,7 @@ class ElsewhereRoute(SearchRoute):
 
     def is_open(self, evidence: Evidence, independent: Sequence[Start]) -> bool:
         """Return whether it may have starts: once the best end was in doubt, or few reach it."""
-        if self._around:
+        if not self.done:
             return True
         if evidence.doubt is not None or self.planned > 0:
             return self.wide or bool(self._held)
@@ -351,8 +352,8 @@ class ElsewhereRoute(SearchRoute):
     @property
     def done(self) -> bool:
         """True if starts have gone back often enough to each of these ends."""
-        looked = not (self._around or self._looking)
-        return looked and min(self._held.values(), default=HELD) >= HELD
+        short = (h for h, n in self._held.items() if n < max(LEAST_HELD, HELD * len(h.lost)))
+        return not (self._around or self._looking or any(short))
 
 
 class MultipleRoute(SearchRoute):
