@@ -13,7 +13,8 @@ from odefit.problem import Problem, load
 from odefit.problem.parameters import PARAMETER_FIELDS
 from odefit.problem.toml.reading import EVENT_KEYS, EXPERIMENT_KEYS, SECTION_NAMES, TEXT_KEYS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "problem-file.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "problem-file.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL))
 
 
@@ -64,3 +65,24 @@ def test_the_problems_built_in_python_are_accepted() -> None:
     problem = names["problem"]
     assert isinstance(problem, Problem)
     assert [c.name for c in problem.conditions] == ["run 1", "run 2"]
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["Excel", "parity", "forecast", "SDE", "delay", "random effects", "mixed effects", "PDE",
+     "Bayesian", "censored", "cross-validation", "Sobol", "optimal control"],
+)  # fmt: skip
+def test_what_people_search_for_leads_to_what_is_here_or_to_who_does_it(word: str) -> None:
+    page = (DOCS / "not-here.md").read_text(encoding="utf-8")
+    (row, *_) = [line for line in page.splitlines() if word in line and line.startswith("| ")]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert all(cells)
+
+
+def test_the_page_of_what_is_not_here_links_to_headings_that_are_there() -> None:
+    page = (DOCS / "not-here.md").read_text(encoding="utf-8")
+    for name, anchor in re.findall(r"\]\(([\w/-]+\.md)(?:#([\w-]+))?\)", page):
+        text = (DOCS / name).read_text(encoding="utf-8")
+        heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+        ids = {re.sub(r"[^\w]+", "-", head.lower()).strip("-") for head in heads}
+        assert not anchor or anchor in ids, f"{name}#{anchor}"
