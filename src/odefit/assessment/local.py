@@ -18,6 +18,7 @@ from odefit.methods.local.cost_tolerance import CostTolerance, noiseless_rows
 from odefit.methods.local.scaling import Scaling, bounds_touched
 from odefit.methods.local.trust_region import promised_decrease
 from odefit.problem.problem import Problem
+from odefit.problem.variants.features import switches
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 
@@ -184,7 +185,8 @@ class _Around:
         gradients on both sides is zero (F. H. Clarke, Optimization and nonsmooth analysis, 1983).
         """
         residuals, jacobian = self._rows(self.evaluation)
-        if not jacobian.size or not np.isfinite(jacobian).all():
+        possible = switches(self.forward.problem, self.forward.field)
+        if not possible or not jacobian.size or not np.isfinite(jacobian).all():
             return False
         u, s, directions = np.linalg.svd(jacobian, full_matrices=False)
         s = np.maximum(s, RANK_TOLERANCE * s[0])

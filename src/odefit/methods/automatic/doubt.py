@@ -18,6 +18,7 @@ from odefit.methods.fit_quality.limits import SIGNIFICANCE
 from odefit.methods.fit_quality.noise_fit import NoiseFit
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.local.scaling import bounds_touched
+from odefit.problem.variants.features import switches
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 
@@ -90,7 +91,7 @@ class Doubts:
     def _look_closely(self, best: Start, doubt: Doubt | None, explained: bool) -> None:
         """Let starts look around a best end of few values, which may hide a better one."""
         forward = self._forward
-        if _switches(forward):
+        if switches(forward.problem, forward.field):
             self._elsewhere.look_around(best)
         if explained and doubt is None and len(best.vector) <= FEW_UNKNOWNS:
             evaluation = forward.evaluate(best.vector)
@@ -119,14 +120,14 @@ def doubt_of(forward: ForwardMap, end: Start, explained: bool) -> Doubt | None:
     or have kinks, an unknown without effect is a doubt even of an end that noise has `explained`:
     beyond the kink another optimum may fit better.
     """
-    switches = _switches(forward)
-    if end.exact or end.nodes is not None or (explained and not switches):
+    switching = switches(forward.problem, forward.field)
+    if end.exact or end.nodes is not None or (explained and not switching):
         return None
     with np.errstate(all="ignore"):
         evaluation = forward.evaluate(end.vector)
         if not isinstance(evaluation, Evaluation):
             return None
-        if switches:
+        if switching:
             _, acts = acting(evaluation.jacobian, sizes_at(forward.problem, end.vector))
             if not acts.all():
                 return Doubt(_names(forward, ~acts), 1.0)
@@ -139,11 +140,6 @@ def doubt_of(forward: ForwardMap, end: Start, explained: bool) -> Doubt | None:
     if not lost.any() and goodness.p >= SIGNIFICANCE:
         return None
     return Doubt(_names(forward, lost), goodness.p)
-
-
-def _switches(forward: ForwardMap) -> bool:
-    """Return whether unknowns may act beyond a kink, a condition or an event alone."""
-    return not forward.field.smooth or any(c.has_triggers for c in forward.problem.conditions)
 
 
 def _names(forward: ForwardMap, chosen: BoolArray) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Features of a problem that only integration handles, and their refusal by other methods."""
+"""Features of a problem: switches, and what other methods refuse as only integration handles it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from odefit.common.errors import InputError
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
+from odefit.problem.vector_field import VectorField
 
 Test = Callable[[Condition], bool]
 
@@ -49,6 +50,11 @@ def integrated_features(
             last = f"{more} more" if more > 0 else shown.pop()
             found.append(f"experiments {', '.join(shown)} and {last} {several}")
     return tuple(found)
+
+
+def switches(problem: Problem, field: VectorField) -> bool:
+    """Return whether unknowns may act beyond a kink, a condition or an event alone."""
+    return not field.smooth or any(c.has_triggers for c in problem.conditions)
 
 
 def refuse_integrated_features(problem: Problem, who: str, *, on_nodes: bool = False) -> None:
