@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from odefit.fitting.solutions import ambiguity
 from odefit.methods.estimate import Doubt, Estimate, Status
@@ -30,6 +30,7 @@ def fit_notices(
     assessed: bool,
     opinion: SecondOpinion | None,
     misfit: Sequence[Notice],
+    found_misfit: Misfit | None,
     outliers: Sequence[Outlier],
     unproved: str,
     equal: Sequence[Solution],
@@ -46,6 +47,7 @@ def fit_notices(
         *([Notice(NoticeKind.NOT_INTEGRATED)] if unintegrated(estimate, found) else []),
         *([second] if second else []),
         *misfit,
+        *_astray(found_misfit),
         *([_weighed_down(outliers)] if outliers else []),
         *_texts(NoticeKind.NO_CERTIFICATE, [unproved] if unproved else []),
         *([Notice(NoticeKind.NOT_ASSESSED)] if unassessed else []),
@@ -121,6 +123,16 @@ def misfit_notices(
     numbers = {"ratio": misfit.ratio, "share": misfit.share}
     places = tuple(o.words for o in misfit.outliers)
     return [Notice(NoticeKind.MISFIT, numbers, places, misfit.sentence), *hint]
+
+
+def _astray(misfit: Misfit | None) -> Iterator[Notice]:
+    """Yield a notice of each curve that does not come near its data."""
+    for one in () if misfit is None else misfit.astray:
+        runs = {"": one.measured, "curve_": one.curve}
+        numbers = {f"{of}{k}": float(v) for of, run in runs.items() for k, v in vars(run).items()}
+        numbers["angle"] = float(one.angle)
+        names = (one.observable, one.experiment) if one.experiment else (one.observable,)
+        yield Notice(NoticeKind.CURVE_ASTRAY, numbers, names)
 
 
 def _weighed_down(outliers: Sequence[Outlier]) -> Notice:

@@ -355,6 +355,7 @@ def _notices(state: FitState) -> FitState:
         assessed=state.uncertainty is not None and state.misfit is not None,
         opinion=state.opinion,
         misfit=misfit_notices(state.misfit, state.goodness, state.corroborated),
+        found_misfit=state.misfit,
         outliers=() if state.misfit and state.misfit.outliers else state.outliers,
         unproved=state.unproved,
         equal=state.equal,

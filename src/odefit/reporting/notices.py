@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from odefit.reporting.numbers import significant
 from odefit.result_data.notices import Notice, NoticeKind
 from odefit.simulation.engines.registry import ENGINES
 from odefit.simulation.second_opinion import SecondOpinion
@@ -20,6 +21,9 @@ UNINTEGRATED = (
 
 CAPITAL = {NoticeKind.RUN, NoticeKind.MISFIT}
 """Kinds whose texts also end other sentences, so that they begin with a small letter."""
+
+SMALL_RANGE = 0.02
+"""Range of a curve, relative to that of the data, up to which it stays where it is."""
 
 MAX_NAMED = 5
 """Number of outliers that a sentence names."""
@@ -77,6 +81,30 @@ def _other_engine(notice: Notice) -> str:
         f"The trajectory was integrated by {ENGINE_LABELS[notice.names[2]]}, with which another "
         f"integrator agrees: the usual engines gave another value of {_place(notice)}, "
         f"{n['first']:.6g} instead of {n['second']:.6g}"
+    )
+
+
+def _curve_astray(notice: Notice) -> str:
+    n = notice.numbers
+    where = f" in experiment {notice.names[1]}" if len(notice.names) > 1 else ""
+
+    def run(of: str, verb: str) -> str:
+        low, high, passes = (n[f"{of}{k}"] for k in ("low", "high", "passes"))
+        if high - low <= SMALL_RANGE * (n["high"] - n["low"]):
+            return f"stay{verb} near {significant(0.5 * (low + high), 3)}"
+        passed = "once" if passes == 1 else f"{passes:.0f} times"
+        said = f"run{verb} from {significant(low, 3)} to {significant(high, 3)}"
+        return f"{said} and pass{'es' if verb else ''} the middle {passed}"
+
+    hint = ". Check units, signs, initial values and what is observed"
+    if n["angle"]:
+        hint = (
+            ". Sines and cosines take radians: if these are degrees, convert the data, or write "
+            "sin(pi/180*...) in the equations"
+        )
+    return (
+        f"No curve comes near {notice.names[0]}{where}: the data {run('', '')}; the curve of this "
+        f"answer {run('curve_', 's')}{hint}"
     )
 
 
@@ -145,6 +173,7 @@ WORDS: dict[NoticeKind, Callable[[Notice], str]] = {
     NoticeKind.NOT_ASSESSED: lambda _: UNASSESSED,
     NoticeKind.ENGINES_DISAGREE: _engines_disagree,
     NoticeKind.OTHER_ENGINE: _other_engine,
+    NoticeKind.CURVE_ASTRAY: _curve_astray,
     NoticeKind.TRY_ROBUST_NOISE: _try_robust_noise,
     NoticeKind.OUTLIERS: _outliers,
     NoticeKind.EQUAL_SOLUTIONS: _equal_solutions,

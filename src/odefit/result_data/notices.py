@@ -30,6 +30,10 @@ class NoticeKind(StrEnum):
     """The answer does not describe the data: ``ratio`` to the noise, ``share`` of the squares."""
     MISFIT = "misfit"
     """The residuals are more than noise: ``ratio``, ``share``; names are those of outliers."""
+    CURVE_ASTRAY = "curve astray"
+    """The curve of an observable (name, and the experiment if there are several) does not come near
+    its data: ``low``, ``high`` and ``passes`` through the middle of both, those of the curve with
+    ``curve_``; ``angle`` is 1 where the data may be degrees, and sines take radians."""
     NOT_NOISE = "not noise"
     """The residuals do not look like noise: ``p``."""
     TRY_ROBUST_NOISE = "try robust noise"

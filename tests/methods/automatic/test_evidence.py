@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from odefit import Automatic, Control, Start, Status
-from odefit.methods.automatic.evidence import Evidence
+from odefit.methods.automatic.evidence import FAR_STARTS, Evidence
 from odefit.methods.automatic.families import Families
 from odefit.methods.estimate import Doubt
 from odefit.methods.fit_quality.noise_fit import NoiseFit
@@ -55,6 +55,29 @@ def test_what_suffices_depends_on_the_fit(
     costs: Sequence[float], fit: NoiseFit, enough: bool
 ) -> None:
     assert evidence(costs, fit).enough is enough
+
+
+FAR = NoiseFit(False, freedom=100.0, share=0.9)
+
+
+@pytest.mark.parametrize(
+    ("costs", "fit", "untried", "ends"),
+    [
+        (np.linspace(60.0, 57.0, FAR_STARTS), FAR, False, True),
+        (np.linspace(60.0, 57.0, FAR_STARTS - 1), FAR, False, False),
+        (np.linspace(60.0, 57.0, FAR_STARTS), replace(FAR, share=0.3), False, False),
+        (np.linspace(60.0, 57.0, FAR_STARTS), FAR, True, False),
+        (np.linspace(60.0, 30.0, FAR_STARTS), FAR, False, False),  # they still come nearer
+        (np.linspace(60.0, 57.0, FAR_STARTS), NoiseFit(None), False, False),
+    ],
+)
+def test_a_search_ends_of_which_no_start_comes_near_the_data(
+    costs: Sequence[float], fit: NoiseFit, untried: bool, ends: bool
+) -> None:
+    found = evidence(costs, fit, untried)
+    assert (found.far, found.enough) == (ends, ends)
+    if ends:  # which is no evidence for its answer
+        assert found.status(Control(), True) is Status.NOT_CONVERGED
 
 
 def test_no_route_is_left_out_while_the_data_are_not_explained() -> None:

@@ -390,7 +390,8 @@ class _AutomaticSearch:
             evaluate_nodes=_evaluate_nodes,
             routes=tuple(routes),
             told=told_cause(evidence, cause),
-            sufficient=evidence.enough or (None if self.method.starts else False),
+            sufficient=(evidence.enough and not evidence.far)
+            or (None if self.method.starts else False),
             doubt=evidence.doubt,
         )
 

@@ -9,12 +9,19 @@ from typing import Protocol
 
 from odefit.methods.automatic.families import Families
 from odefit.methods.estimate import Doubt, Start, Status
+from odefit.methods.fit_quality.limits import FAR_SHARE
 from odefit.methods.fit_quality.noise_fit import NoiseFit
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches
 from odefit.methods.running.control import Control
 
 MANY_UNKNOWNS = 50
 """Number of unknowns from which an end of integral matching in closed form waits for no other."""
+
+FAR_STARTS = 40
+"""Number of independent starts after which a search ends of which none has come near the data."""
+
+FAR_GAIN = 0.9
+"""Cost of the best end over that of half the starts, up to which more starts may come nearer."""
 
 FEW_VALUES_HITS, FEW_VALUES_CHANCE = 3, 0.1
 """Hits and chance of a better optimum at which a fit with fewer degrees of freedom suffices."""
@@ -45,6 +52,7 @@ class Evidence:
     converged: bool  # whether one of the ends at the lowest cost has
     doubt: Doubt | None = None  # what speaks against the best end although many have reached it
     alike: Sequence[Start] = ()  # the ends that count as the best one
+    far: bool = False  # whether the search ends because no start has come near the data
 
     @classmethod
     def of(
@@ -102,11 +110,14 @@ class Evidence:
         settled = converged or (fit.explained is True and hits >= FEW_VALUES_HITS)
         settled = settled or fit.outliers > 0 or alone
         enough = enough and settled
+        far = not enough and not untried() and _far(best, ends, independent, fit)
         doubt = None
         if enough and not fit.outliers:
             doubt, open_ = doubted(alike, fit)
             enough = not open_
-        return cls(best, hits, fit, enough, len(independent), converged, doubt, alike)
+        return cls(
+            best, hits, fit, enough or far, len(independent), converged, doubt, alike, far
+        )
 
     @property
     def certain(self) -> bool:
@@ -124,10 +135,20 @@ class Evidence:
             if control.interrupted.is_set():
                 return control.early
             return Status.TIME_LIMIT if control.out_of_time else Status.FAILED
-        if self.converged and (enough or self.certain):
+        if self.converged and not self.far and (enough or self.certain):
             return Status.CONVERGED
         if control.interrupted.is_set():
             return control.early
         if control.out_of_time:
             return Status.TIME_LIMIT
         return Status.NOT_CONVERGED
+
+
+def _far(best: Start, ends: Sequence[Start], independent: Sequence[Start], fit: NoiseFit) -> bool:
+    """Return whether many starts have come near no series, and more of them come no nearer."""
+    if fit.explained is True or fit.outliers or not fit.share > FAR_SHARE:
+        return False
+    if len(independent) < FAR_STARTS:
+        return False
+    before = min((s.cost for s in ends[: len(ends) // 2]), default=math.inf)
+    return bool(best.cost >= FAR_GAIN * before > 0)

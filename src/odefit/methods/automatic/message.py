@@ -38,6 +38,11 @@ def message_of(evidence: Evidence, routes: Sequence[Route], cause: Cause | None)
         said.append("the data are reproduced to rounding, which cannot be beaten")
     elif evidence.fit.sentence:
         said.append(evidence.fit.sentence)
+    if evidence.far:
+        said.append(
+            f"none of {evidence.count} independent starts has come near the data, and the later "
+            "ones no nearer than the earlier: the search has ended"
+        )
     if told_cause(evidence, cause) is not None:
         said.append(f"{cause} ended the search before the evidence was complete")
     return ". ".join(s[0].upper() + s[1:] if i else s for i, s in enumerate(said))

@@ -105,3 +105,7 @@ are a part of the data that the model misses: of 15 % of the values at random, 1
 def most_chi_square(freedom: float, sigmas: float = SEARCH_SIGMAS) -> float:
     """Return the largest chi-square that counts as noise, for these degrees of freedom."""
     return freedom + sigmas * math.sqrt(2 * freedom)
+
+
+FAR_SHARE = 0.5
+"""Share of the squares of a series about its mean from which on a curve does not come near it."""

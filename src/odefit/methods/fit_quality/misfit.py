@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.methods.fit_quality.limits import (
+    FAR_SHARE,
     MAX_ESTIMATED_RATIO,
     MAX_NOISE_RATIO,
     MAX_SYSTEMATIC_RATIO,
@@ -19,13 +21,56 @@ from odefit.methods.fit_quality.limits import (
     most_chi_square,
 )
 from odefit.methods.fit_quality.measured_series import MeasuredSeries, measured_series
+from odefit.methods.fit_quality.noise_fit import share_left
 from odefit.methods.local.cost_tolerance import NEGLIGIBLE_RESIDUAL, CostTolerance
 from odefit.methods.outliers import Outlier
+from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.residuals.noise import known_sds
 
+SWING = 0.1
+"""Part of the range of a series about its middle within which it does not pass it."""
+
+TURN = 2 * math.pi
+"""A full turn, in radians."""
+
+CIRCULAR = ("sin", "cos", "tan")
+"""Functions of an angle."""
+
 MAX_NAMED = 5
 """Number of outliers that a sentence names."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run of a series: its range, and how often it passes its middle."""
+
+    low: float
+    high: float
+    passes: int
+
+    @classmethod
+    def of(cls, values: Array) -> Run:
+        """Return the run of values in the order of time; small swings about the middle are none."""
+        low, high = float(values.min()), float(values.max())
+        clear = np.abs(values - 0.5 * (low + high)) > SWING * (high - low)
+        sides = values[clear] > 0.5 * (low + high)
+        return cls(low, high, int(np.sum(sides[1:] != sides[:-1])))
+
+
+@dataclass(frozen=True)
+class Astray:
+    """A series near which the curve of the answer does not come, with the run of each.
+
+    `angle` tells that an equation takes a sine of the observable, whose values are far beyond a
+    turn in radians and swing about zero, as degrees do.
+    """
+
+    observable: str
+    experiment: str
+    measured: Run
+    curve: Run
+    angle: bool
 
 
 @dataclass(frozen=True)
@@ -43,6 +88,7 @@ class Misfit:
     """True if nothing better can be had, as the answer is proved to be the best, obeys constraints,
     or misses a few outliers alone."""
     outliers: tuple[Outlier, ...] = ()
+    astray: tuple[Astray, ...] = ()
 
     def with_outliers(self, outliers: tuple[Outlier, ...]) -> Misfit:
         """Return the same as the work of a few values, without which noise explains the others."""
@@ -137,6 +183,30 @@ def assess_misfit(
         sentence=f"the answer {fits}: {large}; {cause}",
         short=f"the answer {fits}: {cause}",
         accepted=proved or constrained,
+        astray=tuple(_astray(forward.problem, measured)),
+    )
+
+
+def _astray(problem: Problem, measured: Sequence[MeasuredSeries]) -> Iterator[Astray]:
+    """Yield the series near which the curve does not come."""
+    several = len(problem.conditions) > 1
+    for one in measured:
+        if one.noise.transform is not None or not share_left(one) > FAR_SHARE:
+            continue
+        runs = Run.of(one.values), Run.of(one.values + one.deviations)
+        name = problem.conditions[one.condition].name if several else ""
+        angle = runs[0].low < -TURN and runs[0].high > TURN and _is_angle(problem, one.observable)
+        yield Astray(one.observable, name, *runs, angle)
+
+
+def _is_angle(problem: Problem, observable: str) -> bool:
+    """Return whether an equation takes the sine or cosine of an observable."""
+    state = problem.model.observables[observable].name
+    programs = (e.program for e in (*problem.given.ode.values(), *problem.given.algebraic.values()))
+    return any(
+        name.kind == "name" and name.text == state and call.kind == "call" and call.text in CIRCULAR
+        for program in programs
+        for name, call in pairwise(program)
     )
 
 

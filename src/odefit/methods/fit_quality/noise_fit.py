@@ -60,6 +60,9 @@ class NoiseFit:
     """The largest root mean square of the residuals of a series over its largest value."""
     outliers: int = 0
     """The number of values that keep noise from explaining the residuals, where they are few."""
+    share: float = 0.0
+    """The least sum of squared residuals of a series over that of its values about their mean: near
+    1 where no curve does what the data do."""
 
     @property
     def certain(self) -> bool:
@@ -123,7 +126,7 @@ class NoiseLevels:
         if measured is None:
             return NoiseFit(None)
         chi_square, values, compared = 0.0, 0, 0
-        ratios, parts, largest = [], [], 0.0
+        ratios, parts, shares, largest = [], [], [], 0.0
         for one in measured:
             known = _is_given(one)
             level = None if known else self._level(one)
@@ -133,6 +136,7 @@ class NoiseLevels:
                 level, deviations = _noise_of(one.times, one.residuals), one.residuals
             if known or level is not None:
                 parts.append(slow_parts(one.residuals, 1.0 if known else None))
+            shares.append(share_left(one))
             largest = max(largest, _rms(one.deviations) / (_largest(one.series.values) or 1.0))
             if known:
                 chi_square += float(one.residuals @ one.residuals)
@@ -156,6 +160,7 @@ class NoiseLevels:
             pattern=pattern,
             stiff=any(t.choice.stiff for t in trajectories),
             relative=largest,
+            share=min(shares, default=0.0),
         )
 
     def _level(self, one: MeasuredSeries) -> float | None:
@@ -213,6 +218,12 @@ def slow_pattern(parts: Sequence[Array]) -> float:
     compared = known.sum() + np.sum(counts > 1)
     smallest = min(single.min(initial=1.0), together.min(initial=1.0))
     return float(min(1.0, max(compared, 1) * smallest))
+
+
+def share_left(one: MeasuredSeries) -> float:
+    """Return the squares that an answer leaves of a series, over those about its mean."""
+    total = float(np.sum((one.values - one.values.mean()) ** 2))
+    return float(np.sum(one.deviations**2)) / total if total > 0 else 0.0
 
 
 def _is_given(one: MeasuredSeries) -> bool:
