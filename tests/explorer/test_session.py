@@ -375,3 +375,39 @@ def test_a_result_brings_its_standard_errors_and_the_problem_its_units() -> None
     errors = dict(zip(result.problem.keys, result.uncertainty.standard_errors, strict=True))
     assert description["result"]["errors"] == pytest.approx(errors)
     assert description["units"] == {}
+
+
+def test_a_scenario_has_other_constants_inputs_and_doses_beside_the_first() -> None:
+    problem = odefit.Problem(
+        odefit.Model(ode={"x": "u - k*x/v"}, constants={"v": 2.0}, inputs={"u": "constant"}),
+        experiments=[
+            odefit.Experiment(
+                "run",
+                {"t": [0.0, 1.0, 2.0, 3.0, 4.0], "u": np.zeros(5), "x": np.ones(5)},
+                events=[odefit.Event((1.0,), {"x": "x + 10"})],
+            )
+        ],
+        parameters={"k": {"guess": 1.0, "lower": 0.0}},
+        initial={"x": 0.0},
+    )
+    session = Session(problem)
+    (given,) = session.description()["givens"].values()
+    assert [g["key"] for g in given] == ["v", "input u", "doses", "shift"]
+    request = {"values": [1.0], "experiments": ["run"], "parts": ["states"]}
+
+    def at_four(changes: dict[str, float]) -> float:
+        answer = session.scenario({**request, "changes": {"run": changes}})
+        value: float = answer["experiments"]["run"]["states"]["x"][-1]
+        return value
+
+    assert at_four({}) == pytest.approx(10 * np.exp(-1.5), rel=1e-6)
+    assert at_four({"doses": 3.0}) == pytest.approx(30 * np.exp(-1.5), rel=1e-6)
+    assert at_four({"shift": 1.0}) == pytest.approx(10 * np.exp(-1.0), rel=1e-6)
+    assert at_four({"v": 1.0}) == pytest.approx(10 * np.exp(-3.0), rel=1e-6)
+    with pytest.raises(odefit.InputError, match="no scenario changes 'w'"):
+        at_four({"w": 1.0})
+    with pytest.raises(odefit.InputError, match="expected a number"):
+        session.scenario({**request, "changes": {"run": {"v": "many"}}})
+    # The first stays as it was.
+    first = session.curves(request)["experiments"]["run"]["states"]["x"][-1]
+    assert first == pytest.approx(10 * np.exp(-1.5), rel=1e-6)

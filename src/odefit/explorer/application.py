@@ -38,6 +38,7 @@ def application(session: Session, leave: Callable[[], None]) -> Starlette:
 
     questions: dict[str, Callable[[Mapping[str, Any]], Json]] = {
         "curves": session.curves,
+        "scenario": session.scenario,
         "sensitivities": session.sensitivities,
         "plane": session.plane,
         "fit/start": session.start_fit,

@@ -12,6 +12,7 @@ from odefit.common.arrays import Array
 from odefit.explorer.fit_job import Report
 from odefit.explorer.live_curves import LiveCurves, LiveModel
 from odefit.explorer.phase_plane import PhasePlane
+from odefit.explorer.scenarios import givens
 from odefit.explorer.sensitivity_curves import SensitivityCurves
 from odefit.explorer.sliders import Slider
 from odefit.problem.condition import Condition
@@ -50,6 +51,7 @@ def problem_data(problem: Problem, sliders: Iterable[Slider], model: LiveModel) 
         "weighted": weighted(problem),
         "unknowns": [_slider(s) for s in sliders],
         "experiments": [_experiment(problem, c, model) for c in problem.conditions],
+        "givens": {e.name: [vars(g) for g in givens(problem, e)] for e in problem.experiments},
         "observables": list(problem.model.observables),
         "states": [*problem.model.states, *problem.model.algebraic],
     }

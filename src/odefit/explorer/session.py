@@ -27,6 +27,7 @@ from odefit.explorer.page_data import (
     sensitivities_data,
 )
 from odefit.explorer.phase_plane import phase_plane, why_no_field
+from odefit.explorer.scenarios import with_scenario
 from odefit.explorer.sensitivity_curves import sensitivity_curves
 from odefit.explorer.sliders import first_values, misplaced, sliders
 from odefit.formats.files import save
@@ -64,6 +65,7 @@ class Session:
         self._lock = threading.Lock()
         self._model = LiveModel(problem)
         self._result_model: LiveModel | None = None
+        self._scenario: tuple[dict[str, dict[str, float]], LiveModel] | None = None
         self._job = FitJob()
         self._held: dict[str, float] = {}
         self._proposal: Proposal | None = None
@@ -129,6 +131,31 @@ class Session:
         if isinstance(found, Failure):
             return failure_data(found)
         return curves_data(problem, self._result_model, found)
+
+    def scenario(self, request: Mapping[str, Any]) -> Json:
+        """Return curves of experiments with other constants, inputs or doses."""
+        names = self._experiments(request.get("experiments", []))
+        parts = [part for part in PARTS if part in request.get("parts", PARTS)]
+        vector = self._vector(request)
+        given = request.get("changes")
+        if not isinstance(given, dict) or not all(isinstance(v, dict) for v in given.values()):
+            raise InputError("changes: expected values by experiment and name")
+        self._experiments(list(given))
+        changes = {
+            name: {str(key): _finite(v, key) for key, v in values.items()}
+            for name, values in given.items()
+        }
+        with self._lock:
+            if self._scenario is None or self._scenario[0] != changes:
+                problem = with_scenario(self.problem, changes)
+                if problem.keys != self.problem.keys:
+                    raise InputError("a scenario keeps the unknowns of its problem")
+                self._scenario = changes, LiveModel(problem)
+            model = self._scenario[1]
+            found = model.curves(vector, names, False)
+        if isinstance(found, Failure):
+            return failure_data(found)
+        return curves_data(model.problem, model, found, parts)
 
     def sensitivities(self, request: Mapping[str, Any]) -> Json:
         """Return the sensitivities of one experiment."""

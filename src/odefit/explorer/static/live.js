@@ -58,6 +58,7 @@ export class Live {
       const answer = await post("curves", { values, objective, ...this.wanted() });
       if (answer.failure) this.say(`${answer.failure} The curves are those from before.`);
       else {
+        await this.state.scenario?.ask(values, this.wanted());
         this.say("");
         this.draw(answer);
       }

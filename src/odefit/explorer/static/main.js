@@ -6,6 +6,7 @@ import { Fitting } from "./fitting.js";
 import { curvesOfSnapshots, Live } from "./live.js";
 import { short } from "./numbers.js";
 import { PhaseView } from "./phase.js";
+import { Scenario } from "./scenario.js";
 import { Saving } from "./saving.js";
 import { SensitivitiesView } from "./sensitivities.js";
 import { Sliders } from "./sliders.js";
@@ -47,6 +48,7 @@ class Page {
     this.sliders = new Sliders(this.state, element("unknowns"), element("filter-choice"));
     this.snapshots = new Snapshots(this.state, () => this.others());
     loadFiles(element("load"), this.state, this.snapshots, say);
+    this.scenario = new Scenario(this.state, () => this.others());
     this.fitting = new Fitting(this.state, (report) => this.fitted(report), (sentence) => say(sentence, "fit"));
     this.saving = new Saving(this.state, say, () => ({
       answer: this.answer,
@@ -156,6 +158,8 @@ class Page {
 
   legend() {
     const items = [["line live", "now"]];
+    this.scenario?.show(this.experiments()[0].name);
+    if (this.scenario?.active) items.push(["line scenario", "scenario"]);
     if (this.chosen === "curves") items.unshift(["dot", "measured"]);
     this.state.snapshots.forEach((s, i) => {
       if (s.shown) items.push([`line other-${i % 5}`, s.name]);

@@ -22,16 +22,20 @@ function titled(name, experiment, several) {
   return `${title} (${series.values.length.toLocaleString("en")} of ${series.count.toLocaleString("en")} values drawn)`;
 }
 
-/** Return the lines of the snapshots that are shown, for one quantity. */
+/** Return the lines of the snapshots that are shown and of the scenario, for one quantity. */
 function others(state, experiment, part, name) {
-  return state.snapshots
+  const scenario = state.scenario?.curves.get(experiment);
+  const lines = scenario?.[part]?.[name]
+    ? [{ x: scenario.times, y: scenario[part][name], style: "scenario" }]
+    : [];
+  return lines.concat(state.snapshots
     .map((snapshot, i) => ({ snapshot, i }))
     .filter(({ snapshot }) => snapshot.shown && snapshot.curves.get(experiment)?.[part]?.[name])
     .map(({ snapshot, i }) => ({
       x: snapshot.curves.get(experiment).times,
       y: snapshot.curves.get(experiment)[part][name],
       style: `other other-${i % 5}`,
-    }));
+    })));
 }
 
 /** A grid of figures, which are kept as long as the same things are shown. */
@@ -61,7 +65,7 @@ class Grid {
     const { element } = this;
     const top = element.getBoundingClientRect().top + window.scrollY;
     const room = window.innerWidth > WIDE && element.clientWidth
-      ? arrangement(this.charts.length, element.clientWidth, window.innerHeight - top - 16)
+      ? arrangement(this.charts.length, element.clientWidth, window.innerHeight - top - 28)
       : null;
     const columns = room ? `repeat(${room.columns}, minmax(0, 1fr))` : "";
     if (element.style.gridTemplateColumns !== columns) element.style.gridTemplateColumns = columns;
