@@ -51,7 +51,7 @@ class Run:
 
     @classmethod
     def of(cls, values: Array) -> Run:
-        """Return the run of values in the order of time; small swings about the middle are none."""
+        """Return the run of values in the order of time; small swings about the middle do not count."""
         low, high = float(values.min()), float(values.max())
         clear = np.abs(values - 0.5 * (low + high)) > SWING * (high - low)
         sides = values[clear] > 0.5 * (low + high)
