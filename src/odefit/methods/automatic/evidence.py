@@ -115,9 +115,7 @@ class Evidence:
         if enough and not fit.outliers:
             doubt, open_ = doubted(alike, fit)
             enough = not open_
-        return cls(
-            best, hits, fit, enough or far, len(independent), converged, doubt, alike, far
-        )
+        return cls(best, hits, fit, enough or far, len(independent), converged, doubt, alike, far)
 
     @property
     def certain(self) -> bool:

@@ -66,3 +66,9 @@ def measured_series(
                 )
             )
     return found
+
+
+def share_left(one: MeasuredSeries) -> float:
+    """Return the squares that an answer leaves of a series, over those about its mean."""
+    total = float(np.sum((one.values - one.values.mean()) ** 2))
+    return float(np.sum(one.deviations**2)) / total if total > 0 else 0.0

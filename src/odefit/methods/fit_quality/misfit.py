@@ -20,8 +20,11 @@ from odefit.methods.fit_quality.limits import (
     STATUS_SIGMAS,
     most_chi_square,
 )
-from odefit.methods.fit_quality.measured_series import MeasuredSeries, measured_series
-from odefit.methods.fit_quality.noise_fit import share_left
+from odefit.methods.fit_quality.measured_series import (
+    MeasuredSeries,
+    measured_series,
+    share_left,
+)
 from odefit.methods.local.cost_tolerance import NEGLIGIBLE_RESIDUAL, CostTolerance
 from odefit.methods.outliers import Outlier
 from odefit.problem.problem import Problem
@@ -51,7 +54,7 @@ class Run:
 
     @classmethod
     def of(cls, values: Array) -> Run:
-        """Return the run of values in the order of time; small swings about the middle do not count."""
+        """Return the run of values in the order of time; small swings do not count."""
         low, high = float(values.min()), float(values.max())
         clear = np.abs(values - 0.5 * (low + high)) > SWING * (high - low)
         sides = values[clear] > 0.5 * (low + high)

@@ -24,7 +24,11 @@ from odefit.methods.fit_quality.limits import (
     TYPICAL_SIGMAS,
     most_chi_square,
 )
-from odefit.methods.fit_quality.measured_series import MeasuredSeries, measured_series
+from odefit.methods.fit_quality.measured_series import (
+    MeasuredSeries,
+    measured_series,
+    share_left,
+)
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.trajectories.trajectory import Trajectory
 
@@ -218,12 +222,6 @@ def slow_pattern(parts: Sequence[Array]) -> float:
     compared = known.sum() + np.sum(counts > 1)
     smallest = min(single.min(initial=1.0), together.min(initial=1.0))
     return float(min(1.0, max(compared, 1) * smallest))
-
-
-def share_left(one: MeasuredSeries) -> float:
-    """Return the squares that an answer leaves of a series, over those about its mean."""
-    total = float(np.sum((one.values - one.values.mean()) ** 2))
-    return float(np.sum(one.deviations**2)) / total if total > 0 else 0.0
 
 
 def _is_given(one: MeasuredSeries) -> bool:
