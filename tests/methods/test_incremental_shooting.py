@@ -1,7 +1,5 @@
 """Tests of incremental single shooting."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,11 +11,9 @@ from odefit import (
     Problem,
     SingleShooting,
     Status,
-    fit,
-    load,
     simulate,
 )
-from odefit.methods.incremental_shooting import HORIZONS, SLOWLY, IncrementalShooting
+from odefit.methods.incremental_shooting import HORIZONS, IncrementalShooting
 from odefit.simulation import Evaluation, Simulation
 
 TRUTH = np.array([0.55, 0.45, 0.6, 0.7, 0.3])
@@ -91,40 +87,3 @@ def test_a_start_that_is_interrupted_returns_where_it_is(predator_and_prey: Prob
     assert end.status is Status.INTERRUPTED
     assert np.isfinite(end.cost)
     np.testing.assert_allclose(end.vector, 1.1 * TRUTH)
-
-
-THERMOSTAT = Path(__file__).parents[1] / "cases" / "thermostat"
-"""A heater that goes on at lo and off at hi, both unknown: see :data:`SWITCHED`."""
-
-SWITCHED = {"tau": 40.0289, "K": 25.0118, "lo": 19.19134, "hi": 21.29256}
-"""The best values by exact simulation and Nelder-Mead's method, of sum of squares 0.28958295."""
-
-
-@pytest.mark.slow
-def test_thresholds_are_found_in_parts_that_grow_slowly() -> None:
-    problem = load(THERMOSTAT / "p.toml")
-    search = MultiStart(IncrementalShooting(SLOWLY, trials=True), screening=8)
-    forward = search.forward(problem, 10_000)
-    end = search.run(forward, 0, Control(seed=1))
-    assert 2.0 * end.cost == pytest.approx(0.28958295, rel=1e-7)
-    np.testing.assert_allclose(end.vector, list(SWITCHED.values()), rtol=1e-5)
-
-
-def test_a_part_for_trials_has_more_values_than_unknowns_and_than_the_part_before() -> None:
-    problem = load(THERMOSTAT / "p.toml")
-    parts = IncrementalShooting(SLOWLY, trials=True).parts(ForwardMap(problem), 0)
-    sizes = [part.problem.size for part in parts]
-    assert sizes[0] == 5
-    assert sizes == sorted(set(sizes))
-    assert sizes[-1] == 1 + int(150 / 1.3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["p.toml", "pg.toml"])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_default_finds_the_thresholds_of_a_thermostat(name: str, seed: int) -> None:
-    result = fit(load(THERMOSTAT / name), seed=seed, jobs=1)
-    assert result.status is Status.CONVERGED
-    assert result.objective == pytest.approx(0.28958295, rel=1e-7)
-    for key, value in SWITCHED.items():
-        assert result.params[key].value == pytest.approx(value, rel=1e-5)

@@ -12,8 +12,8 @@ from odefit.methods.automatic.route_table import (
     ITERATED,
     MATCHING,
     MULTIPLE,
+    POPULATIONS,
     SHOOTING,
-    SLOWLY_GROWING,
     TRANSCRIPTION,
     search_routes,
 )
@@ -111,10 +111,10 @@ def test_a_start_leaves_time_for_others(
     assert set(shares.values()) == {TIME_SHARE}
 
 
-def test_horizons_grow_slowly_where_a_condition_triggers_an_event(
+def test_populations_begin_where_a_condition_triggers_an_event(
     routes: dict[RouteRow, SearchRoute],
 ) -> None:
-    assert routes[SLOWLY_GROWING].closed
+    assert routes[POPULATIONS].closed
     event = Event((), {"x": "x + 1"}, when="x <= low")
     data = {"t": [0.0, 1.0, 2.0], "x": [2.0, 1.0, 1.5]}
     problem = Problem(
@@ -124,5 +124,5 @@ def test_horizons_grow_slowly_where_a_condition_triggers_an_event(
         initial={"x": 2.0},
     )
     found = {r.row: r for r in search_routes(ForwardMap(problem))}
-    assert not found[SLOWLY_GROWING].closed
-    assert found[SLOWLY_GROWING].is_open(evidence(0), [])
+    assert not found[POPULATIONS].closed
+    assert found[POPULATIONS].is_open(evidence(0), [])

@@ -71,6 +71,28 @@ def test_a_rate_in_an_exponent_with_the_time_stays_logarithmic() -> None:
     assert all(found.logarithmic for found in ranges(problem))
 
 
+def test_a_threshold_of_a_measured_state_is_where_that_is_measured() -> None:
+    def experiment(name: str, *values: float) -> Experiment:
+        data = {"t": [0.0, 1.0, 2.0], "x": values}
+        events = [
+            Event((), {"x": "0"}, when="x >= hi && t > 0.5"),
+            Event((), {"x": "1"}, when="lo > x"),
+        ]
+        return Experiment(name, data, events=events)
+
+    problem = Problem(
+        Model(ode={"x": "k - x"}),
+        experiments=[experiment("A", 2.0, 4.0, 8.0), experiment("B", 3.0, 12.0, 7.0)],
+        parameters={
+            "k": {},
+            "hi": {"lower": 0.0, "upper": 1e6},
+            "lo": {"lower": 1.5, "upper": 3.0},
+        },
+        initial={"x": 2.0},
+    )
+    assert ranges(problem)[1:] == [Range(1.0, 13.0, False), Range(1.5, 3.0, False)]
+
+
 GAS = 0.008314  # kJ/(mol K)
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import RANK_TOLERANCE, acting
-from odefit.methods.automatic.route_table import ELSEWHERE, HALVING, ITERATED, SHOOTING
+from odefit.methods.automatic.route_table import (
+    ELSEWHERE,
+    HALVING,
+    ITERATED,
+    POPULATIONS,
+    SHOOTING,
+)
 from odefit.methods.automatic.routes import ElsewhereRoute, SearchRoute
 from odefit.methods.automatic.valleys import MAX_RISE
 from odefit.methods.estimate import Doubt, Start
@@ -29,6 +35,10 @@ AGREEING = 2
 """Number of starts elsewhere at the same optimum that remove the doubt of an end where all unknowns
 act."""
 
+POPULATION_STARTS = 6
+"""Number of starts of populations that find nothing better, after which the best end is the answer
+where conditions trigger events."""
+
 WEAK_HITS = 5
 """Number of starts that have to agree where noise explains few values and unknowns are lost; starts
 that hold these have to find nothing better, either."""
@@ -47,6 +57,7 @@ class Doubts:
     ) -> None:
         self._forward, self._tolerance = forward, tolerance
         self._elsewhere = next(r for r in routes if isinstance(r, ElsewhereRoute))
+        self._populations = next(r for r in routes if r.row is POPULATIONS)
         self._shooting = [r for r in routes if r.row in SHOOTING_ALONE]
         self._last: tuple[Start, Doubt | None] | None = None
         self._routes, self._lost, self._weak = routes, False, False
@@ -60,14 +71,18 @@ class Doubts:
         Where all unknowns act, methods of another family or starts elsewhere that end there remove
         it. Where some are lost, all kinds of starts may end alike, and only many that find nothing
         better do. Once some were, starts go back to all such ends, even if a better one is known.
+        Where conditions trigger events, populations are asked in place of all these, and before any
+        end counts.
         """
         best, explained = min(alike, key=lambda s: (s.cost, s.index)), fit.explained is True
         if self._last is None or not self._tolerance.same(best, self._last[0]):
             self._last = best, doubt_of(self._forward, best, explained)
             self._weak = False
-            if best.nodes is None and not (best.exact or fit.certain):
+            if self._populations.closed and best.nodes is None and not (best.exact or fit.certain):
                 self._look_closely(best, self._last[1], explained)
         doubt = self._last[1]
+        if not self._populations.closed:
+            return self._beside_populations(doubt, {s.index for s in alike})
         if doubt is not None and doubt.lost:
             self._lost = True
         if self._lost:
@@ -82,6 +97,15 @@ class Doubts:
         removed = not doubt.lost and (agreeing >= AGREEING or not numbers <= shot)
         open_ = not (removed or starts >= STARTS) or not self._elsewhere.done
         return replace(doubt, starts=starts), open_
+
+    def _beside_populations(
+        self, doubt: Doubt | None, numbers: Container[int]
+    ) -> tuple[Doubt | None, bool]:
+        starts = self._populations.starts
+        agreeing = sum(s.index in numbers for s in starts)
+        lost = doubt is not None and bool(doubt.lost)
+        open_ = len(starts) < POPULATION_STARTS and (lost or agreeing < AGREEING)
+        return None if doubt is None else replace(doubt, starts=len(starts)), open_
 
     @property
     def led(self) -> Mapping[int, Start]:

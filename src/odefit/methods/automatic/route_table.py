@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from odefit.methods.automatic.elsewhere import SCREENED as SCREENED_ELSEWHERE
 from odefit.methods.automatic.iterated_search import MIN_UNKNOWNS, SCREENED
+from odefit.methods.automatic.populations import refusal
 from odefit.methods.automatic.routes import (
     ElsewhereRoute,
     HalvingRoute,
     IteratedRoute,
     MultipleRoute,
+    PopulationRoute,
     RouteRow,
     SearchRoute,
     TranscriptionRoute,
 )
 from odefit.methods.automatic.successive_halving import RUNGS
 from odefit.methods.automatic.successive_halving import SCREENED as SCREENED_SHORT
-from odefit.methods.incremental_shooting import FINAL, SLOWLY, IncrementalShooting
+from odefit.methods.incremental_shooting import FINAL, IncrementalShooting
 from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.multi_start import MultiStart
 from odefit.simulation import ForwardMap
@@ -43,10 +45,8 @@ def _shooting(forward: ForwardMap) -> MultiStart | str:
     return MultiStart(IncrementalShooting(), screening=SCREENED_POINTS)
 
 
-def _slowly(forward: ForwardMap) -> MultiStart | str:
-    if not any(c.has_triggers for c in forward.problem.conditions):
-        return "no condition triggers an event"
-    return MultiStart(IncrementalShooting(SLOWLY, trials=True), screening=SCREENED_POINTS)
+def _populations(forward: ForwardMap) -> MultiStart | str:
+    return refusal(forward) or MultiStart(FINAL, screening=1)
 
 
 def _elsewhere(forward: ForwardMap) -> MultiStart | str:
@@ -86,8 +86,8 @@ def _transcription(forward: ForwardMap) -> MultiStart | str:
 
 MATCHING = RouteRow("integral matching", _matching, share=0.2, guarded=True)
 SHOOTING = RouteRow("single shooting", _shooting, share=1.0)
-SLOWLY_GROWING = RouteRow(
-    "slowly growing horizons", _slowly, share=4.0, work_per_evaluation=0.2, optional=True
+POPULATIONS = RouteRow(
+    "growing populations", _populations, share=20.0, optional=True, route=PopulationRoute
 )
 HALVING = RouteRow(
     "successive halving", _halving, share=4.0, after=(2, 2), optional=True, route=HalvingRoute
@@ -126,7 +126,7 @@ ELSEWHERE = RouteRow(
 
 ROUTES = (
     MATCHING,
-    SLOWLY_GROWING,
+    POPULATIONS,
     SHOOTING,
     ELSEWHERE,
     HALVING,

@@ -20,6 +20,7 @@ from odefit.methods.automatic.iterated_search import (
     coarser,
 )
 from odefit.methods.automatic.neighbours import NeighbourSearch
+from odefit.methods.automatic.populations import PopulationSearch
 from odefit.methods.automatic.successive_halving import ContinuedSearch, Ladder, ShortSearch
 from odefit.methods.estimate import Start, Status
 from odefit.methods.incremental_shooting import FINAL
@@ -354,6 +355,14 @@ class ElsewhereRoute(SearchRoute):
         """True if starts have gone back often enough to each of these ends."""
         short = (h for h, n in self._held.items() if n < max(LEAST_HELD, HELD * len(h.lost)))
         return not (self._around or self._looking or any(short))
+
+
+class PopulationRoute(SearchRoute):
+    """Populations of points that follow the data through events of conditions."""
+
+    def plan(self, seen: Seen) -> Planned:
+        """Return a start from a population of its own."""
+        return Planned(self, self._next_index(), PopulationSearch(FINAL))
 
 
 class MultipleRoute(SearchRoute):

@@ -368,6 +368,15 @@ class VariableProjection:
         vector, _, trajectories = optimum
         return self.forward.evaluate_along(vector, trajectories, derivatives=False)
 
+    def cost_along(self, vector: Array, trajectories: Sequence[Trajectory]) -> Evaluation | Failure:
+        """Return what :meth:`evaluate_cost` does, where the trajectories are known."""
+        if self._inner is not None:
+            optimum = self._inner.solve(self.forward, vector, trajectories)
+            if isinstance(optimum, Failure):
+                return optimum
+            vector = optimum[0]
+        return self.forward.evaluate_along(vector, trajectories, derivatives=False)
+
     def _optimum(
         self,
         inner: ObservationOptimum,

@@ -299,6 +299,10 @@ class _Analysis:
                 else:
                     size, weight = self.algebra.known(bound), KNOWN_START
                 self._like(state, size, weight)
+            for event in condition.located:
+                if event.when is not None and event.when.text not in seen:
+                    seen.add(event.when.text)
+                    self._evaluated(event.when, values)  # what it compares is alike
             for assign in condition.assignments:
                 for target, expression in assign.items():
                     if target in self.variables and (target, expression.text) not in seen:

@@ -11,7 +11,8 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.expressions.algebras import NUMPY
-from odefit.expressions.expressions import as_expression
+from odefit.expressions.expressions import Expression, as_expression
+from odefit.expressions.grammar import COMPARISONS
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.parameters import Unknown
@@ -23,6 +24,10 @@ MAX_UNIFORM_DECADES = 2.0
 
 ALIKE = 0.1
 """Observables whose data are this part of the largest, or more, may be in the same unit."""
+
+BEYOND = 0.1
+"""How far beyond the measured values of a state a threshold of it may lie, relative to their
+range: noise and the times between two measurements hide where it was passed."""
 
 SPREAD = 8.0
 """Sizes that only the equations tell are at most so many times larger than these say."""
@@ -152,6 +157,11 @@ class _Ranges:
             low, high = max(p.lower, span[0]), min(p.upper, span[1])
             if low < high:
                 return Range(low, high, False)
+        between = _threshold(unknown, self.problem)
+        if between is not None and p.prior is None:
+            low, high = max(p.lower, between[0]), min(p.upper, between[1])
+            if low < high:
+                return Range(low, high, False)
         if unknown.kind == "initial" or not _is_rate(unknown, self.problem):
             measured = _measured_at_start(unknown, self.problem)
             if measured is not None and p.lower <= measured[1] <= p.upper:
@@ -262,6 +272,39 @@ def _time_span(unknown: Unknown, problem: Problem) -> tuple[float, float] | None
             low, high = condition.t0, condition.end
             found = (low, high) if found is None else (min(low, found[0]), max(high, found[1]))
     return found
+
+
+def _threshold(unknown: Unknown, problem: Problem) -> tuple[float, float] | None:
+    """Return where a state is measured with which conditions of events compare the unknown."""
+    number = problem.unknowns.index(unknown)
+    found: list[Array] = []
+    for condition in problem.conditions:
+        compared = {
+            other
+            for event in condition.located
+            if event.when is not None
+            for pair in _compared(event.when)
+            for own, other in (pair, pair[::-1])
+            if condition.scalars.get(own) == number
+        }
+        for name, series in condition.series.items():
+            if problem.model.observables[name].name in compared:
+                found.append(series.values)
+    if not found:
+        return None
+    low, high = (float(f(np.concatenate(found))) for f in (np.min, np.max))
+    return low - BEYOND * (high - low), high + BEYOND * (high - low)
+
+
+def _compared(condition: Expression) -> list[tuple[str, str]]:
+    """Return the pairs of names that a condition compares with each other."""
+    steps = condition.program
+    triples = zip(steps, steps[1:], steps[2:], strict=False)
+    return [
+        (a.text, b.text)
+        for a, b, c in triples
+        if c.text in COMPARISONS and a.kind == b.kind == "name"
+    ]
 
 
 def _is_rate(unknown: Unknown, problem: Problem) -> bool:

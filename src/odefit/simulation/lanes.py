@@ -1,0 +1,284 @@
+"""Rough trajectories of many vectors of unknowns at once, through events that conditions trigger.
+
+One by one, an event takes about a millisecond to be located, whatever the engine. Where a search
+looks at thousands of points, all are integrated side by side in NumPy's arrays instead: with the
+same steps of the classical Runge-Kutta method, and events where a straight line through the
+compared quantity is zero within a step. That is as accurate as a comparison of points needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import TIME, Expression
+from odefit.problem.binding import Bound, bound_value
+from odefit.problem.condition import Condition
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.events.triggers import triggers_of
+from odefit.simulation.trajectories.located_events import SEARCHED_TRIGGERED
+from odefit.simulation.trajectories.trajectory import Trajectory, switched_scalars
+
+STEPS = 128  # least number of steps over the time span of a condition
+
+MAX_AT_ONCE = 8
+"""Largest number of times within a step at which events of a lane happen: more are chattering."""
+
+INSIDE = 1e-9  # distance from the ends of a step at which inputs are read, for they may jump there
+
+
+class Lanes:
+    """The rough trajectories of one condition, of many vectors of unknowns at once."""
+
+    def __init__(self, field: VectorField, condition: Condition) -> None:
+        self.field, self.condition = field, condition
+        self.comparisons, self.triggers = triggers_of(condition)
+        self.timed = [e for e in condition.located if e.time is not None]
+        self.events = [*(t.event for t in self.triggers), *self.timed]
+        self.switched = tuple(switched_scalars(field, condition))
+        expressions = [c.difference for c in self.comparisons]
+        expressions += [e.delay for e in self.events if e.delay is not None]
+        expressions += [e for assign in condition.assignments for e in assign.values()]
+        names = {n for e in expressions for n in e.names}
+        self.scalars = [n for n in condition.scalars if n in field.scalars or n in names]
+        # Which comparisons look at what an event assigns, by event.
+        self.touched = [
+            np.array([bool(c.difference.names & e.assign.keys()) for c in self.comparisons])
+            for e in self.events
+        ]
+
+    @staticmethod
+    def can_follow(field: VectorField, condition: Condition) -> bool:
+        """Return whether lanes can follow the trajectories of a condition."""
+        rest = condition.steady_start or bool(np.isinf(condition.times).any())
+        special = any(
+            e.priority is not None or e.early or not e.persistent for e in condition.located
+        )
+        return not (field.algebraic or rest or special or condition.repeated is not None)
+
+    def __call__(self, vectors: Array, end: float) -> list[Trajectory | None]:
+        """Return the trajectories at the data times up to `end`, of vectors of shape (lanes, n).
+
+        None stands for one that is not finite, or in which events follow each other too fast.
+        """
+        with np.errstate(all="ignore"):
+            return _Course(self, vectors, end).trajectories()
+
+
+class _Course:
+    """One integration of all lanes, whose number is the last axis of all arrays."""
+
+    def __init__(self, of: Lanes, vectors: Array, end: float) -> None:
+        condition = of.condition
+        self.of, self.count = of, len(vectors)
+        self.step = (condition.end - condition.t0) / STEPS
+        self.times = condition.times[condition.times <= end]
+        columns = list(vectors.T)
+
+        def bound(quantity: Bound) -> Array:
+            value = bound_value(quantity, condition.scalars, columns, NUMPY)
+            return np.array(np.broadcast_to(value, self.count), dtype=float)
+
+        self.folded = {n: np.float64(v) for n, v in of.field.folded.items()}
+        self.scalars = {n: bound(condition.scalars[n]) for n in of.scalars}
+        self.states = np.stack([bound(condition.initial[n]) for n in of.field.states])
+        # When each event is to happen that waits for its time, shape (events, lanes).
+        self.due = np.full((len(of.events), self.count), np.inf)
+        for k, event in enumerate(of.timed, len(of.triggers)):
+            assert event.time is not None
+            at = bound(event.time)
+            self.due[k] = np.where(at >= condition.t0, at, np.inf)
+        self.happened = np.zeros(self.count, dtype=np.intp)
+        self.kept = np.full((len(self.times), *self.states.shape), np.nan)
+        self.kept_scalars = {n: np.zeros((len(self.times), self.count)) for n in of.switched}
+
+    def trajectories(self) -> list[Trajectory | None]:
+        """Return the trajectories."""
+        condition, every = self.of.condition, np.arange(self.count)
+        fixed = [t for t, _ in condition.events]
+        knots = [given.times for given in condition.inputs.values()]
+        stops = np.unique(np.concatenate([[condition.t0], self.times, fixed, *knots]))
+        last = self.times[-1] if len(self.times) else condition.t0
+        stops = stops[(stops >= condition.t0) & (stops <= last)]
+        self.values = self._differences(every, np.full(self.count, condition.t0), self.states)
+        self.flags = self._holds(self.values)
+        initially = np.array([t.event.initially for t in self.of.triggers], dtype=bool)
+        self.truths = self._true(self.flags) & initially.reshape(-1, 1)
+        now = np.full(self.count, condition.t0)
+        self._happen(every, now, self.flags, self.due <= now, np.zeros_like(self.flags))
+        for before, stop in zip([condition.t0, *stops], stops, strict=False):
+            parts = max(int(np.ceil((stop - before) / self.step - INSIDE)), 1)
+            edges = np.linspace(before, stop, parts + 1)
+            for start, end in pairwise(edges.tolist()):
+                if end > start:
+                    self._advance(start, end)
+            if stop not in condition.measured_after:
+                self._keep(stop)
+            if stop in fixed:
+                self._happen_at(float(stop))
+            if stop in condition.measured_after:
+                self._keep(stop)
+        good: BoolArray = np.asarray(np.isfinite(self.kept).all(axis=(0, 1)))
+        return [self._trajectory(k) if good[k] else None for k in range(self.count)]
+
+    def _keep(self, time: float) -> None:
+        for row in np.flatnonzero(self.times == time):
+            self.kept[row] = self.states
+            for n, values in self.kept_scalars.items():
+                values[row] = self.scalars[n]
+
+    def _trajectory(self, lane: int) -> Trajectory:
+        k, n = len(self.times), len(self.states)
+        nothing, none = np.zeros((k, n, 0)), np.zeros((k, 0))
+        switched = {name: (v[:, lane], none) for name, v in self.kept_scalars.items()}
+        states = self.kept[:, :, lane]
+        return Trajectory(self.times, states, none, (), nothing, nothing[:, :0], switched)
+
+    # Values ---------------------------------------------------------------------------------------
+
+    def _known(self, lanes: IntArray) -> dict[str, Any]:
+        return {**self.folded, **{n: v[lanes] for n, v in self.scalars.items()}}
+
+    def _at(self, known: dict[str, Any], times: Array, states: Array) -> dict[str, Any]:
+        """Add what changes in time to the values of names."""
+        known.update(zip(self.of.field.states, states, strict=True))
+        known[TIME] = times
+        for n, given in self.of.condition.inputs.items():
+            known[n] = given(times)
+        return known
+
+    def _differences(self, lanes: IntArray, times: Array, states: Array) -> Array:
+        """Return the compared quantities, shape (comparisons, lanes)."""
+        values = self._at(self._known(lanes), times, states)
+        found = np.empty((len(self.of.comparisons), len(lanes)))
+        for row, comparison in zip(found, self.of.comparisons, strict=True):
+            row[:] = comparison.difference.evaluate(values, NUMPY)
+        return found
+
+    def _holds(self, differences: Array) -> BoolArray:
+        found = np.empty(differences.shape, dtype=bool)
+        for row, comparison, d in zip(found, self.of.comparisons, differences, strict=True):
+            row[:] = comparison.holds(d)
+        return found
+
+    def _true(self, flags: BoolArray) -> BoolArray:
+        """Return which events' conditions hold, shape (triggers, lanes)."""
+        found = np.empty((len(self.of.triggers), flags.shape[1]), dtype=bool)
+        for row, trigger in zip(found, self.of.triggers, strict=True):
+            row[:] = trigger.holds(flags)
+        return found
+
+    def _moved(self, lanes: IntArray, start: Array, length: Array) -> Array:
+        """Return the states after a step of the classical Runge-Kutta method."""
+        field, known, states = self.of.field, self._known(lanes), self.states[:, lanes]
+        rates = np.empty((4, *states.shape))
+        for k, part in enumerate((0.0, 0.5, 0.5, 1.0)):
+            at = states + part * length * rates[k - 1] if k else states
+            times = start + min(max(part, INSIDE), 1.0 - INSIDE) * length
+            values = self._at(known, times, at)
+            found = (field if field.model.algebraic else field.model).rhs(values, NUMPY)
+            for row, rate in zip(rates[k], found, strict=True):
+                row[:] = rate
+        mean = (rates[0] + 2.0 * (rates[1] + rates[2]) + rates[3]) / 6.0
+        moved: Array = states + length * mean
+        return moved
+
+    # Steps and events -----------------------------------------------------------------------------
+
+    def _advance(self, start: float, end: float) -> None:
+        """Take all lanes from one time to another, through the events between."""
+        lanes, now = np.arange(self.count), np.full(self.count, start)
+        for _ in range(MAX_AT_ONCE):
+            ends = np.full(len(lanes), end)
+            moved = self._moved(lanes, now, ends - now)
+            values = self._differences(lanes, ends, moved)
+            flags = self._holds(values)
+            truths = self._true(flags)
+            stops = (truths & ~self.truths[:, lanes]).any(axis=0)
+            stops |= (self.due[:, lanes] <= end).any(axis=0)
+            on = lanes[~stops]
+            self.states[:, on], self.values[:, on] = moved[:, ~stops], values[:, ~stops]
+            self.flags[:, on], self.truths[:, on] = flags[:, ~stops], truths[:, ~stops]
+            if not stops.any():
+                return
+            lanes, now = lanes[stops], now[stops]
+            now = self._to_events(lanes, now, end, values[:, stops], flags[:, stops])
+        self.states[:, lanes] = np.nan
+
+    def _to_events(
+        self, lanes: IntArray, now: Array, end: float, after: Array, flags: BoolArray
+    ) -> Array:
+        """Take lanes to their first events within a step, and return the times of these.
+
+        The compared quantities are `after` at the end of the step, and hold as `flags` say.
+        """
+        before, held = self.values[:, lanes], self.flags[:, lanes]
+        share = np.clip(np.nan_to_num(before / (before - after)), 0.0, 1.0)
+        share[flags == held] = np.inf
+        first = share.min(axis=0, initial=np.inf)
+        due = self.due[:, lanes].min(axis=0, initial=np.inf)
+        crossing = np.where(np.isfinite(first), now + first * (end - now), np.inf)
+        at: Array = np.clip(np.minimum(crossing, due), now, end)
+        crossed = (share == first) & np.isfinite(share) & (crossing <= due)
+        self.states[:, lanes] = self._moved(lanes, now, at - now)
+        held = np.where(crossed, flags, held)
+        self._happen(lanes, at, held, self.due[:, lanes] <= at, crossed)
+        return at
+
+    def _happen(
+        self, lanes: IntArray, at: Array, flags: BoolArray, ready: BoolArray, driven: BoolArray
+    ) -> None:
+        """Let events happen, those `ready` and all whose conditions become true.
+
+        Comparisons that have `driven` them stand at zero but for rounding, and hold as `flags` say.
+        """
+        ready, driven = ready.copy(), driven.copy()
+        for _ in range(MAX_AT_ONCE):
+            truths = self._true(flags)
+            new = truths & ~self.truths[:, lanes]
+            self.flags[:, lanes], self.truths[:, lanes] = flags, truths
+            for k in np.flatnonzero(new.any(axis=1)):
+                delay, which = self.of.events[k].delay, new[k]
+                if delay is None:
+                    ready[k] |= which
+                    continue
+                values = self._at(self._known(lanes), at, self.states[:, lanes])
+                waits = np.broadcast_to(delay.evaluate(values, NUMPY), len(lanes))
+                self.due[k, lanes[which]] = (at + waits)[which]
+            for k in np.flatnonzero(ready.any(axis=1)):
+                own = ready[k]
+                self.due[k, lanes[own]] = np.inf
+                self._assign(lanes[own], at[own], self.of.events[k].assign)
+                self.happened[lanes[own]] += 1
+                driven &= ~(self.of.touched[k][:, None] & own)
+            found = self._differences(lanes, at, self.states[:, lanes])
+            self.values[:, lanes] = found
+            if not ready.any():
+                break
+            flags, ready = np.where(driven, flags, self._holds(found)), np.zeros_like(ready)
+        many = self.happened[lanes] > max(SEARCHED_TRIGGERED, len(self.of.condition.times))
+        self.states[:, lanes[many]] = np.nan
+
+    def _happen_at(self, time: float) -> None:
+        """Let the events of a known time happen in all lanes."""
+        every, at = np.arange(self.count), np.full(self.count, time)
+        for known, assign in self.of.condition.events:
+            if known == time:
+                self._assign(every, at, assign)
+        flags = self._holds(self._differences(every, at, self.states))
+        nothing = np.zeros_like(self.due, dtype=bool)
+        self._happen(every, at, flags, nothing, np.zeros_like(flags))
+
+    def _assign(self, lanes: IntArray, at: Array, assign: Mapping[str, Expression]) -> None:
+        values = self._at(self._known(lanes), at, self.states[:, lanes])
+        new = {n: e.evaluate(values, NUMPY) for n, e in assign.items()}
+        for n, value in new.items():
+            target = self.scalars.get(n)
+            if target is None:
+                target = self.states[self.of.field.states.index(n)]
+            target[lanes] = value
