@@ -26,8 +26,8 @@ ALIKE = 0.1
 """Observables whose data are this part of the largest, or more, may be in the same unit."""
 
 BEYOND = 0.1
-"""How far beyond the measured values of a state a threshold of it may lie, relative to their
-range: noise and the times between two measurements hide where it was passed."""
+"""Distance beyond the measured values of a state where a threshold of it may lie, relative to
+their range: noise and the times between two measurements hide where it was passed."""
 
 SPREAD = 8.0
 """Sizes that only the equations tell are at most so many times larger than these say."""
