@@ -97,3 +97,35 @@ def test_a_band_is_one_continuation_and_not_many_profiles() -> None:
         assert band.confidence[:, at] == pytest.approx(
             [profile.lower, profile.upper], abs=0.005 * width
         )
+
+
+def test_what_nothing_bounds_has_no_end_and_says_so() -> None:
+    times = np.array([0.0, 1.0, 2.0, 3.0])
+    problem = Problem(
+        Model(ode={"x": "-k*x", "z": "c"}, observables={"y": "x"}),
+        {"t": times, "y": [1.0, 0.5, 0.3, 0.1]},
+        {"k": {"lower": 0.0, "guess": 1.0}, "c": {"lower": 0.0, "guess": 1.0}},
+        {"x": 1.0, "z": 0.0},
+        noise={"y": {"sd": 0.05}},
+    )
+    table = odefit.fit(problem, SingleShooting(), jobs=1).predict(by="profile")
+    hidden = table.query("name == 'z' and t > 0")
+    assert np.isposinf(hidden.ci_high).all()
+    assert hidden.ci_low.to_numpy() == pytest.approx(0.0, abs=1e-9)
+    assert np.isfinite(table.query("name != 'z'")[["ci_low", "ci_high"]]).all(axis=None)
+    assert table.attrs["notes"] == [
+        "the band of z has no end: neither the data nor bounds of c limit it"
+    ]
+
+
+def test_as_many_unknowns_as_values_leave_no_band_and_a_reason() -> None:
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": [0.0, 1.0], "x": [1.0, 0.4]},
+        {"k": {"lower": 0.0, "guess": 1.0}},
+        {"x": {"lower": 0.0, "guess": 1.0}},
+    )
+    table = odefit.fit(problem, SingleShooting(), jobs=1).predict()
+    assert table.ci_low.isna().all()
+    (said,) = table.attrs["notes"]
+    assert said.startswith("no band of x: too few measurements are left to estimate the noise")

@@ -27,6 +27,9 @@ from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
+BOUNDLESS = 1e9
+"""Distance from the estimate, in sizes of the curve, from which on nothing bounds a value."""
+
 ASTRAY = 5.0
 """Deviance, relative to the limit, beyond which no step leads back to where values are farthest."""
 
@@ -108,6 +111,8 @@ class FarthestValues:
         centre = float(self._estimate.curves[name][place])
         whole = self._most - self._deviance.minimum
         damping, price = DAMPING, 0.0
+        known = self._estimate.curves[name]
+        size = float(np.abs(known[np.isfinite(known)]).max(initial=0.0)) or 1.0
 
         def merit(point: Point) -> float:
             over = max(point.evaluation.cost - self._most, 0.0)
@@ -119,6 +124,8 @@ class FarthestValues:
             step = _Step.of(self._forward, here, uphill, self._most, self._deviance.variance)
             move, worth = step.damped(min(damping, DAMPING))
             reach = abs(float(here.curves[name][place]) - centre)
+            if reach > BOUNDLESS * size and -step.room <= AT_THE_LIMIT * whole:
+                return End(sign * math.inf, settled=True)
             if -step.room <= AT_THE_LIMIT * whole:
                 at_limit = step.room <= AT_THE_LIMIT * whole
                 more = worth * step.room if at_limit else 0.0
@@ -146,8 +153,8 @@ class FarthestValues:
             else:
                 here, before = start, None
                 damping *= 5.0
-        known = self.high if sign > 0 else self.low
-        return End(float(known[name][place]), settled=False)
+        farthest = self.high if sign > 0 else self.low
+        return End(float(farthest[name][place]), settled=False)
 
     def _near(self, point: Point) -> bool:
         return self._deviance.at(point.evaluation.cost) <= ASTRAY * self._limit

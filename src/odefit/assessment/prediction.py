@@ -225,7 +225,8 @@ class LinearBands:
         reasons = {
             NoBand.UNDETERMINED: bool(lost.any()),
             NoBand.UNBOUNDED: bool(unbounded.any()),
-            NoBand.NO_FREEDOM: not np.isfinite(self._covariance).all(),
+            NoBand.NO_FREEDOM: self._fits is None
+            and not (np.isfinite(self._covariance).all() and self._deviance.degrees > 0),
         }
         lacking = tuple(reason for reason, holds in reasons.items() if holds)
         lost |= unbounded

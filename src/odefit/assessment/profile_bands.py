@@ -8,6 +8,7 @@ and how much wider than the linear band they are is interpolated between them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -126,7 +127,7 @@ class ProfileBands:
             prediction=linear.values + np.array([[-1.0], [1.0]]) * reach,
             unfinished=int(unsettled.sum()),
             lacking=(),
-            undetermined=(),
+            undetermined=linear.undetermined if np.isinf(ends).any() else (),
         )
 
 
@@ -144,4 +145,6 @@ def _widened(linear: Band, offsets: Array, chosen: IntArray) -> Array:
         else:
             distance = np.interp(times, times[chosen], offsets[k])
         confidence[k] = linear.values + distance
+        endless = np.interp(times, times[chosen], np.isinf(offsets[k]).astype(float)) > 0
+        confidence[k][endless] = math.copysign(math.inf, 2 * k - 1)
     return confidence

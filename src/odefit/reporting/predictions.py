@@ -159,6 +159,11 @@ def band_notes(result: ResultData, bands: Sequence[Band]) -> Iterator[str]:
             "the search for some ends of bands has not come to its end, and they may lie further "
             f"out: {some(unfinished)}"
         )
+    for band in bands:
+        if band.unfinished or not np.isinf(band.confidence).any():
+            continue
+        of = f" of {some(band.undetermined)}" if band.undetermined else ""
+        yield f"the band of {band.name} has no end: neither the data nor bounds{of} limit it"
     if any(band.better for band in bands):
         yield (
             "a better fit than that of the result was found on the way, and the bands are those of "
