@@ -47,8 +47,23 @@ def test_and_says_so_with_the_remedy(
     fitted_without_heyoka: subprocess.CompletedProcess[str],
 ) -> None:
     text = " ".join(fitted_without_heyoka.stderr.split())
-    assert "An implicit engine has integrated in place of heyoka's Taylor method" in text
+    assert "explicit engine has integrated in place of heyoka's Taylor method" in text
     assert "pip install heyoka" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rational-hiv", "rikitake", "henon-heiles"])
+def test_without_heyoka_sensitive_trajectories_are_fitted_all_the_same(name: str) -> None:
+    """With the implicit engine, HIV did not converge, and the chaotic ones took 40 and 20 s."""
+    code = (
+        f"result = odefit.fit(odefit.library.load({name!r}), seed=1, jobs=1)\n"
+        "print(result.status.value, result.objective)"
+    )
+    run = without("heyoka", code=code)
+    assert run.returncode == 0, run.stderr
+    status, objective = run.stdout.split()
+    assert status == "converged"
+    assert float(objective) < 1e-6
 
 
 @pytest.mark.slow

@@ -298,10 +298,10 @@ class ForwardMap:
         return evaluation if isinstance(evaluation, Failure) else CostGradient.of(evaluation)
 
     def _has_adjoint(self, choice: EngineChoice) -> bool:
-        if self.nodes is not None or not self.engines.has_adjoint(self.field, choice):
-            return False
         directions = sum(u.kind != "noise" for u in self.problem.unknowns)
-        return directions >= ADJOINT_DIRECTIONS and self._adjoint.exists
+        if self.nodes is not None or directions < ADJOINT_DIRECTIONS:
+            return False
+        return self.engines.has_adjoint(self.field, directions, choice) and self._adjoint.exists
 
     @cached_property
     def _adjoint(self) -> AdjointGradient:

@@ -1,7 +1,8 @@
 """The engines of one problem, and the switch that recognises stiffness.
 
-A Taylor method is many times faster than an implicit multistep method until the problem is
-stiff; then its steps shrink without end. So it gets as many steps as are as much work as a usual
+An explicit method of high order is many times faster than an implicit multistep method until the
+problem is stiff; then its steps shrink without end. It is heyoka's Taylor method, or odefit's
+Runge-Kutta method where heyoka is missing. It gets as many steps as are as much work as a usual
 integration by the implicit engine. When these are spent, the implicit engine computes the same
 segment, and the one whose work for it is less is tried first from then on. Work is counted, in
 steps times what a step is predicted to cost (:mod:`odefit.simulation.engines.steps`). What is
@@ -42,6 +43,8 @@ from odefit.simulation.engines.registry import (
     IMPLICIT_TOLERANCE,
     TAYLOR,
     EngineName,
+    EngineRow,
+    explicit_engine,
     import_problem,
     missing_engines,
     missing_package,
@@ -84,11 +87,10 @@ class Engines:
     """All engines of one problem, each compiled when it is first needed.
 
     `setting` is ``"auto"`` or the only engine to use. `tolerance` is a relative one, None for each
-    engine's own; the Taylor method always has its own, as accuracy costs it little. `steps` is what
-    odefit's implicit engine gets for a segment, beside the steps that many outputs need; None for
-    :data:`odefit.simulation.engines.steps.IMPLICIT_STEPS`. `controlled` says whether that engine
-    holds the errors of sensitivities to the tolerance, too. Raises InputError: a package of the
-    engine that is asked for cannot be imported.
+    engine's own; the Taylor method always has its own. `steps` is what the implicit engine gets for
+    a segment, beside the steps that many outputs need; None for IMPLICIT_STEPS. `controlled` says
+    whether odefit's own engines hold the errors of sensitivities to the tolerance, too. Raises
+    InputError: a package of the engine that is asked for cannot be imported.
     """
 
     def __init__(
@@ -135,13 +137,12 @@ class Engines:
             self._of_modes[field] = self.for_another_field(self.needed)
         return self._of_modes[field]
 
-    # Which engine ------------------------------------------------------------------------------
-
     def preferred(self, choice: EngineChoice = UNDECIDED) -> EngineName:
         """Return the name of the engine that is tried first, whatever the equations are."""
         if self.setting != "auto":
             return self.setting
-        return stiff_engine().name if choice.stiff or TAYLOR.problem else TAYLOR.name
+        explicit = None if choice.stiff else explicit_engine()
+        return (explicit or stiff_engine()).name
 
     def first(self, field: VectorField, choice: EngineChoice = UNDECIDED) -> EngineName:
         """Return the name of the engine that is tried first for the equations."""
@@ -182,14 +183,14 @@ class Engines:
         """Return sentences about engines that `field` would use and whose packages are missing."""
         return missing_engines(field) if self.setting == "auto" else ()
 
-    def has_adjoint(self, field: VectorField, choice: EngineChoice) -> bool:
-        """Return whether the engine that is tried first has an adjoint, in all conditions."""
+    def has_adjoint(self, field: VectorField, directions: int, choice: EngineChoice) -> bool:
+        """Return whether the gradient by so many directions is best found by an adjoint."""
         name = self.implicit_name(field)
         if not ENGINES[name].adjoint or self.setting not in ("auto", name):
             return False
-        return self._only(field) == name or bool(TAYLOR.problem) or stiff_everywhere(choice)
-
-    # Integration -------------------------------------------------------------------------------
+        if self._costs(field, directions).too_large_for_taylor or TAYLOR.problem:
+            return True
+        return self._only(field) == name or stiff_everywhere(choice)
 
     def integrate(
         self,
@@ -214,21 +215,23 @@ class Engines:
         problem = _Integration(field, pattern, segment, initial)
         if only is not None:
             return self._by(only, problem), choice
-        if TAYLOR.problem or self._costs(field, pattern.directions).too_large_for_taylor:
+        explicit = explicit_engine()
+        if explicit is None or self._costs(field, pattern.directions).too_large_for_taylor:
             return self._implicit(problem), EngineChoice(stiff=True)
+        first = self._implicit_first if choice.stiff else self._explicit_first
+        if explicit is not TAYLOR:
+            return first(explicit, problem, choice)
         flat = features is not None and features.acts(initial.scalars)
         unseen = smallest_share(initial.states, 0.0) < UNSEEN
         fine = self.needed.digits < self.tolerances[TAYLOR.name]
         if fine or (self._searching and (flat or unseen)):  # which need not be as accurate
             return self._watched_first(problem, choice)
-        first = self._implicit_first if choice.stiff else self._taylor_first
-        return first(problem, choice)
+        return first(explicit, problem, choice)
 
     def _watched_first(self, problem: _Integration, choice: EngineChoice) -> Integrated:
         """Integrate what heyoka's own error control does not suffice for.
 
-        The implicit engine looks at its defects in compiled code; the Taylor method is held to
-        the same step by step, which takes several times as long.
+        The implicit engine looks at its defects in compiled code, the Taylor method in Python.
         """
         implicit = self._implicit(problem)
         if isinstance(implicit, SegmentSolution) or self._suffices(implicit):
@@ -236,8 +239,10 @@ class Engines:
         taylor = self._by(TAYLOR.name, problem, choice.taylor_steps or MAX_TAYLOR_STEPS // 10)
         return _either(taylor, implicit), choice
 
-    def _implicit_first(self, problem: _Integration, choice: EngineChoice) -> Integrated:
-        """Integrate what was stiff so far; the Taylor method is tried where it may be no longer."""
+    def _implicit_first(
+        self, explicit: EngineRow, problem: _Integration, choice: EngineChoice
+    ) -> Integrated:
+        """Integrate what was stiff so far; the explicit engine is tried where it may be no more."""
         implicit = self._implicit(problem)
         if isinstance(implicit, SegmentSolution) and choice.since + 1 < TAYLOR_TRIAL:
             return implicit, EngineChoice(True, choice.taylor_steps, choice.since + 1)
@@ -245,26 +250,31 @@ class Engines:
             return implicit, choice
         costs = self._costs(problem.field, problem.pattern.directions)
         if isinstance(implicit, EngineFailure):
-            allowed = choice.taylor_steps or costs.taylor_steps(usual_steps(problem.segment))
-            return _either(self._by(TAYLOR.name, problem, allowed), implicit), choice
-        trial = self._by(TAYLOR.name, problem, costs.taylor_steps(implicit.steps))
+            allowed = costs.explicit_steps(explicit.name, usual_steps(problem.segment))
+            allowed = choice.taylor_steps or allowed
+            return _either(self._by(explicit.name, problem, allowed), implicit), choice
+        allowed = costs.explicit_steps(explicit.name, implicit.steps)
+        trial = self._by(explicit.name, problem, allowed)
         if isinstance(trial, SegmentSolution):
             return implicit, EngineChoice()
         return implicit, EngineChoice(stiff=True, since=TAYLOR_TRIAL - LATER_TRIALS)
 
-    def _taylor_first(self, problem: _Integration, choice: EngineChoice) -> Integrated:
+    def _explicit_first(
+        self, explicit: EngineRow, problem: _Integration, choice: EngineChoice
+    ) -> Integrated:
         """Integrate what is not known to be stiff; the implicit engine is asked where it may be."""
-        costs = self._costs(problem.field, problem.pattern.directions)
-        allowed = choice.taylor_steps or costs.taylor_steps(usual_steps(problem.segment))
-        first = self._by(TAYLOR.name, problem, allowed)
+        costs, name = self._costs(problem.field, problem.pattern.directions), explicit.name
+        allowed = costs.explicit_steps(name, usual_steps(problem.segment))
+        allowed = choice.taylor_steps or allowed
+        first = self._by(name, problem, allowed)
         if isinstance(first, SegmentSolution):
-            most = costs.taylor_steps(usual_steps(problem.segment, self._usual_steps))
-            cheap = first.steps <= max(most, choice.taylor_steps or 0)
-            return first, after_taylor(choice, cheap, TAYLOR.patience)
+            usual = usual_steps(problem.segment, self._usual_steps)
+            most = max(costs.explicit_steps(name, usual), choice.taylor_steps or 0)
+            return first, after_taylor(choice, first.steps <= most, explicit.patience)
         if not first.out_of_steps and first.steps > 0:
             return first, choice  # a blow-up: the other engine would only take longer to find it
         if import_problem("casadi"):
-            last = self._by(TAYLOR.name, problem)
+            last = self._by(name, problem)
             if isinstance(last, EngineFailure) and last.out_of_steps:
                 reason = f"{last.reason}, and without an implicit integrator stiff equations cannot"
                 reason += f" be integrated: {missing_package('casadi')}"
@@ -275,7 +285,10 @@ class Engines:
             # A singular start that only series mind: x^n at x = 0.
             return _either(second, first), choice
         needed = first.steps + first.steps_ahead
-        if isinstance(second, SegmentSolution) and costs.taylor_steps(second.steps) < needed:
+        if (
+            isinstance(second, SegmentSolution)
+            and costs.explicit_steps(name, second.steps) < needed
+        ):
             return second, EngineChoice(stiff=True)
         if allowed >= MAX_TAYLOR_STEPS or first.steps_ahead > MAX_TAYLOR_STEPS:
             return _either(second, first), choice
@@ -283,7 +296,7 @@ class Engines:
             return second, EngineChoice(stiff=True)
         # The segment is long rather than stiff.
         steps = int(min(MAX_TAYLOR_STEPS, TAYLOR_MARGIN * needed))
-        longer = self._by(TAYLOR.name, problem, steps)
+        longer = self._by(name, problem, steps)
         return _either(longer, second), EngineChoice(taylor_steps=steps)
 
     def _by(self, name: EngineName, problem: _Integration, steps: int | None = None) -> Solved:
@@ -340,8 +353,6 @@ class Engines:
             self._batch_integrators[pattern] = made
         return self._batch_integrators[pattern]
 
-    # What is known of the equations ------------------------------------------------------------
-
     @property
     def _searching(self) -> bool:
         """Return whether these engines integrate with the accuracy of a search."""
@@ -355,14 +366,10 @@ class Engines:
         return round(USUAL_IMPLICIT_STEPS * min(shorter, 1.0))
 
     def _suffices(self, failure: EngineFailure) -> bool:
-        """Return whether a failure of the implicit engine is not looked at by the Taylor method.
-
-        Neither of them has a solution that grows without bound. No search waits for that.
-        """
+        """Return whether a failure of the implicit engine suffices: a search waits for no other."""
         return self.steps is not None and not failure.out_of_steps
 
     def _features(self, field: VectorField) -> NarrowFeatures | None:
-        """Return what has to be watched of a field."""
         if field not in self._watched:
             self._watched[field] = None
             if not import_problem("casadi"):
@@ -374,7 +381,7 @@ class Engines:
     def step_time(self, field: VectorField, directions: int, choice: EngineChoice) -> float:
         """Return the predicted time of a step, in ns, where that engine is tried first."""
         costs = self._costs(field, directions)
-        return costs.taylor if self.preferred(choice) == TAYLOR.name else costs.implicit
+        return costs.of_step(self.preferred(choice))
 
     def _costs(self, field: VectorField, directions: int) -> StepCosts:
         if directions not in self._step_costs:

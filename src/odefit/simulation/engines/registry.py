@@ -133,8 +133,8 @@ _ROWS = (
         patience=COSTLY_TAYLOR,
         automatic=True,
         rescues=True,
-        absence="An implicit engine has integrated in place of heyoka's Taylor method, which is "
-        "many times faster on most problems",
+        absence="odefit's explicit engine has integrated in place of heyoka's Taylor method, which "
+        "is faster on small problems with few measured times",
         install_elsewhere="pip has it for Linux alone, conda for other systems: 'conda install -c "
         "conda-forge heyoka.py' in an environment of conda",
     ),
@@ -148,6 +148,8 @@ _ROWS = (
         tolerance=IMPLICIT_TOLERANCE,
         finest=TIGHT,
         most_steps=lambda segment, limit: MAX_TAYLOR_STEPS,
+        patience=COSTLY_TAYLOR,
+        automatic=True,
     ),
     EngineRow(
         name="bdf",
@@ -217,9 +219,14 @@ _ROWS = (
 ENGINES: Mapping[EngineName, EngineRow] = {row.name: row for row in _ROWS}
 """All engines by name, in the order in which they are preferred among equals."""
 
-TAYLOR, *STIFF = (row for row in _ROWS if row.automatic)
-"""The engines of "auto": the one that is fastest until equations are stiff, and those that
-integrate the others, the better ones first."""
+TAYLOR, EXPLICIT, *STIFF = (row for row in _ROWS if row.automatic)
+"""The engines of "auto": the one that is fastest until equations are stiff, the one that stands in
+for it, and those that integrate the others, the better ones first."""
+
+
+def explicit_engine() -> EngineRow | None:
+    """Return the engine that is tried first where nothing is known to be stiff, if there is one."""
+    return next((row for row in (TAYLOR, EXPLICIT) if not row.problem), None)
 
 
 def stiff_engine(field: VectorField | None = None) -> EngineRow:

@@ -88,6 +88,14 @@ IMPLICIT_OPERATION = 1.5
 IMPLICIT_VALUE = 7.0
 """Time that the implicit engine takes for each state or sensitivity in a step, in ns."""
 
+EXPLICIT_STEP = 900.0  # time of a step of the explicit engine beside what grows, in ns
+
+EXPLICIT_OPERATION = 20.0
+"""Time that the explicit engine takes for an operation of the equations, at all stages, in ns."""
+
+EXPLICIT_VALUE = 17.0
+"""Time that the explicit engine takes for each state or sensitivity in a step, in ns."""
+
 MAX_TAYLOR_OPERATIONS = 10_000
 """Operations of states and sensitivities beyond which the Taylor method is not compiled.
 
@@ -106,6 +114,7 @@ class StepCosts:
     """
 
     taylor: float  # Time of a step of the Taylor method, in ns
+    runge_kutta: float  # Time of a step of the explicit engine, in ns
     implicit: float  # Time of a step of the implicit engine, in ns
     operations: int  # Number of operations of states and sensitivities
 
@@ -129,12 +138,19 @@ class StepCosts:
         implicit = (
             IMPLICIT_STEP + IMPLICIT_OPERATION * (rhs + derivatives) + IMPLICIT_VALUE * values
         )
-        return cls(per_operation * operations, implicit, operations)
+        explicit = EXPLICIT_STEP + EXPLICIT_OPERATION * (rhs + derivatives)
+        explicit += EXPLICIT_VALUE * values
+        return cls(per_operation * operations, explicit, implicit, operations)
 
-    def taylor_steps(self, implicit_steps: int) -> int:
-        """Return the steps of the Taylor method that are as much work as some implicit ones."""
+    def of_step(self, engine: str) -> float:
+        """Return the time of a step of an engine, in ns."""
+        return {"heyoka": self.taylor, "runge-kutta": self.runge_kutta}.get(engine, self.implicit)
+
+    def explicit_steps(self, engine: str, implicit_steps: int) -> int:
+        """Return the steps of an explicit engine that are as much work as some implicit ones."""
         # A right-hand side that is a number alone costs nothing.
-        return max(int(implicit_steps * self.implicit / max(self.taylor, 1.0)), MIN_TAYLOR_STEPS)
+        step = max(self.of_step(engine), 1.0)
+        return max(int(implicit_steps * self.implicit / step), MIN_TAYLOR_STEPS)
 
     @property
     def too_large_for_taylor(self) -> bool:
