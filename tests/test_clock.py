@@ -34,11 +34,11 @@ structure/identifiability
 
 LIMITS = """
 assessment/sampling/posterior cli/profile fitting/fit methods/automatic/algebraic_route
-methods/automatic/automatic methods/bounded_problem methods/outer_approximation/algorithm
+methods/bounded_problem methods/outer_approximation/algorithm
 methods/outer_approximation/bound_tightening methods/outer_approximation/mixed_integer
-methods/outer_approximation/outer_approximation methods/running/child methods/running/control
-methods/solvers/guarded_solve methods/solvers/mesh_search methods/solvers/scip
-methods/solvers/solver methods/transcription/transcription structure/series/deadline
+methods/running/child methods/running/control methods/solvers/guarded_solve
+methods/solvers/mesh_search methods/solvers/scip methods/transcription/transcription
+structure/series/deadline
 """.split()
 """Modules that keep a time limit of the fit, of the method or of the call, or share it out; and
 that end processes which do not answer."""
@@ -185,3 +185,13 @@ def test_the_clock_is_read_for_limits_and_reports_alone() -> None:
     }
     assert readers == {*REPORTS, *LIMITS, *WHERE}
     assert len(readers) == len(REPORTS) + len(LIMITS) + len(WHERE)
+
+
+def test_no_module_asks_for_the_time_of_day() -> None:
+    """The clock on the wall is set, and goes on while a computer sleeps: no limit is kept by it."""
+    asking = [
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if "time.time(" in (text := path.read_text(encoding="utf-8")) or "time.time\n" in text
+    ]
+    assert asking == []

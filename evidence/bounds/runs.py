@@ -170,8 +170,8 @@ def scip(case: plan.Case, seconds: float) -> Mapping[str, Any]:
     problem = case.load()
     forward = ForwardMap(problem)
     d = method.discretisation(forward)
-    share = time.time() + LOCAL_SHARE * seconds
-    warm, _ = mesh_search(method, forward, d, Control(seed=plan.SEED, jobs=1, deadline=share))
+    control = Control(seed=plan.SEED, jobs=1).ending_in(LOCAL_SHARE * seconds)
+    warm, _ = mesh_search(method, forward, d, control)
     values = None if warm is None else warm.values
     instance = Instance(d, Baseline(), values, None if warm is None else warm.unknowns)
     absolute = ABSOLUTE_GAP * data_variation(d)

@@ -200,7 +200,7 @@ def busy(one: Cluster, forward: ForwardMap, starts: int, own: float) -> tuple[fl
     began = time.perf_counter()
     with Workers(control) as workers:
         tasks = ((search, index, control) for index in range(starts))
-        found = [position for position, _ in run_starts(tasks, forward, workers, control, starts)]
+        found = [position for position, *_ in run_starts(tasks, forward, workers, control, starts)]
     spent = time.perf_counter() - began
     if sorted(found) != list(range(starts)):
         raise RuntimeError("starts are missing")

@@ -7,31 +7,15 @@
 9.8
 """
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from odefit import library
-from odefit.fitting.fit import fit
-from odefit.formats.files import load, save
-from odefit.methods import Control, MultiStart, Progress, SingleShooting, Start, Status
-from odefit.methods.registry import METHODS
-from odefit.problem import (
-    Doses,
-    Event,
-    Experiment,
-    InputError,
-    Model,
-    Noise,
-    Parameter,
-    Prior,
-    Problem,
-)
-from odefit.problem.sbml import SbmlModel, read_antimony, read_sbml
-from odefit.result.profiles import Profiles
-from odefit.result.result import Result, Solution, load_result
-from odefit.simulation import Failure, ForwardMap, SimulationError, simulate
-
 if TYPE_CHECKING:
+    from odefit import library
     from odefit.explorer import Explorer, explore
+    from odefit.fitting.fit import fit
+    from odefit.formats.files import load, save
+    from odefit.methods import Control, MultiStart, Progress, SingleShooting, Start, Status
     from odefit.methods.algebraic import Algebraic
     from odefit.methods.automatic import Automatic
     from odefit.methods.branch_and_bound import BranchAndBound
@@ -39,28 +23,52 @@ if TYPE_CHECKING:
     from odefit.methods.multiple_shooting import Constraint, MultipleShooting
     from odefit.methods.outer_approximation import OuterApproximation
     from odefit.methods.transcription import AdaptiveMesh, Collocation, Transcription
+    from odefit.problem import (
+        Doses,
+        Event,
+        Experiment,
+        InputError,
+        Model,
+        Noise,
+        Parameter,
+        Prior,
+        Problem,
+    )
+    from odefit.problem.sbml import SbmlModel, read_antimony, read_sbml
     from odefit.problem.unit_check import UnitReport, check_units
     from odefit.reporting.comparison import compare
+    from odefit.result.profiles import Profiles
+    from odefit.result.result import Result, Solution, load_result
+    from odefit.simulation import Failure, ForwardMap, SimulationError, simulate
     from odefit.structure.identifiability import structural_identifiability as identifiability
     from odefit.structure.structural_identifiability import StructuralIdentifiability
 
-_LATER = {
-    **{entry.class_name: entry.module for entry in METHODS.values()},
-    "AdaptiveMesh": "odefit.methods.transcription",
-    "Collocation": "odefit.methods.transcription",
-    "Constraint": "odefit.methods.multiple_shooting",
-    "Explorer": "odefit.explorer",
-    "StructuralIdentifiability": "odefit.structure.structural_identifiability",
-    "UnitReport": "odefit.problem.unit_check",
-    "check_units": "odefit.problem.unit_check",
-    "compare": "odefit.reporting.comparison",
-    "explore": "odefit.explorer",
-    "identifiability": "odefit.structure.identifiability:structural_identifiability",
+_MODULES = {
+    "fitting.fit": "fit",
+    "formats.files": "load save",
+    "methods": "Control MultiStart Progress SingleShooting Start Status",
+    "problem": "Doses Event Experiment InputError Model Noise Parameter Prior Problem",
+    "problem.sbml": "SbmlModel read_antimony read_sbml",
+    "problem.unit_check": "UnitReport check_units",
+    "result.profiles": "Profiles",
+    "result.result": "Result Solution load_result",
+    "simulation": "Failure ForwardMap SimulationError simulate",
+    "explorer": "Explorer explore",
+    "methods.algebraic": "Algebraic",
+    "methods.automatic": "Automatic",
+    "methods.branch_and_bound": "BranchAndBound",
+    "methods.integral_matching": "IntegralMatching",
+    "methods.multiple_shooting": "Constraint MultipleShooting",
+    "methods.outer_approximation": "OuterApproximation",
+    "methods.transcription": "AdaptiveMesh Collocation Transcription",
+    "reporting.comparison": "compare",
+    "structure.structural_identifiability": "StructuralIdentifiability",
 }
-"""The modules of public names that load much (SciPy, CasADi); they are imported at first use.
-
-After a colon stands the name in the module, where that is another one.
+"""The public names of each module. They are imported at first use: so the command line heeds
+signals before it imports anything, and what loads much (SciPy, CasADi) is loaded where it is used.
 """
+
+_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = [
     "AdaptiveMesh",
@@ -114,11 +122,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        from importlib import import_module
+    from importlib import import_module
 
-        module, _, inside = _LATER[name].partition(":")
-        return getattr(import_module(module), inside or name)
+    if name == "identifiability":
+        return import_module("odefit.structure.identifiability").structural_identifiability
+    if name in _PLACES:
+        return getattr(import_module(f"odefit.{_PLACES[name]}"), name)
+    if find_spec(f"odefit.{name}") is not None:
+        return import_module(f"odefit.{name}")
     raise AttributeError(f"module 'odefit' has no attribute {name!r}")
 
 

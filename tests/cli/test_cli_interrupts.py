@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -11,7 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import HIV
+import odefit
+from odefit.cli.commands import COMMANDS
+from tests.cli.commands import COMMAND, HIV
+
+PINENE = str(odefit.library.path("alpha-pinene"))
+STORED = str(Path(__file__).parents[1] / "results-format-1" / "0.1-single-shooting.json")
 
 ANNOUNCED = """
 import sys
@@ -73,3 +79,114 @@ def test_a_signal_within_the_first_start_gives_the_best_point_so_far(
     assert found["status"] == "interrupted"
     assert found["objective"] > 0
     assert ("SIGTERM" if by is signal.SIGTERM else "Ctrl-C") in found["message"]
+
+
+OTHERS = {
+    "fit": ("decay.toml", "--jobs", "1", "--json", "r.json"),
+    "profile": ("decay.toml", "--jobs", "1", "--json", "r.json"),
+    "show": (STORED,),
+    "plot": (STORED, "-o", "fit.svg"),
+    "residuals": (STORED,),
+    "predict": (STORED, "--times", "0:4:9"),
+    "compare": (STORED, STORED),
+    "check": ("decay.toml",),
+    "simulate": ("decay.toml", "--set", "k=1", "s=2"),
+    "explore": ("decay.toml", "--no-browser"),
+    "new": ("data.csv", "-o", "new.toml"),
+    "convert": ("decay.toml", "other.toml"),
+    "methods": (),
+}
+"""The arguments with which each command is ended."""
+
+AT_A_LINE = """
+import os, signal, sys
+moment, number = int(sys.argv[1]), int(sys.argv[2])
+del sys.argv[1:3]
+lines = 0
+def traced(frame, event, argument):
+    global lines
+    lines += 1
+    if lines == moment:
+        sys.setprofile(None)
+        signal.raise_signal(number)
+from odefit.cli import main
+sys.setprofile(traced)
+code = main()
+sys.setprofile(None)
+print("calls:", lines, file=sys.stderr)
+sys.exit(code)
+"""
+"""The command line, which has a signal at so many calls and returns of functions."""
+
+
+def ended_at(moment: int, number: int, command: str, folder: Path) -> tuple[int, str, str]:
+    """Run a command that has a signal at a moment; exit status and both outputs."""
+    script = [sys.executable, "-c", AT_A_LINE, str(moment), str(number), command, *OTHERS[command]]
+    ran = subprocess.run(
+        script, capture_output=True, text=True, check=False, cwd=folder, timeout=300
+    )
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def test_every_command_is_ended_in_the_tests() -> None:
+    assert OTHERS.keys() == {command.name for command in COMMANDS}
+
+
+@pytest.mark.parametrize("command", ["methods", *(pytest.param(c, marks=pytest.mark.slow)
+                                                  for c in OTHERS if c != "methods")])  # fmt: skip
+def test_a_signal_at_any_moment_ends_a_command_without_a_traceback(
+    command: str, folder: Path
+) -> None:
+    """Its moment is drawn, the first within the imports. A fit leaves its result once begun."""
+    drawn = random.Random(f"38 {command}")
+    for most in (1_000, 100_000, 500_000, 1_000_000)[: 2 if command == "methods" else 4]:
+        moment, number = drawn.randrange(1, most), drawn.choice((signal.SIGINT, signal.SIGTERM))
+        (folder / "r.json").unlink(missing_ok=True)
+        status, out, err = ended_at(moment, number, command, folder)
+        what = f"{command} {moment} {number!r}: {status} {out} {err}"
+        assert "Traceback" not in err, what
+        finished = (command == "explore" and number == signal.SIGINT) or "calls:" in err
+        assert status == 128 + number or finished, what
+        assert not list(folder.glob("*.tmp")), what
+        if "r.json" in OTHERS[command] and status == 128 + number and out:
+            assert json.loads((folder / "r.json").read_text(encoding="utf-8")), what
+
+
+@pytest.mark.slow
+def test_a_signal_within_the_fit_of_a_profile_leaves_its_result(folder: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", ANNOUNCED, "profile", PINENE, "--jobs", "1", "--json", "r.json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    while not process.stderr.readline().startswith("start 0"):
+        pass
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert "no profiles: the fit: interrupted" in err
+    assert "alpha-pinene" in out
+    assert json.loads((folder / "r.json").read_text(encoding="utf-8"))["status"] == "interrupted"
+
+
+def test_a_time_limit_of_a_profile_that_its_fit_takes_up_leaves_the_fit(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tests.cli.commands import run
+
+    status = run("profile", "decay.toml", "--jobs", "1", "--time-limit", "1e-9", "--json", "r.json")
+    assert status == 4
+    assert "no profiles" in capsys.readouterr().err
+    assert (folder / "r.json").exists()
+
+
+@pytest.mark.parametrize("closed", ["1", "2"])
+def test_a_closed_stream_costs_no_result(closed: str, folder: Path) -> None:
+    call = " ".join([*COMMAND, "fit", "decay.toml", "--jobs", "1", "--starts", "2"])
+    ran = subprocess.run(
+        f"{call} --json r.json {closed}>&-", shell=True, capture_output=True, text=True, check=False
+    )
+    assert json.loads((folder / "r.json").read_text(encoding="utf-8"))["status"] == "converged"
+    told = "error: standard output: cannot be written: Bad file descriptor\n"
+    assert (ran.returncode, ran.stderr) == ((2, told) if closed == "1" else (0, ""))

@@ -69,7 +69,7 @@ def test_evaluations_are_limited() -> None:
 
 
 def test_a_deadline_that_has_passed_is_a_time_limit() -> None:
-    control = Control(deadline=time.time() - 1)
+    control = Control(deadline=time.monotonic() - 1)
     found = SingleShooting().solve(growth(), control)
     assert found.status is Status.TIME_LIMIT
     assert found.best is not None  # the start itself

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from odefit.cli.main import _parser
-from odefit.cli.shared import DONE, INTERRUPTED, NO_FIT, TERMINATED, TIME_LIMIT, UNUSABLE
+from odefit.cli.commands import parser as command_parser
+from odefit.cli.exit_statuses import DONE, INTERRUPTED, NO_FIT, TERMINATED, TIME_LIMIT, UNUSABLE
 from odefit.methods.registry import METHODS
 
 
 def listing() -> dict[str, Any]:
     """Return the commands, the methods by name, and the exit statuses."""
-    parser = _parser()
+    parser = command_parser()
     commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     return {
         "options": _arguments(parser),

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
+import threading
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odefit.cli.shared import DONE, add_reading, loaded
+from odefit.cli.exit_statuses import DONE, TERMINATED
+from odefit.cli.shared import add_reading, loaded, signals_heeded
 from odefit.common.errors import InputError
+from odefit.common.signals import unfinished
+from odefit.methods.estimate import Cause
 
 if TYPE_CHECKING:
     from odefit.explorer import Explorer
+
+LOOK_SECONDS = 0.2  # seconds between two looks at whether a signal has come
 
 DOORWAY = """<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><title>odefit explore</title>
@@ -39,21 +46,31 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run ``odefit explore``: serve the page until Ctrl-C, or until it is closed there."""
-    explorer = _explorer(options)
-    try:
-        print(explorer.url)
-        print("This address is secret. Ctrl-C ends the page.", file=sys.stderr)
-        sys.stdout.flush()
-        with tempfile.TemporaryDirectory(prefix="odefit-") as folder:
-            if not options.no_browser:
-                _open(explorer.url, Path(folder))
-            while explorer.running and not explorer.wait(1.0):
-                pass
-    except KeyboardInterrupt:
-        print("ended", file=sys.stderr)
-    finally:
-        explorer.stop()
-    return DONE
+    with signals_heeded() as signals:
+        explorer = _explorer(options)
+        try:
+            print(explorer.url)
+            print("This address is secret. Ctrl-C ends the page.", file=sys.stderr)
+            sys.stdout.flush()
+            with (
+                tempfile.TemporaryDirectory(prefix="odefit-") as folder,
+                unfinished(Path(folder)),
+            ):
+                if not options.no_browser:
+                    _open(explorer.url, Path(folder))
+                while explorer.running and not (signals.is_set() or explorer.wait(LOOK_SECONDS)):
+                    pass
+        except KeyboardInterrupt:  # a second signal, or one in the program that calls this
+            signals.end(Cause.CTRL_C)
+        finally:
+            explorer.stop()
+        if signals.is_set():
+            print("ended", file=sys.stderr)
+        status = TERMINATED if signals.cause is Cause.TERMINATED else DONE
+        if signals.is_set() and threading.active_count() > 1:
+            sys.stdout.flush()
+            os._exit(status)  # what is still compiled for the page would not let it end
+        return status
 
 
 def _explorer(options: argparse.Namespace) -> Explorer:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odefit.assessment.parts import INTERVAL_CHOICES
+from odefit.cli.exit_statuses import DONE, NO_FIT
 from odefit.cli.shared import (
-    DONE,
-    NO_FIT,
     PROBLEM_FILE,
     add_log,
     add_memory,

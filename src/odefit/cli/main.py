@@ -1,179 +1,64 @@
-"""The entry point ``odefit``: it reads the options, runs a command and returns an exit status."""
+"""The entry point ``odefit``: it heeds signals from its first line, and says how a command ended.
+
+It imports nothing that takes long: the commands are imported below its handlers of signals.
+"""
 
 from __future__ import annotations
 
-import argparse
 import errno
+import signal
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
-from odefit.cli import explore, fit, methods, plot, profile
-from odefit.cli import problem_commands as problems
-from odefit.cli import result_commands as results
-from odefit.cli.shared import INTERRUPTED, UNUSABLE, plain_warnings
-from odefit.cli.streams import prepare_streams
-from odefit.common.errors import InputError
+from odefit.cli.exit_statuses import UNUSABLE
+from odefit.cli.streams import memory_allowed, prepare_streams
+from odefit.common.signals import Ended, said, signals_end
 
-
-@dataclass(frozen=True)
-class Command:
-    """A command: the functions that add its options and run it, and its lines in the help."""
-
-    name: str
-    add_options: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
-    help: str
-    description: str
-
-
-COMMANDS = (
-    Command(
-        "fit",
-        fit.add_options,
-        fit.run,
-        "estimate the unknowns of a problem",
-        "Estimate the unknowns.",
-    ),
-    Command(
-        "profile",
-        profile.add_options,
-        profile.run,
-        "profile likelihoods: intervals without linearisation",
-        "Profile likelihoods of the unknowns of a result, or of a problem, which is fitted first.",
-    ),
-    Command(
-        "show",
-        results.add_show,
-        results.run_show,
-        "print a result again",
-        "Print what 'odefit fit' has printed of a result.",
-    ),
-    Command("plot", plot.add_options, plot.run, "draw a result", plot.DESCRIPTION),
-    Command(
-        "residuals",
-        results.add_residuals,
-        results.run_residuals,
-        "residuals as a table",
-        "Print a row for each measurement as CSV: measured, predicted, residual, weighted "
-        "residual and standard deviation; of a result, or of a problem at given values.",
-    ),
-    Command(
-        "predict",
-        results.add_predict,
-        results.run_predict,
-        "predictions with confidence and prediction bands",
-        "Print predictions of a result as CSV, with standard errors, confidence bands (where the "
-        "model's curve is) and prediction bands (where the next measurement is).",
-    ),
-    Command(
-        "compare",
-        results.add_compare,
-        results.run_compare,
-        "compare models of the same data",
-        "Compare results of the same data: information criteria, the weights of Akaike, and "
-        "tests of nested models.",
-    ),
-    Command(
-        "check",
-        problems.add_check,
-        problems.run_check,
-        "validate and describe a problem",
-        "Validate and describe a problem; say what its data can determine.",
-    ),
-    Command(
-        "simulate",
-        problems.add_simulate,
-        problems.run_simulate,
-        "simulate a problem",
-        "Simulate a problem.",
-    ),
-    Command(
-        "explore",
-        explore.add_options,
-        explore.run,
-        "sliders in the browser",
-        "Move the unknowns of a problem by sliders in the browser, and see the curves move. The "
-        "page is for this machine and this user alone. Ctrl-C ends it.",
-    ),
-    Command(
-        "new",
-        problems.add_new,
-        problems.run_new,
-        "write a first problem file for a CSV table",
-        "Write a commented problem file for the columns of a CSV table, with a placeholder for "
-        "the model that runs at once.",
-    ),
-    Command(
-        "convert",
-        problems.add_convert,
-        problems.run_convert,
-        "write a problem in another format",
-        "Write a problem as a problem file with CSV tables, or as PEtab, version 2.",
-    ),
-    Command(
-        "methods",
-        methods.add_options,
-        methods.run,
-        "list the methods, or the options of one",
-        "List the methods; with a name, all options of that method, which "
-        "'odefit fit --method NAME --set OPTION=VALUE' sets.",
-    ),
-)
-"""All commands, in the order of the help: a row each."""
+REASON_LENGTH = 300  # characters of an exception that are printed where memory is limited
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, and return the exit status.
 
     It is 0 when the command is done, 2 for unusable input, 3 if no acceptable fit was found, 4 if
-    the time limit was reached (the best so far is written all the same), and 130 after Ctrl-C.
+    the time limit was reached (the best so far is written all the same), 130 after Ctrl-C and 143
+    after SIGTERM. Without `arguments` this process is the program ``odefit``: signals end it.
     """
-    prepare_streams()
-    options = _parser().parse_args(arguments)
-    try:
-        with plain_warnings():
-            status = int(options.run(options))
-        sys.stdout.flush()  # here, where it can be told that the disk is full
+    program = arguments is None
+    with signals_end(program):
+        try:
+            prepare_streams(program)
+            from odefit.cli.commands import run
+
+            status = run(arguments)
+            sys.stdout.flush()  # here, where it can be told that the disk is full
+        except KeyboardInterrupt as ended:
+            number = ended.number if isinstance(ended, Ended) else signal.SIGINT
+            print(said(number), file=sys.stderr)
+            return 128 + number
+        except Exception as error:
+            messages = _messages(error)
+            if not messages:
+                raise
+            for message in messages:
+                print(f"error: {message}", file=sys.stderr)
+            return UNUSABLE
         return status
-    except InputError as error:
-        for message in error.messages:
-            print(f"error: {message}", file=sys.stderr)
-        return UNUSABLE
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):
-            raise
-        place = error.filename or "standard output"
-        print(f"error: {place}: cannot be written: {error.strerror}", file=sys.stderr)
-        return UNUSABLE
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="odefit",
-        description="Estimate the parameters of ODE models from data, "
-        "and say how far the answer can be trusted.",
-    )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        added = commands.add_parser(
-            command.name, help=command.help, description=command.description
-        )
-        added.set_defaults(run=command.run)
-        command.add_options(added)
-    return parser
-
-
-class _Version(argparse.Action):
-    """Prints the version; the package's metadata are read only then."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
-        from importlib.metadata import version
-
-        print(f"odefit {version('odefit')}")
-        parser.exit()
+def _messages(error: Exception) -> Sequence[str]:
+    """Return what to tell of an exception; nothing for a mistake in odefit."""
+    if isinstance(error, MemoryError):
+        return [f"there is not enough memory: {str(error) or 'an allocation has failed'}"]
+    if isinstance(error, OSError) and error.errno is not None:
+        if error.errno in (errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE):
+            return [f"the system gives no more memory, processes or files: {error.strerror}"]
+        return [f"{error.filename or 'standard output'}: cannot be written: {error.strerror}"]
+    if isinstance(error, ImportError | OSError):  # the latter without a number, of llvmlite
+        reason = " ".join(str(error).split())
+        hint = "is it installed, and is there enough memory?"
+        return [f"a package cannot be loaded: {reason}; {hint}"]
+    if (most := memory_allowed()) is not None and not hasattr(error, "messages"):
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:REASON_LENGTH]
+        return [f"{reason}; this process is allowed {most} MB of memory (ulimit -v): is it enough?"]
+    return getattr(error, "messages", ())  # those of an InputError

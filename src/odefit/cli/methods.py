@@ -6,7 +6,7 @@ import argparse
 import shutil
 import textwrap
 
-from odefit.cli.shared import DONE
+from odefit.cli.exit_statuses import DONE
 from odefit.methods.method_options import entry_of, method_options, summary_of
 from odefit.methods.registry import DEFAULT_METHOD, METHODS
 

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odefit.cli.shared import DONE, check_writable, progress_line, saved_result
+from odefit.cli.exit_statuses import DONE
+from odefit.cli.shared import check_writable, progress_line, saved_result
 from odefit.common.errors import InputError, one_of
 from odefit.common.packages import require
 

@@ -8,8 +8,8 @@ import shlex
 import sys
 from pathlib import Path
 
+from odefit.cli.exit_statuses import DONE
 from odefit.cli.shared import (
-    DONE,
     PROBLEM_FILE,
     add_reading,
     add_seed,

@@ -9,10 +9,9 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odefit.cli.exit_statuses import NO_FIT, TIME_LIMIT
 from odefit.cli.plot import check_figure, write_figure
 from odefit.cli.shared import (
-    NO_FIT,
-    TIME_LIMIT,
     add_log,
     add_memory,
     add_reading,
@@ -97,17 +96,16 @@ def _profiled(options: argparse.Namespace, executor: Executor | None, signals: I
     began = time.perf_counter()
     result = _result(options, executor, signals)
     if not result.solutions:
-        print(f"no profiles: no solution was found: {result.message}", file=sys.stderr)
-        return NO_FIT
+        return _without(result, f"no solution was found: {result.message}", NO_FIT, options)
     saved = Path(options.source).suffix.lower() == ".json"  # what ended its fit is over
     if result.status in (Status.INTERRUPTED, Status.MEMORY_LIMIT) and not saved:
-        return exit_status(result.status, signals)
+        status = exit_status(result.status, signals)
+        return _without(result, f"the fit: {result.status.value}", status, options)
     left = None
     if options.time_limit is not None:
         left = options.time_limit - (time.perf_counter() - began)
         if left <= 0:
-            print("no profiles: the fit has taken all the time", file=sys.stderr)
-            return TIME_LIMIT
+            return _without(result, "the fit has taken all the time", TIME_LIMIT, options)
     keys = None if options.only is None else [k.strip() for k in options.only.split(",")]
     with progress_line() as report:
         found = result.profile(
@@ -141,6 +139,22 @@ def _profiled(options: argparse.Namespace, executor: Executor | None, signals: I
     return exit_status(found.status, signals)
 
 
+def _without(result: Result, reason: str, status: int, options: argparse.Namespace) -> int:
+    """Write what there is, which is a fit without profiles; return the exit status."""
+    from odefit.reporting.terminal import print_result
+
+    print(f"no profiles: {reason}", file=sys.stderr)
+    refusals: list[str] = []
+    if options.json is not None:
+        with told_later(refusals, f"writing {options.json}"):
+            result.save(options.json)
+    with told_later(refusals, "printing the result"):
+        print_result(result)
+    if refusals:
+        raise InputError(refusals)
+    return status
+
+
 def _result(
     options: argparse.Namespace, executor: Executor | None, signals: Interruption
 ) -> Result:
@@ -166,6 +180,7 @@ def _result(
             jobs=options.jobs,
             progress=report,
             checkpoint=options.checkpoint,
+            stop=signals,
         )
     if result.status is not Status.CONVERGED:
         print(f"the fit: {result.status.value}: {result.message}", file=sys.stderr)

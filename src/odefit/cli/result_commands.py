@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from odefit.cli.exit_statuses import DONE
 from odefit.cli.shared import (
-    DONE,
     add_reading,
     add_table,
     add_times,

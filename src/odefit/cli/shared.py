@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odefit.cli.exit_statuses import DONE, INTERRUPTED, NO_FIT, TERMINATED, TIME_LIMIT
 from odefit.common.errors import InputError
 from odefit.methods.estimate import Cause, Status
 from odefit.methods.running.checkpoint import CheckpointWarning
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
     from odefit.problem.problem import Problem
     from odefit.result.result import Result
-
-DONE, UNUSABLE, NO_FIT, TIME_LIMIT, INTERRUPTED, TERMINATED = 0, 2, 3, 4, 130, 143
-"""Exit statuses."""
 
 EXIT_STATUS = {
     Status.CONVERGED: DONE,
@@ -234,8 +232,12 @@ def told_later(refusals: list[str], what: str) -> Iterator[None]:
         yield
     except InputError as error:
         refusals.extend(error.messages)
-    except OSError:
-        raise  # the disk is full, or the reader of a pipe has gone: :func:`main` tells it
+    except OSError as error:
+        place = error.filename or "standard output"
+        refusals.append(f"{place}: cannot be written: {error.strerror or error}")
+    except (MemoryError, ImportError) as error:
+        reason = " ".join(str(error).split()) or "an allocation has failed"
+        refusals.append(f"{what}: there is not enough memory, or a package is missing: {reason}")
     except Exception as error:
         logging.getLogger("odefit").exception("failed: %s", what)
         print(

@@ -1,9 +1,11 @@
-"""Standard output and error: any text can be written, and a closed pipe is no failure."""
+"""The streams of a program, which may be closed or full, and the memory that it may have."""
 
 from __future__ import annotations
 
 import io
+import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 
@@ -27,28 +29,60 @@ class _Outlet(io.FileIO):
         return memoryview(data).nbytes
 
 
-def prepare_streams() -> None:
+class _Aside(_Outlet):
+    """Standard error, which costs no work: what cannot be written there is lost."""
+
+    def write(self, data: Any, /) -> int:
+        with suppress(OSError):
+            return super().write(data)
+        return memoryview(data).nbytes
+
+
+def prepare_streams(program: bool) -> None:
     """Let standard output and error outlive their readers, and output take any text.
+
+    In a `program` closed streams are opened again: a file would get the number of one, and what
+    libraries print would go there.
 
     On Windows a pipe or a file has the encoding of the region, without lines or Greek letters;
     there a question mark is better than a fit whose table cannot be printed.
     """
+    for number in range(3 if program else 0):
+        try:
+            os.fstat(number)
+        except OSError:
+            # Standard output is opened for reading: so writing there fails, and main says so.
+            os.open(os.devnull, os.O_RDWR if number == 2 else os.O_RDONLY)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="replace")
-    for name in ("stdout", "stderr"):
+    for name, number in (("stdout", 1), ("stderr", 2)):
         stream = getattr(sys, name)
         own = stream is getattr(sys, f"__{name}__") and isinstance(stream, io.TextIOWrapper)
+        outlet = _Outlet if number == 1 else _Aside
         if own and not stream.isatty():
-            setattr(sys, name, _outliving(stream))
+            stream.flush()
+            setattr(sys, name, _outliving(stream, outlet(stream.fileno(), "w", closefd=False)))
+        elif stream is None and program:
+            raw = outlet(number, "w", closefd=False)
+            setattr(sys, name, io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", "replace"))
 
 
-def _outliving(stream: io.TextIOWrapper) -> io.TextIOWrapper:
-    """Return a stream to the same place and of the same kind that drops what nobody reads."""
-    stream.flush()
+def _outliving(stream: io.TextIOWrapper, outlet: _Outlet) -> io.TextIOWrapper:
+    """Return a stream of the same kind that drops what nobody reads."""
     return io.TextIOWrapper(
-        io.BufferedWriter(_Outlet(stream.fileno(), "w", closefd=False)),
+        io.BufferedWriter(outlet),
         encoding=stream.encoding,
         errors=stream.errors,
         line_buffering=stream.line_buffering,
         write_through=stream.write_through,
     )
+
+
+def memory_allowed() -> int | None:
+    """Return the megabytes of addresses that this process may have; None without a limit."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if most == resource.RLIM_INFINITY else most // 1_000_000

@@ -20,8 +20,8 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LARGEST_BODY = 1 << 26
-"""The most bytes that a request may bring: a saved result of a large problem fits in."""
+LARGEST_BODY = 1 << 22
+"""The most bytes that a request may bring: the values of 100,000 unknowns and the page's wishes."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "

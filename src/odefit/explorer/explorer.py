@@ -13,6 +13,9 @@ from odefit.problem.habits import not_a_problem
 from odefit.problem.problem import Problem
 from odefit.result.result import Result
 
+WARMING_SECONDS = 1.0
+"""Seconds that the compilation for the first curves has to end when the page does."""
+
 
 class Explorer:
     """A page that is being served; it ends with :meth:`stop`, or with the program.
@@ -59,7 +62,7 @@ class Explorer:
     def stop(self) -> None:
         """End the server, and a fit that is still running."""
         self._server.stop()
-        self._warming.join(timeout=10.0)
+        self._warming.join(timeout=WARMING_SECONDS)
 
     def __repr__(self) -> str:
         return f"Explorer({self.url})" if self.running else "Explorer(stopped)"

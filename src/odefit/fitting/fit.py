@@ -241,8 +241,7 @@ def search(
     """
     seen, limited = BestSeen(problem), control
     if control.deadline is not None and polish:
-        left = max(control.deadline - time.time(), 0.0)
-        reserved = min(RESERVED_SHARE * left, RESERVED)
+        reserved = min(RESERVED_SHARE * control.seconds_left, RESERVED)
         limited = replace(control, deadline=control.deadline - reserved)
     try:
         with noting(seen):

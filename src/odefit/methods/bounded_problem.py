@@ -74,7 +74,7 @@ class BoundedProblem:
         if control.deadline is None and isinstance(seconds, CountedSeconds):
             work = seconds.operations
         elif control.deadline is None:
-            control = replace(control, deadline=time.time() + seconds)
+            control = control.ending_in(seconds)
         problem = with_bounds(given, finite_bounds(given, bounds))
         return cls(given, problem, control, engine, began, work)
 
@@ -92,14 +92,14 @@ class BoundedProblem:
     def seconds_left(self) -> float:
         """Seconds until the deadline; never negative."""
         assert self.control.deadline is not None
-        return max(self.control.deadline - time.time(), 0.0)
+        return self.control.seconds_left
 
     def local_control(self, share: float) -> Control:
         """Return the control of a local search that may take this share of the time left."""
         if self.control.deadline is None:
             return self.control.for_part("local search")
         seconds = share * max(self.seconds_left, MIN_SECONDS)
-        return replace(self.control.for_part("local search"), deadline=time.time() + seconds)
+        return self.control.for_part("local search").ending_in(seconds)
 
     @property
     def assumed(self) -> dict[str, tuple[float, float]]:

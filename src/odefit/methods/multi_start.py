@@ -25,7 +25,7 @@ from odefit.methods.running.run_log import log_start
 from odefit.methods.running.start_checkpoint import StartCheckpoint
 from odefit.methods.running.workers import Workers
 from odefit.methods.single_shooting import START_SEARCH
-from odefit.methods.start_pool import run_starts
+from odefit.methods.start_pool import ended, run_starts
 from odefit.methods.starts import Design, guess, lowest, sample
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
@@ -219,12 +219,11 @@ class MultiStart(Method):
             else:
                 tasks = ((self, index, control) for index in todo)
                 ends = run_starts(tasks, forward, workers, control, len(todo))
-                computed = (start for _, start in ends)
-            for start in computed:
+                computed = ((start, whole) for _, start, whole in ends)
+            for start, whole in computed:
                 # A start that was told to stop may have converged before its further chances:
                 # its status does not show that it would have gone on.
-                cut = start.status.cut_short
-                if checkpoint is not None and not (cut or control.should_stop()):
+                if checkpoint is not None and whole:
                     checkpoint.add(start)
                 yield start
 
@@ -235,13 +234,13 @@ class MultiStart(Method):
 
     def _one_by_one(
         self, forward: ForwardMap, todo: Iterable[int], control: Control
-    ) -> Iterator[Start]:
-        """Yield starts in their order, the workers sharing the conditions of each."""
+    ) -> Iterator[tuple[Start, bool]]:
+        """Yield starts in their order, and whether each is whole; workers share its conditions."""
         with conditions_over_workers(forward, control):
             for index in todo:
                 if control.should_stop():
                     break
-                yield self.run(forward, index, control)
+                yield ended(self.run(forward, index, control), control)
 
     def _enough(self, starts: list[Start], tolerance: CostTolerance) -> bool:
         if self.starts is not None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 
 from odefit.methods.estimate import Start, Status
-from odefit.methods.running.control import Control, watched
-from odefit.methods.running.dispatch import WorkerLostError, dispatched
+from odefit.methods.running.control import Control, RemoteControl
+from odefit.methods.running.dispatch import WorkerLateError, WorkerLostError, dispatched
 from odefit.methods.running.run_log import LOGGER
 from odefit.methods.running.worker import Work
 from odefit.methods.running.workers import Workers
@@ -35,8 +36,10 @@ def run_starts(
     workers: Workers,
     control: Control,
     total: int | None = None,
-) -> Iterator[tuple[int, Start]]:
-    """Yield the position of each task and its end, in the order in which they finish.
+) -> Iterator[tuple[int, Start, bool]]:
+    """Yield the position of each task, its end, and whether that is whole, as they finish.
+
+    An end is not whole where a limit may have cut it short: it is not to be kept for another run.
 
     The starts are taken one by one, as there is room for them; `total` is their number, if it is
     known. Workers make their own forward map, which is the same.
@@ -49,25 +52,28 @@ def run_starts(
             numbers[position] = task[1]
             yield task
 
-    def remote(task: Task) -> tuple[Work, tuple[int, int, float | None]]:
+    def remote(task: Task) -> tuple[Work, tuple[int, RemoteControl]]:
         search, index, its_control = task
         begin = workers.kept(lambda: _model(forward), forward)
         work = workers.kept(lambda: Work(begin, partial(_run, search)), forward, search)
-        return work, (index, its_control.seed, its_control.deadline)
+        return work, (index, its_control.for_workers())
 
-    def here(task: Task) -> Start:
+    def here(task: Task) -> tuple[Start, bool]:
         search, index, its_control = task
         try:
-            return search.run(forward, index, its_control)
+            return ended(search.run(forward, index, its_control), its_control)
         except (ArithmeticError, np.linalg.LinAlgError) as error:
             # Numbers that linear algebra gives up on cost this start alone.
             LOGGER.error("start %d failed", index, exc_info=error)
-            return _lost(index, error, size)
+            return _lost(index, error, size), False
 
-    for position, outcome in dispatched(numbered(), remote, here, workers, control, total=total):
-        error = outcome["error"]
-        index = numbers.pop(position)
-        yield position, outcome["value"] if error is None else _lost(index, error, size)
+    done = dispatched(
+        numbered(), remote, here, workers, control, total=total, late=lambda task: task[2].is_late()
+    )
+    for position, outcome in done:
+        error, index = outcome["error"], numbers.pop(position)
+        end, whole = (_lost(index, error, size), False) if error is not None else outcome["value"]
+        yield position, end, whole and not control.should_stop()
 
 
 def _model(forward: ForwardMap) -> partial[ForwardMap]:
@@ -75,19 +81,35 @@ def _model(forward: ForwardMap) -> partial[ForwardMap]:
     return partial(ForwardMap, *forward.arguments)
 
 
-def _run(search: SearchByStarts, forward: ForwardMap, task: tuple[int, int, float | None]) -> Start:
+def _run(
+    search: SearchByStarts, forward: ForwardMap, task: tuple[int, RemoteControl]
+) -> tuple[Start, bool]:
     """Run a start in a worker process."""
-    index, seed, deadline = task
-    control = Control(seed=seed, deadline=deadline)
-    with watched(control):
-        return search.run(forward, index, control)
+    index, told = task
+    with told.running() as control:
+        return ended(search.run(forward, index, control), control)
+
+
+def ended(end: Start, control: Control) -> tuple[Start, bool]:
+    """Return an end with its label, and whether it is whole.
+
+    What fails once a limit has come may have failed by that: its integrations are cut off.
+    """
+    if not control.should_stop():
+        return end, not end.status.cut_short
+    if end.status is Status.FAILED and np.isfinite(end.vector).all():
+        message = f"ended by {control.cause} before it had an answer: {end.message}"
+        end = replace(end, status=control.early, message=message)
+    return end, False
 
 
 def _lost(index: int, error: BaseException, size: int) -> Start:
     """Return the start whose search, or whose worker process, has failed."""
-    message = f"the search failed: {type(error).__name__}: {error}"
+    status, message = Status.FAILED, f"the search failed: {type(error).__name__}: {error}"
     if isinstance(error, WorkerLostError):
         message = f"the worker process failed: {error}"
+    if isinstance(error, WorkerLateError):
+        status, message = Status.TIME_LIMIT, f"the worker process was ended: {error}"
     # Nobody knows where it began: it is no end that a checkpoint would keep.
     began, end = np.full(0, np.nan), np.full(size, np.nan)
-    return Start(index, began, end, math.inf, Status.FAILED, message, 0, 0.0, math.inf)
+    return Start(index, began, end, math.inf, status, message, 0, 0.0, math.inf)

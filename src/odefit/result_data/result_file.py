@@ -23,7 +23,8 @@ import numpy as np
 from odefit.assessment.parts import Assessment, Trouble
 from odefit.assessment.profiles.parts import Verdict
 from odefit.common.arrays import Array
-from odefit.common.errors import InputError
+from odefit.common.errors import InputError, shown
+from odefit.common.signals import unfinished
 from odefit.methods.estimate import Certificate, Status
 from odefit.problem.inputs.file_access import read_content, refuse_controls
 from odefit.problem.inputs.issues import Issues
@@ -73,6 +74,9 @@ _EQUAL_SOLUTIONS = re.compile(
 MAX_SIZE = 200_000_000
 """Bytes of a file: ten thousand starts of a hundred unknowns have a fifth."""
 
+MAX_KEYS, MAX_VALUES = 1_000_000, 20_000_000
+"""Keys of all objects of a file, and commas."""
+
 REMEDY = (
     "the file is damaged or not a result of odefit; write it again with --json or result.save()"
 )
@@ -92,11 +96,27 @@ def read_result(path: str | Path) -> ResultData:
         text = (content or b"").decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 text; {REMEDY}") from error
+    for what, count, most in (
+        ("keys", text.count('":'), MAX_KEYS),
+        ("values", text.count(","), MAX_VALUES),
+    ):
+        if count > most:
+            raise InputError(f"{path}: has {count} {what}, and {most} are read at most")
     try:
-        data = json.loads(text, parse_constant=_no_constant)
+        data = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not valid JSON: {error}; {REMEDY}") from error
     return from_mapping(data, str(path))
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; a key that occurs twice is a ValueError."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in found if keys.count(key) > 1)
+        raise ValueError(f"the key {shown(twice)} occurs twice in one object")
+    return found
 
 
 def _no_constant(name: str) -> float:
@@ -382,11 +402,12 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
         target = target.resolve()  # a link stays a link
         beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
         try:
-            with beside.open("xb") as file:
-                file.write(raw)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(target)
+            with unfinished(beside):
+                with beside.open("xb") as file:
+                    file.write(raw)
+                    file.flush()
+                    os.fsync(file.fileno())
+                beside.replace(target)
         finally:
             beside.unlink(missing_ok=True)
     except OSError as error:

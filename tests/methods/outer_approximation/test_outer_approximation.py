@@ -22,7 +22,7 @@ SMALL: dict[str, Any] = {"elements": 2, "points": 2, "starts": 1, "polish": Fals
 
 def solved(own: Problem, seconds: float = 300.0, **options: Any) -> Estimate:
     method = OuterApproximation(**{**SMALL, **options})
-    return method.solve(own, Control(seed=1, jobs=1, deadline=time.time() + seconds))
+    return method.solve(own, Control(seed=1, jobs=1, deadline=time.monotonic() + seconds))
 
 
 def certificate(estimate: Estimate) -> Certificate:
@@ -141,7 +141,7 @@ def test_the_time_limit_keeps_the_bound_so_far(monkeypatch: pytest.MonkeyPatch) 
             monkeypatch.setattr(time, "time", lambda: clock() + 1000)
 
     method = OuterApproximation(tolerance=1e-6, starts=1, polish=False)
-    control = Control(seed=1, jobs=1, deadline=time.time() + 500, report=report)
+    control = Control(seed=1, jobs=1, deadline=time.monotonic() + 500, report=report)
     estimate = method.solve(own, control)
     assert estimate.status is Status.TIME_LIMIT
     c = certificate(estimate)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
 
 from odefit.methods.estimate import Cause, Status
+from odefit.methods.running import control as control_module
 from odefit.methods.running.control import (
     GRACE_SECONDS,
     Control,
@@ -85,6 +88,29 @@ def test_a_deadline_is_the_time_limit() -> None:
     assert (control.cause, control.early) == (Cause.TIME_LIMIT, Status.TIME_LIMIT)
     assert Control().early is Status.NOT_CONVERGED
     assert [s.cut_short for s in Status] == [False, False, True, True, True, False]
+
+
+def test_a_deadline_goes_to_a_worker_as_the_seconds_that_are_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The clock of another computer shows something else; on this one the way counts too."""
+    deadline = time.monotonic() + 50.0
+    sent = pickle.dumps(Control(seed=3, deadline=deadline).for_workers())
+    here = pickle.loads(sent)
+    assert (here.seed, here.deadline) == (3, deadline)
+    monkeypatch.setattr(control_module, "this_clock", lambda: "that of another computer")
+    monkeypatch.setattr(time, "monotonic", lambda: 7.0)
+    assert 7.0 < pickle.loads(sent).deadline <= 57.0
+    assert pickle.loads(pickle.dumps(Control().for_workers())).deadline is None
+
+
+def test_a_part_has_a_share_of_the_time_that_is_left() -> None:
+    limited = Control(deadline=time.monotonic() + 1000.0)
+    assert 490.0 < limited.with_share(0.5).seconds_left <= 500.0
+    assert Control().with_share(0.5).deadline is None
+    assert Control(deadline=1.0).seconds_left == 0.0
+    assert Control(deadline=1.0).is_late()
+    assert not Control(deadline=time.monotonic()).is_late()
 
 
 class Clock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -18,8 +19,10 @@ import pytest
 
 from odefit import Control, ForwardMap, MultiStart, Problem, Start, Status
 from odefit.methods.estimate import Estimate
+from odefit.methods.running import start_checkpoint as checkpoint_module
 from odefit.methods.running.checkpoint import Checkpoint, ForeignCheckpointError
 from odefit.methods.running.start_checkpoint import StartCheckpoint, start_from_json, start_to_json
+from odefit.simulation.engines.cut_off import REASON
 from odefit.simulation.nodes import Nodes
 from tests.methods.checkpoints import damaged, records
 from tests.methods.problems import decay, oscillator
@@ -144,6 +147,38 @@ def test_a_start_whose_worker_died_is_not_kept(tmp_path: Path) -> None:
     assert sorted(kept(tmp_path / "file", lost, start(1))) == [1]
 
 
+def test_a_failure_is_kept_unless_an_earlier_version_may_have_taken_a_limit_for_one() -> None:
+    failed = start_to_json(replace(start(), status=Status.FAILED, failures={"too stiff": 3}))
+    assert start_from_json(failed, 2) is not None
+    cut = start_to_json(replace(start(), failures={REASON: 1}))
+    assert start_from_json(cut, 2) is None
+    del failed["whole"], cut["whole"]
+    assert start_from_json(failed, 2) is None
+    assert start_from_json(cut, 2) is None
+
+
+def test_a_checkpoint_of_failures_by_a_limit_is_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a clock that jumped made the same command fail for good."""
+    path = tmp_path / "file"
+    plain = solved(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_module, "start_to_json", _as_cut_by_an_earlier_version)
+        path.unlink()
+        solved(path)
+    with counted(monkeypatch) as computed:
+        assert essence(solved(path)) == essence(plain)
+    assert computed == list(range(5))
+
+
+def _as_cut_by_an_earlier_version(end: Start) -> dict[str, Any]:
+    lost = {"cost": math.inf, "objective": math.inf, "status": "failed", "failures": {REASON: 1}}
+    record = start_to_json(end) | lost
+    del record["whole"]
+    return record
+
+
 def test_a_checkpoint_of_other_work_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     solved(path)
@@ -236,8 +271,8 @@ def test_a_killed_process_loses_nothing_that_was_stored(
         [sys.executable, "-c", SCRIPT, str(path)], env={**os.environ, "PYTHONPATH": paths}
     )
     try:
-        deadline = time.time() + 60
-        while time.time() < deadline and process.poll() is None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
             if path.exists() and path.stat().st_size and len(records(path, "starts")) >= 3:
                 break
             time.sleep(0.005)

@@ -118,7 +118,7 @@ def test_a_start_without_a_solution_gives_nothing() -> None:
 def search(problem: Problem, **control: Any) -> tuple[Any, Any]:
     local = LocalSearch(Collocation(3, "legendre"), UniformMesh(5))
     forward, d, _ = reduced(problem, mesh=5)
-    control = {"deadline": time.time() + 20.0, **control}
+    control = {"deadline": time.monotonic() + 20.0, **control}
     return mesh_search(local, forward, d, Control(seed=1, jobs=1, **control))
 
 
@@ -132,7 +132,7 @@ def test_a_search_finds_the_best_on_the_mesh_and_on_true_trajectories() -> None:
 
 def test_a_search_is_over_at_its_deadline() -> None:
     """After it, no start is made at all."""
-    assert search(library.load("bbg"), deadline=time.time() - 1.0) == (None, None)
+    assert search(library.load("bbg"), deadline=time.monotonic() - 1.0) == (None, None)
 
 
 def test_an_interrupted_search_keeps_what_it_has() -> None:

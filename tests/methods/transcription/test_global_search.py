@@ -45,7 +45,7 @@ def test_the_status_says_why_the_search_has_ended(
 
     monkeypatch.setattr(module, "mesh_search", lambda *_, **__: (None, None))
     monkeypatch.setattr(module, "solve_isolated", solved)
-    control = Control(deadline=time.time() + (-1.0 if late else 1e6))
+    control = Control(deadline=time.monotonic() + (-1.0 if late else 1e6))
     if interrupted:
         control.interrupted.set()
     method = Transcription(d.scheme, UniformMesh(4), solver=Scip(), polish=False, starts=1)

@@ -18,7 +18,7 @@ from odefit.assessment.parts import Direction, Trouble, Uncertainty
 from odefit.assessment.profiles.checkpoint import SideCheckpoint
 from odefit.assessment.profiles.linear_checks import checked
 from odefit.assessment.profiles.noise_limits import limits_by_unknown
-from odefit.assessment.profiles.parts import Profile, ProfilesData, Side
+from odefit.assessment.profiles.parts import End, Profile, ProfilesData, Side
 from odefit.assessment.profiles.quantities import Quantity
 from odefit.assessment.profiles.tasks import (
     Optimum,
@@ -42,7 +42,7 @@ from odefit.common.errors import InputError, one_of
 from odefit.methods.estimate import Status
 from odefit.methods.polish import POLISH
 from odefit.methods.running.control import Control, Progress, running
-from odefit.methods.running.dispatch import dispatched
+from odefit.methods.running.dispatch import WorkerLateError, dispatched
 from odefit.methods.running.run_log import LOGGER
 from odefit.methods.running.start_checkpoint import opened
 from odefit.methods.running.worker import Work
@@ -253,11 +253,12 @@ def _traced(
     )
     computed = dispatched(
         todo,
-        lambda task: (work, (task, control.deadline)),
+        lambda task: (work, (task, control.for_workers())),
         lambda task: side_of(forward, best, task, control),
         workers,
         control,
         total=len(todo),
+        late=control.is_late,
     )
     with closing(computed):
         for task in tasks:
@@ -268,9 +269,10 @@ def _traced(
                 error = outcome["error"]
                 side = outcome["value"]
                 if error is not None:
-                    side = side_without_points(
-                        len(best.vector), "failed", f"the worker process failed: {error}"
-                    )
+                    late = isinstance(error, WorkerLateError)
+                    ended: End = "stopped" if late else "failed"
+                    reason = f"the worker process failed: {error}"
+                    side = side_without_points(len(best.vector), ended, reason)
                 elif checkpoint is not None:  # a worker that died is no end of a side
                     checkpoint.add(todo[position], best.vector, side)
                 known[todo[position]] = side

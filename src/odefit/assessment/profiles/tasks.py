@@ -17,7 +17,7 @@ from odefit.assessment.profiles.quantities import Quantity
 from odefit.assessment.profiles.tracing import GAIN, trace
 from odefit.common.arrays import Array
 from odefit.methods.local.scaling import Scaling
-from odefit.methods.running.control import Control
+from odefit.methods.running.control import Control, RemoteControl
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.cut_off import cut_off
@@ -76,9 +76,10 @@ class Task:
         return replace(self, at=None, fit=())
 
 
-def traced_side(best: Optimum, forward: ForwardMap, task: tuple[Task, float | None]) -> Side:
+def traced_side(best: Optimum, forward: ForwardMap, task: tuple[Task, RemoteControl]) -> Side:
     """Trace a side in a worker process, which keeps the compiled model."""
-    return side_of(forward, best, task[0], Control(deadline=task[1]))
+    with task[1].running() as control:
+        return side_of(forward, best, task[0], control)
 
 
 def side_of(forward: ForwardMap, best: Optimum, task: Task, control: Control) -> Side:

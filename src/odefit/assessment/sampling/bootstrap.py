@@ -216,8 +216,8 @@ def bootstrap(
     ends = dict(stored)
     with running(control), Workers(control) as workers, kept or nullcontext():
         tasks = ((search, i, control) for i in range(count) if i not in stored)
-        for _, end in run_starts(tasks, forward, workers, control, count - len(stored)):
-            if end.status.cut_short or control.cut_off.reached:
+        for _, end, whole in run_starts(tasks, forward, workers, control, count - len(stored)):
+            if not whole and (end.status.cut_short or control.cut_off.reached):
                 continue
             ends[end.index] = end
             if kept is not None:

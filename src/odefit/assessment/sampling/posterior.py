@@ -30,14 +30,22 @@ from odefit.common.option_checks import check_level, check_time_limit
 from odefit.common.packages import require
 from odefit.methods.estimate import Cause, Status
 from odefit.methods.running.checkpoint import Checkpoint
-from odefit.methods.running.control import Control, Progress, control_of, interruptible, running
-from odefit.methods.running.dispatch import WorkerLostError, dispatched
+from odefit.methods.running.control import (
+    Control,
+    Progress,
+    RemoteControl,
+    control_of,
+    interruptible,
+    running,
+)
+from odefit.methods.running.dispatch import WorkerLateError, WorkerLostError, dispatched
 from odefit.methods.running.start_checkpoint import natural, numbers, opened
 from odefit.methods.running.worker import Work
 from odefit.methods.running.workers import Workers
 from odefit.problem.inputs.issues import LARGEST
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.engines.cut_off import cut_off
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
 if TYPE_CHECKING:
@@ -190,17 +198,18 @@ def sample_posterior(
         work = Work(partial(_given, problem), partial(_run_remotely, vector, draws, tune, seed))
 
         def here(number: int) -> tuple[Array, int]:
-            share = _deadline(control, chains - number, workers.number)
-            own = Control(deadline=share, interrupted=control.interrupted)
+            rounds = math.ceil((chains - number) / max(workers.number, 1))
+            own = control.with_share(1 / rounds)  # the others have their share of the time
             return run_chain(problem, vector, draws, tune, seed, number, own)
 
-        def remote(number: int) -> tuple[Work, tuple[int, float | None]]:
-            return work, (number, control.deadline)
+        def remote(number: int) -> tuple[Work, tuple[int, RemoteControl]]:
+            return work, (number, control.for_workers())
 
-        every = dispatched(left, remote, here, workers, control, largest=1)
+        late = control.is_late
+        every = dispatched(left, remote, here, workers, control, largest=1, late=late)
         for position, outcome in every:
             number = left[position]
-            if isinstance(outcome["error"], WorkerLostError):
+            if isinstance(outcome["error"], WorkerLostError | WorkerLateError):
                 control.remarks.append(f"chain {number}: {outcome['error']}")
                 continue
             if outcome["error"] is not None:
@@ -227,14 +236,6 @@ def _kept_chains(
     return found
 
 
-def _deadline(control: Control, left: int, workers: int) -> float | None:
-    """Return when a chain has to end so that the others have their share of the time."""
-    if control.deadline is None:
-        return None
-    now = time.time()
-    return now + (control.deadline - now) / max(math.ceil(left / max(workers, 1)), 1)
-
-
 def _tell(progress: Callable[[Progress], None] | None, done: int) -> None:
     if progress is not None:
         progress(Progress(done, 0, math.nan, 0, "sampling the posterior, chains"))
@@ -251,11 +252,12 @@ def _run_remotely(
     tune: int,
     seed: int,
     problem: Problem,
-    task: tuple[int, float | None],
+    task: tuple[int, RemoteControl],
 ) -> tuple[Array, int]:
     """Run a chain in a worker process."""
-    number, deadline = task
-    return run_chain(problem, vector, draws, tune, seed, number, Control(deadline=deadline))
+    number, told = task
+    with told.running() as control:
+        return run_chain(problem, vector, draws, tune, seed, number, control)
 
 
 def run_chain(
@@ -276,6 +278,8 @@ def run_chain(
 
     forward = ForwardMap(problem)
     evaluation = forward.evaluate(vector, UNDECIDED)
+    if isinstance(evaluation, Failure) and cut_off().reached:
+        return np.zeros((0, len(vector))), 0
     if isinstance(evaluation, Failure):
         raise InputError(f"a posterior needs a model that can be integrated: {evaluation}")
     if not Deviance.of(forward, vector, evaluation).variance > LARGEST**-2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from odefit.common.errors import closest, did_you_mean, one_of, shown
 from odefit.formats.petab.description import Measurement
-from odefit.problem.inputs.file_access import read_text
+from odefit.problem.inputs.file_access import MAX_COLUMNS, is_small, read_text, too_many
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.priors import FAMILIES
 
@@ -108,7 +109,7 @@ class Table:
 def read_tsv(path: Path, label: str, issues: Issues) -> Table | None:
     """Return a table, or None with the reason noted."""
     text = read_text(path, label, issues)
-    if text is None:
+    if text is None or not is_small(text, label, issues):
         return None
     text = text.removeprefix("\ufeff")
     lines = csv.reader(io.StringIO(text, newline=""), delimiter="\t")
@@ -117,8 +118,11 @@ def read_tsv(path: Path, label: str, issues: Issues) -> Table | None:
         if not any(header):
             issues.error(label, "the table is empty; its first row names the columns")
             return None
-        doubled = {name for name in header if name and header.count(name) > 1}
-        for name in sorted(doubled):
+        if len(header) > MAX_COLUMNS:
+            issues.error(label, too_many("columns", len(header), MAX_COLUMNS))
+            return None
+        doubled = Counter(filter(None, header))
+        for name in sorted(name for name, count in doubled.items() if count > 1):
             issues.error(label, f"the column '{name}' occurs twice; remove one")
         rows = []
         for cells in lines:

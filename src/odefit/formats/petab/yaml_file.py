@@ -16,6 +16,9 @@ from odefit.problem.inputs.issues import Issues
 MAX_YAML_LENGTH = 1_000_000
 """Characters of the YAML file: it lists files, and has no reason to be longer."""
 
+MAX_DEPTH = 50  # levels of lists and mappings of the YAML file
+MAX_PARTS = 10_000  # events of the YAML reader: names, and beginnings and ends of lists
+
 KINDS = ("parameter", "observable", "condition", "experiment", "measurement", "mapping")
 
 
@@ -71,7 +74,15 @@ def _parsed(path: Path) -> Mapping[str, Any]:
             "problem?"
         )
     try:
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth = 0
+        for number, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH or number > MAX_PARTS:
+                line = event.start_mark.line + 1
+                limit = f"deeper than {MAX_DEPTH} levels" if depth > MAX_DEPTH else MAX_PARTS
+                what = "lists are nested" if depth > MAX_DEPTH else "it has more parts than"
+                raise InputError(f"{path}, line {line}: {what} {limit}; is this a PEtab problem?")
             if isinstance(event, yaml.AliasEvent):
                 line = event.start_mark.line + 1
                 raise InputError(
@@ -105,11 +116,13 @@ def _refuse_doubled(node: Any, path: Path) -> None:
         if not isinstance(content, list):
             continue
         pairs = [item for item in content if isinstance(item, tuple)]
-        keys = [str(key.value) for key, _ in pairs]
-        for index, (key, _) in enumerate(pairs):
-            if keys[index] in keys[:index]:
+        keys: set[str] = set()
+        for key, _ in pairs:
+            name = str(key.value)
+            if name in keys:
                 line = key.start_mark.line + 1
-                raise InputError(f"{path}, line {line}: the key {shown(keys[index])} occurs twice")
+                raise InputError(f"{path}, line {line}: the key {shown(name)} occurs twice")
+            keys.add(name)
         pending += [value for _, value in pairs] if pairs else content
 
 

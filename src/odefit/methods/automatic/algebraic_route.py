@@ -48,10 +48,11 @@ class AlgebraicRoute:
             self.message = "not taken: it would take long with so many unknowns"
             return []
         if kept is None:
-            return self._solve(control, first)
+            return self._solve(control.with_share(TIME_SHARE), first)
         if KEY not in kept.records or not self._resume(kept.records[KEY]):
-            self._solve(control, first)
-            if not control.should_stop():
+            limited = control.with_share(TIME_SHARE)
+            self._solve(limited, first)
+            if not limited.should_stop():
                 kept.put(KEY, self._to_json())
         return self.starts
 
@@ -61,10 +62,6 @@ class AlgebraicRoute:
         began = time.perf_counter()
         limit = WorkLimit(MAX_WORK, control.interrupted)
         limited = replace(control, interrupted=Interruption(limit))
-        if control.deadline is not None:
-            now = time.time()
-            left = max(control.deadline - now, 0.0)
-            limited = replace(limited, deadline=now + TIME_SHARE * left)
         try:
             # What comes to the limit returns what it has found: nothing is raised.
             with counting(limit):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -33,7 +32,7 @@ from odefit.methods.running.run_log import log_start
 from odefit.methods.running.start_checkpoint import StartCheckpoint
 from odefit.methods.running.workers import Workers
 from odefit.methods.single_shooting import SingleShooting
-from odefit.methods.start_pool import run_starts
+from odefit.methods.start_pool import ended, run_starts
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.nodes import Nodes
@@ -281,8 +280,9 @@ class _AutomaticSearch:
         key = f"sharper {best.index}"
         end = None if self.checkpoint is None else self.checkpoint.find(key)
         if end is None:
-            end = SHARPENING.run(self.accurate, best.index, best.vector, self._limited())
-            self._kept(end, key)
+            limited = self._limited()
+            end = SHARPENING.run(self.accurate, best.index, best.vector, limited)
+            end = self._kept(*ended(end, limited), key)
         if end.cost < SHARPENED * self.accurate.cost(best.vector):
             total = best.evaluations + end.evaluations
             sharper = replace(end, start=best.start, evaluations=total)
@@ -326,8 +326,9 @@ class _AutomaticSearch:
                 found = next(computed, None)
                 if found is None:
                     return
-                position, end = found
-                waiting[todo[position]] = self._kept(replace(end, index=first + todo[position]))
+                position, end, whole = found
+                end = replace(end, index=first + todo[position])
+                waiting[todo[position]] = self._kept(end, whole)
             planned.route.add(waiting[k], planned)
             if planned.base is not None:
                 self.families.add(waiting[k], planned.base, planned.rung > 0)
@@ -335,16 +336,11 @@ class _AutomaticSearch:
 
     def _limited(self, share: float = TIME_SHARE) -> Control:
         """Return the control of one start, which may take a share of the time that is left."""
-        deadline = self.control.deadline
-        if deadline is None:
-            return self.control
-        now = time.time()
-        return replace(self.control, deadline=now + share * max(deadline - now, 0.0))
+        return self.control.with_share(share)
 
-    def _kept(self, end: Start, key: str | None = None) -> Start:
-        """Store a start that was finished, if need be under a key of its own, and return it."""
-        cut = end.status.cut_short
-        if self.checkpoint is not None and not (cut or self.control.should_stop()):
+    def _kept(self, end: Start, whole: bool, key: str | None = None) -> Start:
+        """Store a start that is whole, if need be under a key of its own, and return it."""
+        if self.checkpoint is not None and whole:
             if key is None:
                 self.checkpoint.add(end)
             else:

@@ -7,7 +7,6 @@ parameter estimation of nonlinear dynamic biological systems (2012).
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields
@@ -371,7 +370,7 @@ class SlaveProblem:
         unknowns = w[at_points : at_points + n]
         first = self._reduced.minimise(unknowns, values, control.should_stop)
         known = first is not None and first.success
-        seconds = max((control.deadline or math.inf) - time.time(), LEAST_SECONDS)
+        seconds = max(control.seconds_left, LEAST_SECONDS)
         limits = Limits(
             SECOND_SOLVER_SHARE * seconds if known else seconds, stop=control.interrupted.is_set
         )

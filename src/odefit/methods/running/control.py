@@ -8,23 +8,30 @@ the run where memory is short, and sets the flag that integrators look at
 
 from __future__ import annotations
 
+import math
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from odefit.common.signals import DEFAULTS
 from odefit.methods.estimate import Cause, Status
 from odefit.methods.running.memory import MemoryWatch, memory_limit
 from odefit.simulation.engines.cut_off import CutOff, cutting_off
 
 GRACE_SECONDS = 1.0
 """Seconds that a run has after its deadline or its interruption before integrations are cut off."""
+
+LATE_SECONDS = 5.0
+"""Seconds that a worker has after a deadline to send what it has found; one that hangs is ended."""
 
 LOOK_SECONDS = 0.1  # seconds between two looks of the watch
 LOOKS_PER_MEMORY = 3  # looks of the watch for each look at the memory
@@ -94,7 +101,7 @@ class Control:
     seed
         The seed of every random choice.
     deadline
-        The time limit, in seconds of :func:`time.time`; None for no limit.
+        The time limit, in seconds of :func:`time.monotonic`, which nobody sets; None for no limit.
     executor
         The executor of independent work; None for local processes where they save time.
     jobs
@@ -137,7 +144,28 @@ class Control:
     @property
     def out_of_time(self) -> bool:
         """True if the deadline has passed."""
-        return self.deadline is not None and time.time() >= self.deadline
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def is_late(self, _: object = None) -> bool:
+        """Return whether the deadline is so long ago that workers are not waited for any more."""
+        return self.deadline is not None and time.monotonic() >= self.deadline + LATE_SECONDS
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline, never negative; infinite without one."""
+        return math.inf if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
+
+    def ending_in(self, seconds: float) -> Control:
+        """Return the control of a part that has so many seconds from now."""
+        return replace(self, deadline=time.monotonic() + seconds)
+
+    def with_share(self, share: float) -> Control:
+        """Return the control of a part that may take this share of the time that is left."""
+        return self if self.deadline is None else self.ending_in(share * self.seconds_left)
+
+    def for_workers(self) -> RemoteControl:
+        """Return the part of this control that goes to a worker."""
+        return RemoteControl(self.seed, self.deadline)
 
     def should_stop(self) -> bool:
         """True if it is time to end: the deadline has passed, or the run was interrupted."""
@@ -175,7 +203,7 @@ def control_of(
     """Return the control of a run that begins now, from the arguments that users give."""
     return Control(
         seed=seed,
-        deadline=None if time_limit is None else time.time() + time_limit,
+        deadline=None if time_limit is None else time.monotonic() + time_limit,
         executor=executor,
         jobs=jobs,
         report=progress,
@@ -183,6 +211,42 @@ def control_of(
         interrupted=stop if isinstance(stop, Interruption) else Interruption(stop),
         memory=memory_limit(memory),
     )
+
+
+@dataclass(frozen=True)
+class RemoteControl:
+    """The control of a task on its way to a worker: its seed, and the seconds that it has left.
+
+    A deadline is sent as what is left of it, because each computer has a clock of its own. Where it
+    arrives on the computer that has sent it, the time on the way counts too.
+    """
+
+    seed: int
+    deadline: float | None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        left = None if self.deadline is None else self.deadline - time.monotonic()
+        return _arrived, (self.seed, this_clock(), self.deadline, left)
+
+    @contextmanager
+    def running(self) -> Iterator[Control]:
+        """Give the control of this task, whose integrations are cut off after its deadline."""
+        control = Control(seed=self.seed, deadline=self.deadline)
+        with watched(control):
+            yield control
+
+
+def _arrived(seed: int, clock: str, deadline: float | None, left: float | None) -> RemoteControl:
+    """Return a control that was sent, with a deadline of the clock here."""
+    elsewhere = left is not None and clock != this_clock()
+    return RemoteControl(seed, time.monotonic() + (left or 0.0) if elsewhere else deadline)
+
+
+@cache
+def this_clock() -> str:
+    """Return which clock :func:`time.monotonic` is: that of this computer since it was begun."""
+    begun = Path("/proc/sys/kernel/random/boot_id")
+    return f"{socket.gethostname()} {begun.read_text().strip() if begun.exists() else ''}"
 
 
 SIGNALS = {signal.SIGINT: Cause.CTRL_C, signal.SIGTERM: Cause.TERMINATED}
@@ -206,7 +270,7 @@ def interruptible(control: Control) -> Iterator[None]:
         return
     previous = {number: signal.getsignal(number) for number in SIGNALS}
     terminate = previous[signal.SIGTERM]
-    if terminate is not signal.SIG_DFL and not isinstance(terminate, _Handler):
+    if terminate not in DEFAULTS and not isinstance(terminate, _Handler):
         del previous[signal.SIGTERM]
     handler = _Handler(interrupted, previous)
     for number in previous:
@@ -246,7 +310,7 @@ class Watch:
 
     control: Control
     memory: MemoryWatch | None = None
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], float] = time.monotonic
     _looks: int = 0
     _interrupted: float | None = None
 

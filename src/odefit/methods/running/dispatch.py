@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from odefit.common.errors import InputError, counted
-from odefit.methods.running.control import Control
+from odefit.methods.running.control import LATE_SECONDS, Control
 from odefit.methods.running.worker import Outcome, Reply, Work, versions
 from odefit.methods.running.workers import Workers
 
@@ -44,6 +44,14 @@ idle at the end while another has many tasks before it."""
 
 class WorkerLostError(Exception):
     """Raised in place of an outcome: the workers that were given a task have died."""
+
+
+class WorkerLateError(Exception):
+    """Raised in place of an outcome: a worker has not answered, and was ended if it is ours."""
+
+
+NO_ANSWER = f"it has not answered {LATE_SECONDS:g} s after the time limit, and was given up"
+"""The reason for which a worker is ended that hangs, or was stopped."""
 
 
 def batch_size(seconds: float | None, left: int | None, workers: int) -> int:
@@ -74,6 +82,7 @@ def dispatched(
     *,
     total: int | None = None,
     largest: int | None = None,
+    late: Callable[[T], bool] = lambda _: False,
 ) -> Generator[tuple[int, Outcome]]:
     """Yield the position of each task and its outcome, in the order in which they finish.
 
@@ -96,9 +105,11 @@ def dispatched(
         Number of tasks, if it is known.
     largest
         Largest number of tasks of a batch; None for no limit.
+    late
+        Whether a task that a worker has is waited for no longer.
     """
     entries = (_Entry(position, task, *remote(task)) for position, task in enumerate(tasks))
-    dispatch = _Dispatch(entries, here, workers, control)
+    dispatch = _Dispatch(entries, here, workers, control, late)
 
     def size(work: Work) -> int:
         left = None if total is None else max(total - dispatch.taken, 0)
@@ -141,6 +152,7 @@ class _Dispatch(Generic[T]):
         here: Callable[[T], Any],
         workers: Workers,
         control: Control,
+        late: Callable[[T], bool],
     ) -> None:
         self.flying: dict[Future[Reply], _Batch[T]] = {}
         self.taken = 0
@@ -149,7 +161,7 @@ class _Dispatch(Generic[T]):
         self._again: deque[_Entry[T]] = deque()
         self._suspects: deque[_Entry[T]] = deque()
         self._done: SimpleQueue[Future[Reply]] = SimpleQueue()
-        self._here, self._workers, self._control = here, workers, control
+        self._here, self._workers, self._control, self._late = here, workers, control, late
 
     def outcomes(self, size: Callable[[Work], int]) -> Iterator[tuple[int, Outcome]]:
         """Send batches of these sizes, and yield what comes back."""
@@ -161,6 +173,7 @@ class _Dispatch(Generic[T]):
                 future = self._done.get(timeout=WAIT_SECONDS)
             except Empty:
                 yield from self._look_after()
+                yield from self._without_late()
                 continue
             batch = self.flying.pop(future, None)
             if batch is not None:  # else it was sent again in the meantime
@@ -235,6 +248,20 @@ class _Dispatch(Generic[T]):
                     batch = self.flying.pop(future)
                     future.cancel()
                     yield from self._given_up(batch, 0, trouble)
+
+    def _without_late(self) -> Iterator[tuple[int, Outcome]]:
+        """Give up tasks whose workers hang; what the others of the executor had is sent again."""
+        late = [f for f, b in self.flying.items() if all(self._late(e.task) for e in b.entries)]
+        for future in late:
+            batch = self.flying.pop(future)
+            future.cancel()
+            for entry in batch.entries:
+                yield entry.position, Outcome(value=None, error=WorkerLateError(NO_ANSWER))
+            if not self._workers.lose_own(batch.executor, NO_ANSWER):
+                continue
+            for other in [f for f, b in self.flying.items() if b.executor is batch.executor]:
+                if other not in late:
+                    yield from self._given_up(self.flying.pop(other), 0, NO_ANSWER)
 
     def _received(self, batch: _Batch[T], future: Future[Reply]) -> Iterator[tuple[int, Outcome]]:
         error = CancelledError() if future.cancelled() else future.exception()

@@ -19,6 +19,7 @@ from odefit.methods.running.dispatch import dispatched
 from odefit.methods.running.worker import Work
 from odefit.methods.running.workers import Workers
 from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.engines.cut_off import cut_off
 from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.trajectories.conditions import UnitOutcome
 
@@ -82,6 +83,7 @@ class RemoteConditions:
             self._workers,
             Control(),
             largest=1,
+            late=lambda _: cut_off().reached,
         )
         integrated: dict[int, UnitOutcome] = {}
         waiting, failing = set(range(len(parts))), len(parts)

@@ -12,6 +12,7 @@ from odefit.methods.estimate import BoundStep, Start, Status
 from odefit.methods.running.checkpoint import Checkpoint, fingerprint
 from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem
+from odefit.simulation.engines.cut_off import REASON
 from odefit.simulation.nodes import Nodes
 
 
@@ -84,6 +85,7 @@ def start_to_json(start: Start) -> dict[str, Any]:
         "seconds": float(start.seconds),
         "failures": {str(k): int(v) for k, v in start.failures.items()},
         "exact": bool(start.exact),
+        "whole": True,
         "nodes": None if start.nodes is None else _nodes_to_json(start.nodes),
     }
 
@@ -109,7 +111,9 @@ def start_from_json(record: Any, unknowns: int) -> Start | None:
         return None
     if start.status is not Status.FAILED and np.isnan([*start.vector, start.cost]).any():
         return None
-    return start
+    # Earlier versions kept starts as failed that a limit had ended.
+    failed = start.status is Status.FAILED and record.get("whole") is not True
+    return None if failed or start.failures.get(REASON) else start
 
 
 def step_to_json(step: BoundStep) -> list[Any]:

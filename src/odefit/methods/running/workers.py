@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from odefit.common.errors import InputError
 from odefit.common.packages import installed, require
+from odefit.methods.running.child import end_with
 from odefit.methods.running.control import Control
 from odefit.methods.running.run_log import LOGGER
 from odefit.methods.running.worker import (
@@ -117,9 +116,11 @@ class Workers:
         if self._pool is None and self._processes and (pays or self._lost):
             from loky import ProcessPoolExecutor
 
-            # Idle workers end by themselves, so that none outlives a parent that was killed.
             self._pool = ProcessPoolExecutor(
-                max_workers=self._jobs, timeout=IDLE_SECONDS, initializer=_leave_interrupts
+                max_workers=self._jobs,
+                timeout=IDLE_SECONDS,
+                initializer=end_with,
+                initargs=(os.getpid(),),
             )
         return self._pool
 
@@ -128,11 +129,8 @@ class Workers:
 
         One that was given up before is ignored.
         """
-        from_pool = executor is self._pool
-        if from_pool and self._pool is not None:
-            LOGGER.warning("a worker process has died: %s; the others are replaced", reason)
-            self._pool.shutdown(wait=False, kill_workers=True)
-            self._pool = None
+        if self.lose_own(executor, reason):
+            pass
         elif executor is self._given:
             remark = f"the executor was given up, and the work went on here: {reason}"
             LOGGER.warning(remark)
@@ -142,6 +140,16 @@ class Workers:
             return
         self._lost = True
         self.fruitless = 0
+
+    def lose_own(self, executor: Executor, reason: str) -> bool:
+        """End the local processes and return True, if they are this executor."""
+        if self._pool is None or executor is not self._pool:
+            return False
+        LOGGER.warning("the worker processes are replaced: %s", reason)
+        pool: ProcessPoolExecutor = self._pool
+        pool.shutdown(wait=False, kill_workers=True)
+        self._pool, self._lost = None, True
+        return True
 
     def kept(self, make: Callable[[], T], *of: object) -> T:
         """Return the object that `make` makes of these, once: the same object is sent once."""
@@ -306,9 +314,3 @@ def other_version(who: str, theirs: str) -> str:
     ours = versions()["odefit"]
     has = "has no odefit" if theirs == "none" else f"has odefit {theirs}"
     return f"{who} {has}, this process {ours}: install odefit {ours} there"
-
-
-def _leave_interrupts() -> None:
-    """Ignore Ctrl-C, which goes to every process of the terminal: the parent acts on it."""
-    with suppress(ValueError):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)

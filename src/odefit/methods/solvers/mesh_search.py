@@ -123,8 +123,7 @@ class _Search:
         self._followed: list[Start] = []
         self._best: Answer | None = None
         self._true: Start | None = None
-        self._deadline = math.inf if control.deadline is None else control.deadline
-        self._seconds = max(self._deadline - time.time(), LEAST_SECONDS)
+        self._seconds = max(control.seconds_left, LEAST_SECONDS)
         self._nlp_seconds = NLP_SHARE * self._seconds
 
     def run(self) -> tuple[Answer | None, Start | None]:
@@ -155,8 +154,7 @@ class _Search:
         control = self._control.for_part(part)
         if control.deadline is None:
             return control
-        deadline = min(time.time() + share * self._seconds, self._deadline)
-        return replace(control, deadline=deadline)
+        return control.ending_in(min(share * self._seconds, control.seconds_left))
 
     def _follow(self, ends: Sequence[Start], true: bool) -> None:
         """Search the mesh from ends of lowest cost, one of each local minimum."""
@@ -187,7 +185,7 @@ class _Search:
         instance = Instance(
             self._d, Baseline(), guess_states(self._d, self._forward, vector), vector
         )
-        left = max(self._deadline - time.time(), LEAST_SECONDS)
+        left = max(self._control.seconds_left, LEAST_SECONDS)
         seconds = min(self._nlp_seconds, left)
         limits = Limits(None if math.isinf(seconds) else seconds, stop=stop)
         found = solve_locally(WARM_START_IPOPT, instance, limits)

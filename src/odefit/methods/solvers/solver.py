@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -61,7 +60,7 @@ class Limits:
         """Return the limits of one run of a solver in this process: deadline and interruption."""
         seconds = None
         if control.deadline is not None:
-            seconds = max(control.deadline - time.time(), LEAST_SECONDS)
+            seconds = max(control.seconds_left, LEAST_SECONDS)
         return cls(seconds, stop=control.interrupted.is_set)
 
     def met(self, upper: float, lower: float) -> bool:

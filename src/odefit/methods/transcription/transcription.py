@@ -187,7 +187,7 @@ class Transcription(Method):
         instance = Instance(d, local.formulation)
         with interruptible(control):
             seconds = self._seconds_left(control)
-            share = replace(control, deadline=time.time() + LOCAL_SHARE * seconds)
+            share = control.ending_in(LOCAL_SHARE * seconds)
             warm, true = mesh_search(
                 local,
                 forward,

@@ -12,6 +12,7 @@ from odefit.expressions.expressions import TIME
 from odefit.problem.building.times import time_column
 from odefit.problem.experiment import Experiment, data_place
 from odefit.problem.inputs.cells import INFINITE, is_missing, plain_number, remedy
+from odefit.problem.inputs.file_access import MAX_EXPERIMENTS
 from odefit.problem.inputs.issues import LARGEST, Issues, too_large
 from odefit.problem.inputs.table import Cells
 from odefit.problem.model import Model
@@ -107,6 +108,8 @@ class LongTable:
             record = None if key is None else self._record(row)
             if key is not None and record is not None:
                 found.setdefault(key, []).append(record)
+                if len(found) > MAX_EXPERIMENTS:
+                    break
         if self._nameless:
             message = f"the row belongs to no subject{_and_more(self._nameless)}; fill the field"
             self._error(self._nameless[0], self._experiment.by or "", message)

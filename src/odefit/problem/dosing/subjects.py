@@ -18,6 +18,7 @@ from odefit.problem.building.times import time_column
 from odefit.problem.dosing.dose_events import DoseEvents
 from odefit.problem.dosing.dose_records import BESIDE, ROLES, LongTable, Record
 from odefit.problem.experiment import UNREADABLE, Experiment, as_doses, data_place, expressions_of
+from odefit.problem.inputs.file_access import MAX_EXPERIMENTS, too_many_experiments
 from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.inputs.sentinels import point_out_sentinels
 from odefit.problem.inputs.table import Cells
@@ -214,6 +215,9 @@ class _Subjects:
         subjects = self._table.subjects()
         if not subjects and not self._issues.has_errors(self._table.place):
             self._issues.error(self._table.place, "no rows that can be used")
+        if len(subjects) > MAX_EXPERIMENTS:
+            self._issues.error(self._table.place, too_many_experiments())
+            return []
         self._events.infusions.update(self._infusions)
         for records in subjects.values():
             self._events.find_infusions(records, self._taken)

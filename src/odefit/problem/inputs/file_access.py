@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,15 @@ MAX_PROBLEM_SIZE = 10_000_000
 
 MAX_TABLE_SIZE = 100_000_000
 """Bytes of a table, or of a model in SBML: a million rows of ten numbers."""
+
+MAX_ROWS, MAX_COLUMNS, MAX_CELLS = 1_000_000, 10_000, 10_000_000
+"""Rows and columns of a table, and cells of all its rows."""
+
+DELIMITERS = ",;\t"
+"""Possible separators of columns; the one that occurs most often in the header counts."""
+
+MAX_EXPERIMENTS = 10_000
+"""Experiments of a problem in files, of which each takes about a millisecond to be read."""
 
 ADDRESS = "://"
 """The mark of an address, which the name of a file of this machine does not have."""
@@ -37,6 +46,7 @@ class NamedFiles:
     # whether files directly in the folder above are allowed as well, for formats of which published
     # collections have files that are shared there
     above: bool = False
+    read: list[int] = field(default_factory=list)  # the bytes of each file that was named
 
     def path(self, name: str, place: str, issues: Issues) -> Path | None:
         """Return the path of a file that is named at `place`, or None with the reason noted.
@@ -58,7 +68,15 @@ class NamedFiles:
             return path
         near = self.above and real.parent == Path(os.path.realpath(self.folder)).parent
         if real.is_relative_to(allowed) or near:
-            return path
+            self.read.append(real.stat().st_size if real.is_file() else 0)
+            if sum(self.read) <= MAX_TABLE_SIZE:
+                return path
+            issues.error(
+                place,
+                f"the files up to {shown(name)} have more than {MAX_TABLE_SIZE / 1e6:g} MB, of "
+                "which no more is read; leave out what is not needed",
+            )
+            return None
         whose = "of this file" if self.within is None else f"{shown(str(self.within))}"
         issues.error(
             place,
@@ -97,6 +115,32 @@ def read_text(path: Path, label: str, issues: Issues, most: int = MAX_TABLE_SIZE
             line = content.count(b"\n", 0, error.start) + 1
             issues.error(label, f"line {line} is not in UTF-8; save the file as UTF-8")
     return None
+
+
+def is_small(text: str, label: str, issues: Issues) -> bool:
+    """Return whether a table has no more rows and cells than allowed; else the reason is noted."""
+    rows = max(map(text.count, "\n\r"))
+    for what, count, most in (
+        ("rows", rows, MAX_ROWS),
+        ("cells", rows + max(map(text.count, DELIMITERS)), MAX_CELLS),
+    ):
+        if count > most:
+            issues.error(label, too_many(what, count, most))
+            return False
+    return True
+
+
+def too_many(what: str, count: int, most: int) -> str:
+    """Return the reason for which a table with so many rows, columns or cells is not read."""
+    return (
+        f"has {count} {what}, and {most} are read at most; leave out what is not needed, or split "
+        "it into several"
+    )
+
+
+def too_many_experiments() -> str:
+    """Return the reason for which experiments are not read."""
+    return f"there are more experiments than {MAX_EXPERIMENTS}; fit parts of the data"
 
 
 def text_or_file(

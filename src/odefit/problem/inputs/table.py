@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,16 @@ from odefit.problem.inputs.cells import (
     with_decimal_point,
 )
 from odefit.problem.inputs.dates import column_of_dates
-from odefit.problem.inputs.file_access import has_controls, read_text
+from odefit.problem.inputs.file_access import (
+    DELIMITERS,
+    MAX_COLUMNS,
+    has_controls,
+    is_small,
+    read_text,
+    too_many,
+)
 from odefit.problem.inputs.issues import LARGEST, Issues, finite_number, too_large
 from odefit.problem.inputs.workbooks import is_workbook, sheet_text
-
-DELIMITERS = ",;\t"
-"""Possible separators of columns; the one that occurs most often in the header counts."""
 
 COMMENT = "#"
 """Lines above the names of the columns that begin with it are skipped."""
@@ -122,30 +127,32 @@ class _Rows:
 def _rows_of(path: Path, label: str, issues: Issues) -> _Rows | None:
     """Return the rows of a CSV file or of a sheet of a workbook."""
     text = (sheet_text if is_workbook(path) else read_text)(path, label, issues)
-    return None if text is None else _rows(text, label, issues)
+    small = text is not None and is_small(text, label, issues)
+    return _rows(text, label, issues) if text is not None and small else None
 
 
 def _without_comments(text: str) -> tuple[str, list[str]]:
     """Return a text without the empty lines and comments that it begins with, and these."""
-    lines = text.splitlines(keepends=True)
-    count = 0
-    while count < len(lines) and (
-        not lines[count].strip()
-        or lines[count].lstrip(' \t"').startswith(COMMENT)
-        or lines[count].strip() in SEPARATOR_LINES
-    ):
-        count += 1
-    return "".join(lines[count:]), lines[:count]
+    above: list[str] = []
+    length = 0
+    for line in io.StringIO(text, newline=""):
+        bare = line.strip()
+        if bare and not bare.lstrip(' \t"').startswith(COMMENT) and bare not in SEPARATOR_LINES:
+            break
+        above.append(line)
+        length += len(line)
+    return text[length:], above
 
 
 def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
     text, comments = _without_comments(text)
-    start = next((line for line in text.splitlines() if line.strip()), "")
+    two = list(islice(io.StringIO(text, newline=""), 2))
+    start = two[0].rstrip("\r\n") if two else ""
     if not start:
         issues.error(label, "the file is empty; expected a row of names and rows of numbers")
         return None
     above = len(comments)
-    unquoted, second = ([re.sub(r'"[^"]*"', "", line) for line in text.splitlines()] + [""])[:2]
+    unquoted, second = ([re.sub(r'"[^"]*"', "", line.rstrip("\r\n")) for line in two] + [""])[:2]
     delimiter = max(DELIMITERS, key=unquoted.count)
     if unquoted.count(delimiter) == 0:
         between = max(DELIMITERS, key=second.count)
@@ -175,6 +182,9 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
                 continue
             if not header:
                 header = row
+                if len(header) > MAX_COLUMNS:
+                    issues.error(label, too_many("columns", len(header), MAX_COLUMNS))
+                    return None
                 continue
             if row == header:
                 again.append(above + reader.line_num)

@@ -18,6 +18,9 @@ MAX_SIZE = 1_000_000
 MAX_STATEMENT = 20_000
 """Characters of one statement: libAntimony takes quadratic time for a formula."""
 
+MAX_STATEMENTS = 3000
+"""Statements of a text: libAntimony takes quadratic time for reactions."""
+
 MAX_SUBMODELS = 1000
 """Models in a model, those in these included: each level can double their number."""
 
@@ -102,7 +105,13 @@ def read_antimony(path_or_text: str | os.PathLike[str]) -> SbmlModel:
 
 def _refuse_bombs(text: str, source: str) -> None:
     """Refuse a short text that would keep libAntimony, which cannot be interrupted, busy."""
-    for statement in re.split(r"[;\n]", text):
+    statements = [s for s in re.split(r"[;\n]", text) if s.strip()]
+    if len(statements) > MAX_STATEMENTS:
+        raise InputError(
+            f"{source}: has {len(statements)} statements, and {MAX_STATEMENTS} are read at most; "
+            "write the model in SBML"
+        )
+    for statement in statements:
         if len(statement) > MAX_STATEMENT:
             raise InputError(
                 f"{source}: a statement is longer than {MAX_STATEMENT} characters; split it by "

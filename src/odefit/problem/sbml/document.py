@@ -20,6 +20,19 @@ MAX_DEPTH = 1500
 MAX_SIZE = 100_000_000
 """The length of a document in characters is no larger."""
 
+MAX_ELEMENTS, MAX_COMPONENTS = 1_000_000, 20_000
+"""Elements of a document, and those among them that :data:`COMPONENTS` names."""
+
+COMPONENTS = frozenset(
+    {"compartment", "species", "parameter", "localParameter", "reaction", "event", "rateRule",
+     "assignmentRule", "algebraicRule", "initialAssignment", "functionDefinition",
+     "unitDefinition", "constraint"}
+)  # fmt: skip
+"""Elements of SBML of which each takes time of its own to be read."""
+
+XINCLUDE = "http://www.w3.org/2001/XInclude"
+"""The namespace of elements that stand for other files."""
+
 MAX_MESSAGES = 20
 """So many of libsbml's messages are passed on; the rest are consequences, as a rule."""
 
@@ -142,7 +155,7 @@ class _Scan:
     def __init__(self, parser: expat.XMLParserType) -> None:
         self.parser = parser
         self.packages = PackageUse()
-        self.depth = 0
+        self.depth = self.elements = self.components = 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if self.depth == 0:
@@ -154,9 +167,22 @@ class _Scan:
             self._number(attributes)
         if refusal := self.packages.start(name, attributes):
             raise _RefusedError(f"line {self.parser.CurrentLineNumber}: {refusal}")
+        namespace, _, local = name.rpartition(" ")
+        if namespace == XINCLUDE:
+            raise _RefusedError(
+                f"line {self.parser.CurrentLineNumber}: <{local}> includes another file "
+                "(XInclude), which is not read; put its content here"
+            )
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise _RefusedError(f"elements are nested deeper than {MAX_DEPTH} levels")
+        self.elements += 1
+        self.components += local in COMPONENTS
+        if self.elements > MAX_ELEMENTS or self.components > MAX_COMPONENTS:
+            most = f"{MAX_COMPONENTS} species, parameters, reactions and the like"
+            if self.elements > MAX_ELEMENTS:
+                most = f"{MAX_ELEMENTS} elements"
+            raise _RefusedError(f"the document has more than {most}, which is not read")
 
     def end(self, name: str) -> None:
         self.packages.end()

@@ -11,6 +11,7 @@ from odefit.common.errors import InputError
 from odefit.problem.inputs.file_access import MAX_PROBLEM_SIZE, checked_within, read_text
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.problem import Problem
+from odefit.problem.toml.limits import check_toml
 from odefit.problem.toml.reading import problem_from_mapping
 from odefit.problem.toml.writing import problem_to_mapping
 
@@ -37,6 +38,7 @@ def parsed_toml(text: str, source: str) -> dict[str, Any]:
 
     if not text.strip():
         raise InputError(f'{source}: the file is empty; a problem file starts with "format = 1"')
+    check_toml(text, source)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -50,11 +52,6 @@ def parsed_toml(text: str, source: str) -> dict[str, Any]:
         if key:
             hint = f'; a key with brackets needs quotes: "{key[1]}" = ...'
         raise InputError(f"{source}: {message}{hint}") from None
-    except RecursionError:
-        line, column = _deepest(text)
-        raise InputError(
-            f"{source}: tables or lists nested too deeply (at line {line}, column {column})"
-        ) from None
     except ValueError:  # a decimal integer that is too long for Python
         found = re.search(r"[0-9_]{4000,}", text)
         line, column = _position(text, found.start() if found else 0)
@@ -83,13 +80,3 @@ def _position(text: str, index: int) -> tuple[int, int]:
     """Return line and column of a character, both counted from 1."""
     before = text[:index]
     return before.count("\n") + 1, index - (before.rfind("\n") + 1) + 1
-
-
-def _deepest(text: str) -> tuple[int, int]:
-    """Return line and column of the first place with the most open brackets."""
-    depth = most = where = 0
-    for index, character in enumerate(text):
-        depth += (character in "[{") - (character in "]}")
-        if depth > most:
-            most, where = depth, index
-    return _position(text, where)

@@ -7,12 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from odefit.common.errors import closest, one_of, shown
+from odefit.common.errors import closest, counted, one_of, shown
 from odefit.expressions.expressions import TIME
 from odefit.problem.building.columns import used_columns
 from odefit.problem.building.preparation import experiment_place
 from odefit.problem.experiment import UNREADABLE, Cycle, Event, Experiment, data_place
-from odefit.problem.inputs.file_access import NamedFiles, refuse_controls
+from odefit.problem.inputs.file_access import (
+    MAX_EXPERIMENTS,
+    NamedFiles,
+    refuse_controls,
+    too_many_experiments,
+)
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.inputs.table import as_list, listed_column, read_cells, read_table
 from odefit.problem.inputs.workbooks import split_name
@@ -23,6 +28,7 @@ from odefit.problem.problem import Problem
 from odefit.problem.toml.repetitions import repetitions
 
 FORMAT_VERSION = 1
+MAX_UNKNOWN = 20  # unknown keys of one place that have a message each
 
 SECTION_NAMES = (
     "ode", "algebraic", "observables", "constants", "inputs", "parameters", "initial", "noise",
@@ -102,6 +108,9 @@ def problem_from_mapping(
         arrays=[str(key) for key in sections["parameters"]],
         issues=issues,
     )
+    if len(listed or ()) > MAX_EXPERIMENTS:
+        issues.error("[[experiment]]", too_many_experiments())
+        listed = []
     used = used_columns(model)
     files = NamedFiles(directory or Path(), within)
     unit = texts["time_unit"] or ""
@@ -151,9 +160,10 @@ def _known_keys(
     reported as well.
     """
     found = {key: value for key, value in raw.items() if key in known}
-    for key, value in raw.items():
-        if key in known:
-            continue
+    unknown = [(key, value) for key, value in raw.items() if key not in known]
+    if (more := len(unknown) - MAX_UNKNOWN) > 0:
+        issues.error(place or "problem", f"and {counted(more, 'more unknown key')}")
+    for key, value in unknown[:MAX_UNKNOWN]:
         name = str(key)
         free = [k for k in known if k not in raw]
         meant = closest(name, free)

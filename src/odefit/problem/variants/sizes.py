@@ -185,12 +185,12 @@ class _Analysis:
     def _follows(self, powers: Array, logs: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
         """Return how a size follows parameters in exponents, from its powers of the exponentials.
 
-        `logs` are the logarithms of the sizes.
+        `logs` are the logarithms of the sizes; an exponential within another counts as one.
         """
         found = []
         for power, e in zip(powers.tolist(), self.algebra.exponentials.values(), strict=True):
             names = e.factor.exponents.items()
-            factor = _size(e.factor.constant + sum(v * logs[n] for n, v in names if v))
+            factor = _size(e.factor.constant + sum(v * logs.get(n, 0.0) for n, v in names if v))
             if abs(power) > SHARED:
                 found.append((self.columns[e.name][1], power * e.sign * factor))
         return tuple(found)

@@ -45,6 +45,18 @@ class Variables:
         return variable(len(self.depth) - 1)
 
 
+LONG = 8  # variables of two monomials from which on their product takes longer than usual
+
+
+def pairs(a: Polynomial, b: Polynomial) -> float:
+    """Return the number of products of terms of two polynomials; long ones count as several."""
+    count = len(a) * len(b)
+    if not count:
+        return 0.0
+    mean = sum(map(len, a)) / len(a) + sum(map(len, b)) / len(b)
+    return count * max(mean / LONG, 1.0)
+
+
 class SymbolicSeries:
     """The Taylor coefficients of one expansion, as polynomials; `relations` define new variables.
 
@@ -138,7 +150,8 @@ class SymbolicSeries:
             if left:
                 right = self._at(b, k - j) if operation == "*" else self._reciprocal(b, k - j)
                 # Terms are multiplied one by one, and those of the sum are copied.
-                self._deadline.spend(PER_TERM * (len(left) * len(right) + len(total) / 4))
+                self._deadline.spend(PER_TERM * (pairs(left, right) + len(total) / 4))
+                self._deadline.check()  # before a product that may be beyond all limits
                 total = add(total, multiply(left, right))
         return total
 
@@ -177,9 +190,8 @@ class SymbolicSeries:
         total = constant(-1 if k == 0 else 0)
         for j in range(k):
             right = self._at(i, k - j)
-            self._deadline.spend(
-                PER_TERM * (len(self._reciprocals[i, j]) * len(right) + len(total))
-            )
+            self._deadline.spend(PER_TERM * (pairs(self._reciprocals[i, j], right) + len(total)))
+            self._deadline.check()
             total = add(total, multiply(self._reciprocals[i, j], right))
         if is_constant(first):
             return self._named(total, -first[ONE], k)

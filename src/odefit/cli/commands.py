@@ -1,0 +1,155 @@
+"""All commands, with their options; it reads these, runs a command and returns its exit status."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from odefit.cli import explore, fit, methods, plot, profile
+from odefit.cli import problem_commands as problems
+from odefit.cli import result_commands as results
+from odefit.cli.shared import plain_warnings
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: the functions that add its options and run it, and its lines in the help."""
+
+    name: str
+    add_options: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    help: str
+    description: str
+
+
+COMMANDS = (
+    Command(
+        "fit",
+        fit.add_options,
+        fit.run,
+        "estimate the unknowns of a problem",
+        "Estimate the unknowns.",
+    ),
+    Command(
+        "profile",
+        profile.add_options,
+        profile.run,
+        "profile likelihoods: intervals without linearisation",
+        "Profile likelihoods of the unknowns of a result, or of a problem, which is fitted first.",
+    ),
+    Command(
+        "show",
+        results.add_show,
+        results.run_show,
+        "print a result again",
+        "Print what 'odefit fit' has printed of a result.",
+    ),
+    Command("plot", plot.add_options, plot.run, "draw a result", plot.DESCRIPTION),
+    Command(
+        "residuals",
+        results.add_residuals,
+        results.run_residuals,
+        "residuals as a table",
+        "Print a row for each measurement as CSV: measured, predicted, residual, weighted "
+        "residual and standard deviation; of a result, or of a problem at given values.",
+    ),
+    Command(
+        "predict",
+        results.add_predict,
+        results.run_predict,
+        "predictions with confidence and prediction bands",
+        "Print predictions of a result as CSV, with standard errors, confidence bands (where the "
+        "model's curve is) and prediction bands (where the next measurement is).",
+    ),
+    Command(
+        "compare",
+        results.add_compare,
+        results.run_compare,
+        "compare models of the same data",
+        "Compare results of the same data: information criteria, the weights of Akaike, and "
+        "tests of nested models.",
+    ),
+    Command(
+        "check",
+        problems.add_check,
+        problems.run_check,
+        "validate and describe a problem",
+        "Validate and describe a problem; say what its data can determine.",
+    ),
+    Command(
+        "simulate",
+        problems.add_simulate,
+        problems.run_simulate,
+        "simulate a problem",
+        "Simulate a problem.",
+    ),
+    Command(
+        "explore",
+        explore.add_options,
+        explore.run,
+        "sliders in the browser",
+        "Move the unknowns of a problem by sliders in the browser, and see the curves move. The "
+        "page is for this machine and this user alone. Ctrl-C ends it.",
+    ),
+    Command(
+        "new",
+        problems.add_new,
+        problems.run_new,
+        "write a first problem file for a CSV table",
+        "Write a commented problem file for the columns of a CSV table, with a placeholder for "
+        "the model that runs at once.",
+    ),
+    Command(
+        "convert",
+        problems.add_convert,
+        problems.run_convert,
+        "write a problem in another format",
+        "Write a problem as a problem file with CSV tables, or as PEtab, version 2.",
+    ),
+    Command(
+        "methods",
+        methods.add_options,
+        methods.run,
+        "list the methods, or the options of one",
+        "List the methods; with a name, all options of that method, which "
+        "'odefit fit --method NAME --set OPTION=VALUE' sets.",
+    ),
+)
+"""All commands, in the order of the help: a row each."""
+
+
+def run(arguments: Sequence[str] | None) -> int:
+    """Run a command, and return its exit status."""
+    options = parser().parse_args(arguments)
+    with plain_warnings():
+        return int(options.run(options))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands and their options."""
+    whole = argparse.ArgumentParser(
+        prog="odefit",
+        description="Estimate the parameters of ODE models from data, "
+        "and say how far the answer can be trusted.",
+    )
+    whole.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        added = commands.add_parser(
+            command.name, help=command.help, description=command.description
+        )
+        added.set_defaults(run=command.run)
+        command.add_options(added)
+    return whole
+
+
+class _Version(argparse.Action):
+    """Prints the version; the package's metadata are read only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        from importlib.metadata import version
+
+        print(f"odefit {version('odefit')}")
+        parser.exit()

@@ -1,0 +1,84 @@
+"""Signals that end the program at once, until some work heeds them and ends with its best so far.
+
+What stands here needs nothing but Python itself: it is there before anything else is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+ENDING = (signal.SIGINT, signal.SIGTERM)
+"""The signals by which users and batch systems end a program."""
+
+_unfinished: set[Path] = set()
+
+
+class Ended(KeyboardInterrupt):
+    """Raised by a signal in a program that has called the command line as a function."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(said(number))
+        self.number = number
+
+
+def said(number: int) -> str:
+    """Return how a signal has ended a program, in words."""
+    return "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+
+
+def end_program(number: int, frame: FrameType | None) -> None:
+    """End this program in the way of shells, with status 128 and the number, and no file in parts.
+
+    An exception would be lost in a callback, or come out of an import as another one.
+    """
+    for path in list(_unfinished):
+        with suppress(OSError):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with suppress(OSError):
+        os.write(2, f"{said(number)}\n".encode())
+    os._exit(128 + number)
+
+
+def raise_ended(number: int, frame: FrameType | None) -> None:
+    """Raise :class:`Ended`."""
+    raise Ended(number)
+
+
+DEFAULTS = (signal.SIG_DFL, signal.default_int_handler, end_program, raise_ended)
+"""The handlers that nobody has set for a reason of his own."""
+
+
+@contextmanager
+def signals_end(program: bool) -> Iterator[None]:
+    """Let signals end the program within the block, or a function that it calls.
+
+    After the block of a `program` they are ignored, since its work is done. Handlers of somebody
+    else stay, and so does what a thread other than the main one would set.
+    """
+    before = {number: signal.getsignal(number) for number in ENDING}
+    ours = [number for number in ENDING if before[number] in DEFAULTS]
+    with suppress(ValueError):
+        for number in ours:
+            signal.signal(number, end_program if program else raise_ended)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):
+            for number in ours:
+                signal.signal(number, signal.SIG_IGN if program else before[number])
+
+
+@contextmanager
+def unfinished(path: Path) -> Iterator[None]:
+    """Remove a file or a folder where a signal ends the program within the block."""
+    _unfinished.add(path)
+    try:
+        yield
+    finally:
+        _unfinished.discard(path)
