@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from odefit.common.errors import InputError
-from odefit.problem.inputs.file_access import MAX_PROBLEM_SIZE, checked_within, read_text
+from odefit.problem.inputs.file_access import (
+    MAX_EXPERIMENTS,
+    MAX_PROBLEM_SIZE,
+    checked_within,
+    read_text,
+    too_many_experiments,
+)
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.problem import Problem
 from odefit.problem.toml.limits import check_toml
@@ -29,6 +35,9 @@ def load(path: str | os.PathLike[str], *, within: str | os.PathLike[str] | None 
     text = read_text(Path(source), source, issues, MAX_PROBLEM_SIZE)
     issues.raise_errors()
     raw = parsed_toml(text or "", source)
+    listed = raw.get("experiment")
+    if isinstance(listed, list) and len(listed) > MAX_EXPERIMENTS:
+        raise InputError(f"{source}: [[experiment]]: {too_many_experiments()}")
     return problem_from_mapping(raw, Path(source).parent, source, within=checked_within(within))
 
 

@@ -12,12 +12,7 @@ from odefit.expressions.expressions import TIME
 from odefit.problem.building.columns import used_columns
 from odefit.problem.building.preparation import experiment_place
 from odefit.problem.experiment import UNREADABLE, Cycle, Event, Experiment, data_place
-from odefit.problem.inputs.file_access import (
-    MAX_EXPERIMENTS,
-    NamedFiles,
-    refuse_controls,
-    too_many_experiments,
-)
+from odefit.problem.inputs.file_access import NamedFiles, refuse_controls
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.inputs.table import as_list, listed_column, read_cells, read_table
 from odefit.problem.inputs.workbooks import split_name
@@ -108,9 +103,6 @@ def problem_from_mapping(
         arrays=[str(key) for key in sections["parameters"]],
         issues=issues,
     )
-    if len(listed or ()) > MAX_EXPERIMENTS:
-        issues.error("[[experiment]]", too_many_experiments())
-        listed = []
     used = used_columns(model)
     files = NamedFiles(directory or Path(), within)
     unit = texts["time_unit"] or ""
