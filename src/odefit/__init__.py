@@ -43,16 +43,20 @@ if TYPE_CHECKING:
     from odefit.structure.identifiability import structural_identifiability as identifiability
     from odefit.structure.structural_identifiability import StructuralIdentifiability
 
-_MODULES = {
+_TOGETHER = {
     "fitting.fit": "fit",
     "formats.files": "load save",
     "methods": "Control MultiStart Progress SingleShooting Start Status",
     "problem": "Doses Event Experiment InputError Model Noise Parameter Prior Problem",
     "problem.sbml": "SbmlModel read_antimony read_sbml",
-    "problem.unit_check": "UnitReport check_units",
     "result.profiles": "Profiles",
     "result.result": "Result Solution load_result",
     "simulation": "Failure ForwardMap SimulationError simulate",
+}
+"""Modules and their public names, which are all imported when the first of them is used: so the
+command line heeds signals before it imports anything."""
+
+_LATER = {
     "explorer": "Explorer explore",
     "methods.algebraic": "Algebraic",
     "methods.automatic": "Automatic",
@@ -61,14 +65,13 @@ _MODULES = {
     "methods.multiple_shooting": "Constraint MultipleShooting",
     "methods.outer_approximation": "OuterApproximation",
     "methods.transcription": "AdaptiveMesh Collocation Transcription",
+    "problem.unit_check": "UnitReport check_units",
     "reporting.comparison": "compare",
     "structure.structural_identifiability": "StructuralIdentifiability",
 }
-"""The public names of each module. They are imported at first use: so the command line heeds
-signals before it imports anything, and what loads much (SciPy, CasADi) is loaded where it is used.
-"""
+"""Modules that load much (SciPy, CasADi), and their public names, each imported at its use."""
 
-_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
+_PLACES = {name: module for module, names in _LATER.items() for name in names.split()}
 
 __all__ = [
     "AdaptiveMesh",
@@ -124,11 +127,17 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
+    if name in __all__ and "fit" not in globals():
+        for module, names in _TOGETHER.items():
+            place = import_module(f"odefit.{module}")
+            globals().update({one: getattr(place, one) for one in names.split()})
+    if name in globals():
+        return globals()[name]
     if name == "identifiability":
         return import_module("odefit.structure.identifiability").structural_identifiability
     if name in _PLACES:
         return getattr(import_module(f"odefit.{_PLACES[name]}"), name)
-    if find_spec(f"odefit.{name}") is not None:
+    if not name.startswith("_") and find_spec(f"odefit.{name}") is not None:
         return import_module(f"odefit.{name}")
     raise AttributeError(f"module 'odefit' has no attribute {name!r}")
 

@@ -69,6 +69,7 @@ def run(options: argparse.Namespace) -> int:
         status = TERMINATED if signals.cause is Cause.TERMINATED else DONE
         if signals.is_set() and threading.active_count() > 1:
             sys.stdout.flush()
+            sys.stderr.flush()
             os._exit(status)  # what is still compiled for the page would not let it end
         return status
 
