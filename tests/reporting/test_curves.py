@@ -23,6 +23,7 @@ from odefit.reporting.curves import (
     spreads_over_decades,
     standard_deviations,
 )
+from odefit.reporting.figures.fit import plot_fit
 from odefit.reporting.predictions import band_source
 from tests.reporting import examples
 
@@ -207,3 +208,21 @@ def test_a_line_and_its_band_are_thinned_where_the_data_have_many_rows() -> None
     assert found.band is not None
     assert len(found.band.times) == len(found.model)
     assert found.model.max() == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_panel_says_that_its_band_is_missing() -> None:
+    times = [0.0, 1.0, 2.0, 3.0]
+    problem = Problem(
+        Model(ode={"x": "-k*x", "z": "c"}, observables={"y": "x", "w": "z"}),
+        {"t": times, "y": [1.0, 0.5, 0.3, 0.1]},
+        {"k": {"lower": 0.0, "guess": 1.0}, "c": {"lower": 0.0, "guess": 1.0}},
+        {"x": 1.0, "z": 0.0},
+        noise={"y": {"sd": 0.05}},
+    )
+    told: list[str] = []
+    result = fit(problem, SingleShooting())
+    apart = {"t": [1.0, 2.0], "w": [1.0, 2.0]}
+    figure = plot_fit(result, band="linear", validation=apart, say=told.append)
+    assert [axes.get_title(loc="right") for axes in figure.axes] == ["", "no band"]
+    (said,) = told
+    assert said.startswith("no band of w, where it changes with c, which the data do not determine")

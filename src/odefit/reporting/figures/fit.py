@@ -158,10 +158,10 @@ def draw_panel(axes: Axes, curve: Curve, several: bool, log_y: bool = False) -> 
 
 
 def lacks_band(curve: Curve) -> bool:
-    """Tell whether a band was asked for, and is missing at all times."""
+    """Tell whether a band was asked for, and is missing at most of the times, or without an end."""
     if curve.band is None:
         return bool(curve.no_band)
-    return not np.isfinite(curve.band.confidence).any()
+    return bool(np.isfinite(curve.band.confidence).all(axis=0).mean() < 0.5)
 
 
 def curve_notes(result: ResultData, curves: Sequence[Curve]) -> Iterator[str]:
