@@ -79,7 +79,7 @@ class Doubts:
             self._last = best, doubt_of(self._forward, best, explained)
             self._weak = False
             if self._populations.closed and best.nodes is None and not (best.exact or fit.certain):
-                self._look_closely(best, self._last[1], explained)
+                self._look_closely(best, self._last[1], fit.explained is not False)
         doubt = self._last[1]
         if not self._populations.closed:
             return self._beside_populations(doubt, {s.index for s in alike})
@@ -112,12 +112,12 @@ class Doubts:
         """Ends, by the numbers of the ends to which searches from around them have led."""
         return self._elsewhere.led
 
-    def _look_closely(self, best: Start, doubt: Doubt | None, explained: bool) -> None:
-        """Let starts look around a best end of few values, which may hide a better one."""
+    def _look_closely(self, best: Start, doubt: Doubt | None, possible: bool) -> None:
+        """Let starts look around a best end that may be the answer, and may hide a better one."""
         forward = self._forward
         if switches(forward.problem, forward.field):
             self._elsewhere.look_around(best)
-        if explained and doubt is None and len(best.vector) <= FEW_UNKNOWNS:
+        if possible and doubt is None and len(best.vector) <= FEW_UNKNOWNS:
             evaluation = forward.evaluate(best.vector)
             if isinstance(evaluation, Evaluation):
                 lost = _names(forward, lost_unknowns(forward, best.vector, evaluation))
