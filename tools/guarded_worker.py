@@ -32,8 +32,9 @@ FAULTS = ("traceback", "wrong success", "output", "message", "forbidden", "memor
 EXTRA_MEMORY = 2 << 30
 """Bytes that a case may take beyond what the process has before it, so that it cannot swap."""
 
-PEAK_MEMORY = 1 << 30
-"""Bytes of growth of the resident memory above which a case is a fault."""
+PEAK_MEMORY, PEAK_FACTOR = 200_000_000, 20
+"""Bytes of growth of the resident memory, and how many for each byte of the files of a case, above
+which it is a fault."""
 
 LONGEST_MESSAGE = 1500
 
@@ -125,6 +126,7 @@ def serve(connection: Connection, seed: int, keep: Path | None) -> None:
 def outcome(case: Case, folder: Path, watch: Watch) -> Outcome:
     """Run a case within its limits."""
     before = _forget_peak()
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     limited = _limit_memory(EXTRA_MEMORY)
     began = os.times()
     watch.seen.clear()
@@ -160,7 +162,7 @@ def outcome(case: Case, folder: Path, watch: Watch) -> Outcome:
     memory = max(0, _peak() - before)
     if watch.seen and verdict not in FAULTS:
         verdict, text = "forbidden", watch.seen[0]
-    if memory > PEAK_MEMORY and verdict not in FAULTS:
+    if memory > PEAK_MEMORY + PEAK_FACTOR * size and verdict not in FAULTS:
         verdict, text = "memory", f"{memory / 2**20:.0f} MiB"
     seconds = ended.user + ended.system - began.user - began.system
     return Outcome(verdict, text, case.detail, memory, seconds)

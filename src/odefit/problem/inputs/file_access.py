@@ -68,7 +68,7 @@ class NamedFiles:
             return path
         near = self.above and real.parent == Path(os.path.realpath(self.folder)).parent
         if real.is_relative_to(allowed) or near:
-            self.read.append(real.stat().st_size if real.is_file() else 0)
+            self.read.append(_size(real))
             if sum(self.read) <= MAX_TABLE_SIZE:
                 return path
             issues.error(
@@ -84,6 +84,14 @@ class NamedFiles:
             "which it is by --within FOLDER (in Python within=)",
         )
         return None
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a file, or none where the system knows no file of that name."""
+    try:
+        return path.stat().st_size
+    except (OSError, ValueError):
+        return 0
 
 
 def checked_within(within: str | os.PathLike[str] | None) -> Path | None:
