@@ -4,7 +4,7 @@
     python tools/mutated_inputs.py --case table:17 --keep FOLDER
 
 Every case is read by what users run, in a process whose memory is limited. Faults are: an exception
-other than InputError; more than 10 seconds; more memory than ``guarded_worker.PEAK_MEMORY``; a
+other than InputError; more than 10 seconds; more memory than 200 MB and 20 times its files; a
 message without place or reason, or with characters that a terminal obeys; a connection, a started
 program or a file opened that nobody has named; the end of the process; and a wrong success, which
 is an input that was taken for what it cannot mean. The exit status is 1 if there was any.
