@@ -331,6 +331,10 @@ class Problem:
         ]
         return self._copy(experiments=changed)
 
+    def with_experiments(self, experiments: Sequence[Experiment]) -> Problem:
+        """Return the problem with other experiments."""
+        return self._copy(experiments=experiments)
+
     def with_parameters(self, **parameters: GivenParameter | float) -> Problem:
         """Return the problem with other parameters or initial values where they are named."""
         known = {*self.parameters, *self.initial}

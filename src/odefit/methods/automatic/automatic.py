@@ -16,6 +16,7 @@ from odefit.methods.automatic.doubt import Doubts
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.families import Families, Restarts
 from odefit.methods.automatic.message import message_of, told_cause
+from odefit.methods.automatic.parts_apart import fitted_apart
 from odefit.methods.automatic.route_table import MATCHING, SHOOTING, search_routes
 from odefit.methods.automatic.routes import TIME_SHARE, Planned, Seen
 from odefit.methods.automatic.valleys import Valleys
@@ -141,6 +142,8 @@ class Automatic(Method):
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Return the estimate, which depends on the seed, never on the number of workers."""
+        if self.starts is None and (apart := fitted_apart(problem, self.solve, control)):
+            return apart
         own = asdict(self)
         del own["starts"]  # more starts of the same kind go on from fewer
         options = {"method": own, "seed": control.seed}

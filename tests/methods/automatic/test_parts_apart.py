@@ -1,0 +1,97 @@
+"""Experiments with unknowns of their own are fitted apart; those that share one are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit import Automatic, Control, Experiment, Model, Problem
+from odefit.methods.automatic.parts_apart import fitted_apart, parts_of
+
+TIMES = np.linspace(0.3, 9.0, 15)
+
+
+def oscillators(count: int, **changes: Any) -> Problem:
+    """Each has a frequency, a damping and an amplitude of its own."""
+    random = np.random.default_rng(0)
+    runs = []
+    for i in range(count):
+        w, d, a = random.uniform(0.8, 4), random.uniform(0.02, 0.15), random.uniform(1, 3)
+        values = a * np.exp(-d * TIMES) * np.cos(np.sqrt(w * w - d * d) * TIMES)
+        values += 0.03 * random.normal(size=len(TIMES))
+        runs.append(Experiment(f"run {i}", {"t": TIMES, "y": values}, t0=0.0))
+
+    def own(low: float, high: float) -> dict[str, Any]:
+        return {"lower": low, "upper": high, "per_experiment": True}
+
+    given: dict[str, Any] = {
+        "experiments": runs,
+        "parameters": {"w": own(0.3, 6), "d": own(0.0, 1.0)},
+        "initial": {"x": own(0.1, 6), "v": 0.0},
+    }
+    model = Model(ode={"x": "v", "v": "-w^2*x - 2*d*v"}, observables={"y": "x"})
+    return Problem(model, **(given | changes))
+
+
+def test_the_parts_have_the_unknowns_of_their_experiment() -> None:
+    problem = oscillators(3)
+    parts = parts_of(problem)
+    assert [e.name for p in parts for e in p.problem.experiments] == ["run 0", "run 1", "run 2"]
+    named = [[problem.keys[i] for i in p.places] for p in parts]
+    assert named[1] == ["w[run 1]", "d[run 1]", "x[run 1]"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"noise": {"y": {"sd": "estimate"}}},
+        {"parameters": {"w": {"lower": 0.3, "upper": 6, "per_experiment": True},
+                        "d": {"lower": 0.0, "upper": 1.0}}},
+    ],
+)  # fmt: skip
+def test_what_acts_on_all_experiments_keeps_them_together(changes: dict[str, Any]) -> None:
+    assert parts_of(oscillators(3, **changes)) == []
+
+
+def test_a_shared_unknown_joins_the_experiments_on_which_it_acts() -> None:
+    model = Model(ode={"x": "-k*x"}, observables={"a": "x", "b": "s*x"})
+    runs = [Experiment(f"run {i}", {"t": [0.0, 1.0, 2.0], n: [1.0, 0.6, 0.4]}) for i, n in
+            enumerate("abba")]  # fmt: skip
+    parameters: dict[str, Any] = {
+        "k": {"lower": 0.0, "upper": 5.0, "per_experiment": True},
+        "s": {"lower": 0.1, "upper": 5.0},
+    }
+    problem = Problem(model, experiments=runs, parameters=parameters, initial={"x": 1.0})
+    parts = parts_of(problem)
+    groups = [[e.name for e in p.problem.experiments] for p in parts]
+    assert groups == [["run 0"], ["run 1", "run 2"], ["run 3"]]
+    assert [len(p.problem.unknowns) for p in parts] == [1, 3, 1]
+
+
+def test_parts_make_the_optimum_of_all_with_the_starts_of_each() -> None:
+    problem = oscillators(3)
+    found = fitted_apart(problem, Automatic().solve, Control(seed=1, jobs=1))
+    assert found is not None
+    assert found.status is odefit.Status.CONVERGED
+    assert found.sufficient
+    best = found.best
+    assert best is not None
+    squares = [
+        min(s.objective for s in Automatic().solve(p.problem, Control(seed=1, jobs=1)).starts)
+        for p in parts_of(problem)
+    ]
+    assert best.objective == pytest.approx(sum(squares), rel=1e-6)
+    assert best.cost == pytest.approx(0.5 * best.objective)
+    assert "fall into 3 groups with unknowns of their own" in found.message
+
+
+@pytest.mark.slow
+def test_a_fit_of_many_subjects_costs_what_the_fits_of_each_cost() -> None:
+    """Together 24 took 47 starts, 27 of them elsewhere, and twenty times as long."""
+    result = odefit.fit(oscillators(24), seed=1, jobs=1)
+    assert result.status is odefit.Status.CONVERGED
+    assert result.objective == pytest.approx(0.51486, rel=1e-4)
+    assert "24 groups" in result.message
