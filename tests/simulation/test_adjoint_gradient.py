@@ -130,6 +130,18 @@ def test_other_engines_and_problems_that_are_not_stiff_have_sensitivities(
     assert np.allclose(found.gradient, evaluation.jacobian.T @ evaluation.residuals, rtol=1e-6)
 
 
+def test_models_too_large_for_the_taylor_method_have_it_though_they_are_not_stiff() -> None:
+    problem, _ = stiff_chain(80)
+    vector = np.linspace(0.5, 1.0, 80)
+    forward = ForwardMap(problem)
+    found = forward.gradient(vector)
+    assert isinstance(found, CostGradient)
+    assert found.adjoint
+    evaluation = evaluated(forward, vector)
+    expected = evaluation.jacobian.T @ evaluation.residuals
+    assert np.allclose(found.gradient, expected, rtol=1e-4, atol=1e-6)
+
+
 def test_a_failure_is_that_of_the_evaluation() -> None:
     ode = {"x": "(a + b + c + d + e + f + g + h + i + j + k)*x^2"}
     unknowns: dict[str, dict[str, float]] = {name: {} for name in "abcdefghijk"}
