@@ -50,6 +50,18 @@ def test_a_population_finds_slope_and_threshold_of_a_saw(monkeypatch: pytest.Mon
     np.testing.assert_allclose(end.vector, [0.7, 1.9], rtol=1e-6)
 
 
+def test_an_unknown_without_effect_stays_near_its_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(populations, "FIRST", 32)
+    monkeypatch.setattr(populations, "POPULATION", 16)
+    forward = MultiStart().forward(reset())
+    (part, *_) = populations._parts(forward)  # it ends before the first event
+    population = populations._Population(forward, 0, Control(seed=1))
+    population.fit(part, 60)
+    top = np.array(population._points)[:, 1]
+    assert np.isfinite(top).all()
+    assert top.max() < 3.0 * 1.2 * 1.9
+
+
 def test_populations_are_taken_where_conditions_trigger_events_that_lanes_follow() -> None:
     assert refusal(ForwardMap(reset())) is None
     assert "cannot follow" in str(refusal(ForwardMap(reset(priority=1.0))))

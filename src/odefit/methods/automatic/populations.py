@@ -43,6 +43,10 @@ SWEEPS, LAST_SWEEPS = 2, 8  # number of moves of every point, on a part and on t
 LEAST_EFFECTIVE = 12.0
 """Effective number of points that a part leaves at least: weights are flattened until it does."""
 
+WIDER = 1e3
+"""Factor by which a point may leave the range of an unknown that has no effect on a part; where the
+range is no matter of orders of magnitude, it may leave it by its own width."""
+
 NEW = 0.15  # share of the moves that draw one unknown anew, from its whole range
 
 WHOLE_STEP = 0.2  # share of the moves by a whole difference, from one optimum to another
@@ -139,7 +143,11 @@ class _Population:
         self._rng = np.random.default_rng([control.seed, self._design])
         self._lanes = [Lanes(forward.field, c) for c in forward.problem.conditions]
         self._kept = VariableProjection(forward).kept
-        self._logarithmic = np.array([r.logarithmic and r.low > 0 for r in ranges(self._problem)])
+        every = ranges(self._problem)
+        self._logarithmic = np.array([r.logarithmic and r.low > 0 for r in every])
+        low, high = self._coordinates(np.array([(r.low, r.high) for r in every]).T)
+        wider = np.where(self._logarithmic, math.log(WIDER), high - low)
+        self._low, self._high = low - wider, high + wider
         self.integrated = 0
         self._points = self._sample(FIRST)
         self._costs = np.zeros(FIRST)
@@ -234,7 +242,8 @@ class _Population:
         columns = kept[rng.integers(len(kept), size=len(rows))]
         there[rows] = here[rows]
         there[rows, columns] = drawn[rows, columns]
-        with np.errstate(over="ignore"):
+        there = np.clip(there, self._low, self._high)
+        with np.errstate(over="ignore"):  # of coordinates that are no logarithms
             points = np.where(self._logarithmic, np.exp(there), there)
         return np.clip(points, self._problem.lower, self._problem.upper)
 
