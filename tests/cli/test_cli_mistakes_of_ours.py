@@ -93,7 +93,8 @@ def test_a_broken_figure_costs_no_profiles(
 ) -> None:
     profiles = import_module("odefit.result.profiles").Profiles
     monkeypatch.setattr(profiles, "plot", broken(ZeroDivisionError))
-    monkeypatch.setattr(profiles, "__str__", broken(ValueError))
+    terminal = import_module("odefit.reporting.terminal")
+    monkeypatch.setattr(terminal, "profile_rows", broken(ValueError))
     files = ("--json", "p.json", "--plot", "p.png", "--report", "p.md")
     assert run("profile", "decay.toml", "--jobs", "1", *files) == 0
     found = json.loads((folder / "p.json").read_text(encoding="utf-8"))

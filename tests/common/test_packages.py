@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ HARMONIC = str(odefit.library.path("harmonic"))
 
 def test_the_message_says_what_for_and_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for package, purpose in PURPOSES.items():
-        require(package)
+        if find_spec(package) is not None:
+            require(package)
         with monkeypatch.context() as hidden:
             hidden.setitem(sys.modules, package, None)
             name = INSTALLED_AS.get(package, package)

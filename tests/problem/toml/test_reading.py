@@ -120,7 +120,11 @@ def test_the_smallest_problem_file_is_read(errors: Errors) -> None:
         ('[[experiment]]\ndata = "data.csv"\n', "", "[[experiment]]: no experiment"),
         ("[[experiment]]", "experiment = 3\n[q]", "unknown"),
         ('data = "data.csv"', "", '"experiment 1" data: missing; write data = "FILE.csv"'),
-        ('data = "data.csv"', "data = 3", "data: expected the name of a CSV file, got 3"),
+        (
+            'data = "data.csv"',
+            "data = 3",
+            "data: expected the name of a CSV file or a workbook, got 3",
+        ),
         ('data = "data.csv"', 'dat = "data.csv"', "unknown key 'dat'; did you mean 'data'?"),
         ('data = "data.csv"', 'data = "dta.csv"', "dta.csv: there is no such file"),
         ('data = "data.csv"', 'data = "a\\u0000b"', "has the control character"),
