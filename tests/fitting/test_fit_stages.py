@@ -14,8 +14,7 @@ import pytest
 
 import odefit
 from odefit import InputError, Model, Problem, Result, SingleShooting, Status
-from odefit.fitting.fit_result import STAGES
-from odefit.fitting.fit_stages import FitState
+from odefit.fitting.fit_stages import STAGES, FitState
 from odefit.reporting.notices import UNINTEGRATED
 from odefit.reporting.terminal import result_text
 
@@ -34,6 +33,7 @@ FUNCTIONS = {
     # what is broken: the stage of which it is a part
     "certify_answer": "certificate",
     "second_opinion": "second opinion",
+    "with_other_optima": "other optima",
     "assess_local": "local optimality",
     "assess_uncertainty": "uncertainty",
     "checked": "uncertainty",

@@ -14,6 +14,11 @@ RANK_TOLERANCE = 1e-8
 which a direction is not determined. Sensitivities are accurate to about 1e-9."""
 
 
+PARTICIPATION = 1e-2
+"""Part of an unknown in an undetermined direction, of columns of unit length, from which on it
+counts as one that moves along it."""
+
+
 def column_norms(matrix: Array) -> Array:
     """Return the Euclidean norms of the columns of a matrix, whose squares may over- or underflow.
 
@@ -45,3 +50,19 @@ def column_space(jacobian: Array, sizes: Array) -> Array:
         return np.zeros((len(jacobian), 0))
     u, s, _ = np.linalg.svd(jacobian[:, effective] / norms[effective], full_matrices=False)
     return np.asarray(u[:, s > RANK_TOLERANCE * s[0]])
+
+
+def undetermined(jacobian: Array, sizes: Array) -> BoolArray:
+    """Return which unknowns change along directions that the data do not determine, shape (n,).
+
+    Those without effect are among them. Along such a direction all fits are equal: they are one
+    answer.
+    """
+    norms, effective = acting(jacobian, sizes)
+    lost = ~effective
+    if effective.any():
+        scaled = jacobian[:, effective] / norms[effective]
+        _, s, rows = np.linalg.svd(scaled, full_matrices=True)
+        null = rows[np.count_nonzero(s > RANK_TOLERANCE * s[0]) :]
+        lost[effective] = np.linalg.norm(null, axis=0) > PARTICIPATION
+    return np.asarray(lost)

@@ -34,6 +34,7 @@ def fit_notices(
     outliers: Sequence[Outlier],
     unproved: str,
     equal: Sequence[Solution],
+    near: Sequence[Solution],
 ) -> tuple[Notice, ...]:
     """Return what users should know of a fit, in the order of its warnings."""
     forward = ForwardMap(problem) if found is None else found.forward
@@ -51,7 +52,7 @@ def fit_notices(
         *([_weighed_down(outliers)] if outliers else []),
         *_texts(NoticeKind.NO_CERTIFICATE, [unproved] if unproved else []),
         *([Notice(NoticeKind.NOT_ASSESSED)] if unassessed else []),
-        *ambiguity(problem, equal),
+        *ambiguity(problem, equal, near),
         *_searched_elsewhere(estimate.doubt),
         *_failed_starts(estimate),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import fields, replace
 
 import numpy as np
@@ -25,7 +24,8 @@ from odefit.fitting.fit_notices import (
     plain_notices,
     unintegrated,
 )
-from odefit.fitting.fit_stages import FitState, Stage, Wanted, carried_out
+from odefit.fitting.fit_stages import STAGES, FitState, Wanted, carried_out, stage
+from odefit.fitting.other_optima import near_solutions, with_other_ends, with_other_optima
 from odefit.fitting.solutions import (
     bounded,
     distinct_solutions,
@@ -53,25 +53,6 @@ COUNT_WORK, SEARCH_WORK = 2.5e7, 1e8
 """Operations, see :mod:`odefit.structure.series.deadline`, that the count of the solutions with the
 same outputs as the answer may take; and where there are others, count and search for them
 together."""
-
-STAGES: list[Stage] = []
-"""The stages of a fit after its search, in their order."""
-
-
-def stage(
-    name: str,
-    *gives: str,
-    needs: Callable[[FitState], bool] | None = None,
-    otherwise: Callable[[FitState], FitState] | None = None,
-    doing: str = "",
-) -> Callable[[Callable[[FitState], FitState]], Callable[[FitState], FitState]]:
-    """Make a function the next stage, see :class:`Stage`."""
-
-    def added(run: Callable[[FitState], FitState]) -> Callable[[FitState], FitState]:
-        STAGES.append(Stage(name, run, gives, needs, otherwise, doing))
-        return run
-
-    return added
 
 
 def answered(state: FitState) -> bool:
@@ -179,6 +160,11 @@ def _agreeing_bounds(state: FitState) -> FitState:
     return replace(state, found=found, estimate=estimate, unproved=unproved or state.unproved)
 
 
+@stage("other optima", *("found", "polished"), needs=with_other_ends)
+def _other_optima(state: FitState) -> FitState:
+    return with_other_optima(state)
+
+
 @stage("local optimality", "local", needs=answered)
 def _local(state: FitState) -> FitState:
     return replace(state, local=assess_local(*state.at_answer, state.estimate.certificate))
@@ -210,7 +196,7 @@ def _best_solution(state: FitState) -> FitState:
 
 @stage("distinct solutions", "solutions", needs=answered, otherwise=_best_solution)
 def _solutions(state: FitState) -> FitState:
-    found = distinct_solutions(state.answer, state.estimate, state.uncertainty)
+    found = distinct_solutions(state.answer, state.estimate, state.uncertainty, state.polished)
     return replace(state, solutions=found)
 
 
@@ -316,14 +302,14 @@ def _only_local(state: FitState) -> FitState:
 
 @stage(
     "equal solutions",
-    "equal",
+    *("equal", "near"),
     needs=answered,
     otherwise=lambda s: replace(s, equal=s.solutions[:1]),
 )
 def _equal(state: FitState) -> FitState:
     found = state.answer
     equal = equal_solutions(found.forward, state.solutions, found.evaluation.choice)
-    return replace(state, equal=tuple(equal))
+    return replace(state, equal=tuple(equal), near=near_solutions(state, equal))
 
 
 @stage("assessment", "assessment", needs=answered)
@@ -359,6 +345,7 @@ def _notices(state: FitState) -> FitState:
         outliers=() if state.misfit and state.misfit.outliers else state.outliers,
         unproved=state.unproved,
         equal=state.equal,
+        near=state.near,
     )
     return replace(state, notices=notices)
 

@@ -71,6 +71,10 @@ class FitState:
     solutions: tuple[Solution, ...] = ()
     equal: tuple[Solution, ...] = ()
     """The solutions that fit as well as the best."""
+    polished: tuple[Start, ...] = ()
+    """Other optima whose deviance is within the limit of the likelihood ratio."""
+    near: tuple[Solution, ...] = ()
+    """The solutions that fit less well than the best, but within that limit."""
     assessment: Assessment = field(default_factory=Assessment)
     unproved: str = ""
     """The reason why there is no certificate."""
@@ -137,6 +141,26 @@ class Stage:
     needs: Callable[[FitState], bool] | None = None
     otherwise: Callable[[FitState], FitState] | None = None
     doing: str = ""
+
+
+STAGES: list[Stage] = []
+"""The stages of a fit after its search, in their order."""
+
+
+def stage(
+    name: str,
+    *gives: str,
+    needs: Callable[[FitState], bool] | None = None,
+    otherwise: Callable[[FitState], FitState] | None = None,
+    doing: str = "",
+) -> Callable[[Callable[[FitState], FitState]], Callable[[FitState], FitState]]:
+    """Make a function the next stage, see :class:`Stage`."""
+
+    def added(run: Callable[[FitState], FitState]) -> Callable[[FitState], FitState]:
+        STAGES.append(Stage(name, run, gives, needs, otherwise, doing))
+        return run
+
+    return added
 
 
 def carried_out(stages: Iterable[Stage], state: FitState) -> FitState:

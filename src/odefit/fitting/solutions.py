@@ -10,12 +10,13 @@ import numpy as np
 
 from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.common.arrays import Array
+from odefit.common.effects import undetermined
 from odefit.methods.estimate import Completeness, Estimate, Start, Status
-from odefit.methods.local.cost_tolerance import CostTolerance, same_values
+from odefit.methods.local.cost_tolerance import CostTolerance, close, same_values
 from odefit.methods.polish import Answer, evaluated
 from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem
-from odefit.problem.variants.sizes import expected_sizes
+from odefit.problem.variants.sizes import expected_sizes, sizes_at
 from odefit.result_data import Solution, values_at
 from odefit.result_data.notices import Notice, NoticeKind
 from odefit.simulation import Evaluation, Failure, ForwardMap
@@ -27,21 +28,26 @@ MAX_SOLUTIONS = 20
 SOLUTION_DISTANCE = 1e-2
 """Relative difference of an unknown up to which the ends of two starts are one solution."""
 
+DISTANCE = 0.2
+"""Relative difference of an unknown from which on two optima are different answers, although the
+data leave it imprecise."""
+
 COUNTED_SOLUTION_DISTANCE = 1e-5
 """Relative difference of an unknown up to which two ends are one solution where a method counts
 solutions and so tells them apart."""
 
-ROUNDED = 1e-12
-"""Difference of an unknown, relative to its typical size, that rounding may make near zero."""
-
 
 def distinct_solutions(
-    answer: Answer, estimate: Estimate, uncertainty: Uncertainty | None
+    answer: Answer,
+    estimate: Estimate,
+    uncertainty: Uncertainty | None,
+    polished: Sequence[Start] = (),
 ) -> tuple[Solution, ...]:
-    """Return the distinct ends of starts, the best first.
+    """Return the distinct ends of starts, the best first, some of them `polished` since.
 
-    Where the data leave directions undetermined, all ends of equal cost are one solution, since
-    it is chance which of them a start hits; not so for a method that counts the solutions.
+    Where the data leave directions undetermined, ends of equal cost that differ along these are one
+    solution, since it is chance which of them a start hits; not so for a method that counts the
+    solutions.
     """
     forward, best = answer.forward, answer.start
     tolerance = CostTolerance.of(forward)
@@ -49,9 +55,15 @@ def distinct_solutions(
     if uncertainty is not None and ridge:
         ridge = bool(uncertainty.directions) or Trouble.NO_EFFECT in uncertainty.trouble.values()
     closeness = SOLUTION_DISTANCE if estimate.completeness is None else COUNTED_SOLUTION_DISTANCE
-    sizes = expected_sizes(forward.problem)
+    sizes, ignored = expected_sizes(forward.problem), None
+    if ridge:
+        closeness = DISTANCE
+        at = sizes_at(forward.problem, best.vector)
+        ignored = undetermined(answer.evaluation.information, at)
+    better = {start.index: start for start in polished}
+    starts = (better.get(start.index, start) for start in estimate.starts)
     ends = sorted(
-        (s for s in estimate.starts if s.status is Status.CONVERGED and math.isfinite(s.cost)),
+        (s for s in starts if s.status is Status.CONVERGED and math.isfinite(s.cost)),
         key=lambda s: (s.cost, s.index),
     )
     distinct: list[Start] = [best]
@@ -59,7 +71,7 @@ def distinct_solutions(
     for end in ends:
         for k, other in enumerate(distinct):
             level = tolerance.same(end, other)
-            same = level and (ridge or _close(end.vector, other.vector, closeness, sizes))
+            same = level and close(end.vector, other.vector, closeness, sizes, ignored)
             # The best is polished and the others are not: their costs may tell them apart.
             if same or (estimate.completeness is None and same_values(end, other)):
                 hits[k] += 1
@@ -92,11 +104,6 @@ def solution(problem: Problem, start: Start, evaluation: Evaluation, hits: int) 
         hits,
         start.nodes,
     )
-
-
-def _close(a: Array, b: Array, closeness: float, sizes: Array) -> bool:
-    scale = np.maximum(np.abs(a), np.abs(b))
-    return bool(np.all(np.abs(a - b) <= np.maximum(closeness * scale, ROUNDED * sizes)))
 
 
 def bounded(problem: Problem) -> bool:
@@ -140,7 +147,7 @@ def indistinguishable_solutions(
     sizes = expected_sizes(problem)
     for s in solutions[1:]:
         same = [
-            k for k, e in enumerate(equal) if _close(s.vector, e.vector, SOLUTION_DISTANCE, sizes)
+            k for k, e in enumerate(equal) if close(s.vector, e.vector, SOLUTION_DISTANCE, sizes)
         ]
         if same:
             equal[same[0]] = replace(equal[same[0]], hits=equal[same[0]].hits + s.hits)
@@ -186,15 +193,23 @@ def equal_solutions(
     ]
 
 
-def ambiguity(problem: Problem, equal: Sequence[Solution]) -> list[Notice]:
-    """Return a notice if several solutions fit equally well."""
-    if len(equal) < 2:
+def ambiguity(
+    problem: Problem, equal: Sequence[Solution], near: Sequence[Solution]
+) -> list[Notice]:
+    """Return a notice if several solutions fit equally well, or less well but within the noise."""
+    several = [*equal, *near]
+    if len(several) < 2:
         return []
-    vectors = np.array([s.vector for s in equal])
+    vectors = np.array([s.vector for s in several])
     spread = np.ptp(vectors, axis=0) > SOLUTION_DISTANCE * np.abs(vectors).max(axis=0)
     names = tuple(k for k, differs in zip(problem.keys, spread, strict=True) if differs)
-    count = {"count": float(len(equal))}
-    return [Notice(NoticeKind.EQUAL_SOLUTIONS, count, names)] if names else []
+    if not names:
+        return []
+    count = {"count": float(len(several))}
+    if not near:
+        return [Notice(NoticeKind.EQUAL_SOLUTIONS, count, names)]
+    numbers = count | {"equal": float(len(equal))}
+    return [Notice(NoticeKind.NEAR_SOLUTIONS, numbers, names)]
 
 
 def _cost(forward: ForwardMap, solution: Solution) -> float:

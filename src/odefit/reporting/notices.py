@@ -132,6 +132,14 @@ def _equal_solutions(notice: Notice) -> str:
     )
 
 
+def _near_solutions(notice: Notice) -> str:
+    return (
+        f"{notice.numbers['count']:.0f} different solutions fit the data within their noise; they "
+        f"differ in {', '.join(notice.names)}. The estimates and intervals shown are those of the "
+        "best one alone; all are in the list of solutions, and profiles begin at each of them"
+    )
+
+
 def _searched_elsewhere(notice: Notice) -> str:
     starts = round(notice.numbers["starts"])
     tried = f"{starts} starts from wider ranges and on logarithmic scales found nothing better"
@@ -177,6 +185,7 @@ WORDS: dict[NoticeKind, Callable[[Notice], str]] = {
     NoticeKind.TRY_ROBUST_NOISE: _try_robust_noise,
     NoticeKind.OUTLIERS: _outliers,
     NoticeKind.EQUAL_SOLUTIONS: _equal_solutions,
+    NoticeKind.NEAR_SOLUTIONS: _near_solutions,
     NoticeKind.SEARCHED_ELSEWHERE: _searched_elsewhere,
     NoticeKind.STARTS_FAILED: _starts_failed,
     NoticeKind.STAGE_FAILED: _stage_failed,

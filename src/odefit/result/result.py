@@ -327,7 +327,8 @@ class Result(ResultData, ResultFigures):
         keys = [keys] if isinstance(keys, str) else keys
         texts = [expressions] if isinstance(expressions, str) else expressions
         with interruptible(control):
-            found = profile_all(self.problem, vector, level, control, keys, texts)
+            others = [s.vector for s in self.solutions[1:] if s.nodes is None]
+            found = profile_all(self.problem, vector, level, control, keys, texts, others)
         return Profiles(**vars(found))
 
     def with_profiles(self, profiles: ProfilesData | None) -> Result:

@@ -182,7 +182,8 @@ class ResultData:
     @property
     def ambiguous(self) -> bool:
         """True if other solutions fit as well as the best."""
-        return any(notice.kind is NoticeKind.EQUAL_SOLUTIONS for notice in self.notices)
+        several = (NoticeKind.EQUAL_SOLUTIONS, NoticeKind.NEAR_SOLUTIONS)
+        return any(notice.kind in several for notice in self.notices)
 
     @property
     def best(self) -> Solution:

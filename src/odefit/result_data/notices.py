@@ -46,6 +46,8 @@ class NoticeKind(StrEnum):
     """The fit was ended before its answer was assessed."""
     EQUAL_SOLUTIONS = "equal solutions"
     """Several solutions fit equally well: ``count``; names are the unknowns that differ."""
+    NEAR_SOLUTIONS = "near solutions"
+    """Several solutions fit within the noise: ``count``, ``equal`` of them equally well."""
     SEARCHED_ELSEWHERE = "searched elsewhere"
     """Unknowns (names) are lost at an answer that misses the data, and ``starts`` from wider ranges
     found nothing better; ``p`` is that of the residuals."""

@@ -25,6 +25,7 @@ class Verdict(StrEnum):
     """The judgement of a profile on a quantity. Files and tables show its value."""
 
     IDENTIFIABLE = "identifiable"
+    SEVERAL_INTERVALS = "several intervals"
     PRACTICALLY_NOT = "practically not identifiable"
     STRUCTURALLY_NOT = "structurally not identifiable"
     NOT_RESOLVED = "not resolved"
@@ -95,6 +96,9 @@ class Profile:
         All this in words.
     evaluations, minimisations
         Numbers of evaluations of the model and of fits.
+    intervals
+        The intervals of all values that fit, where solutions lie so far apart that there are
+        several; else empty.
     """
 
     key: str
@@ -115,6 +119,7 @@ class Profile:
     evaluations: int
     minimisations: int
     unchecked: tuple[bool, bool] = field(default=(False, False), metadata={"optional": True})
+    intervals: tuple[tuple[float, float], ...] = field(default=(), metadata={"optional": True})
 
     @property
     def closed(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -16,6 +16,7 @@ from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.parts import Direction, Trouble, Uncertainty
 from odefit.assessment.profiles.checkpoint import SideCheckpoint
+from odefit.assessment.profiles.known_optima import known_optima, separate_intervals
 from odefit.assessment.profiles.linear_checks import checked
 from odefit.assessment.profiles.noise_limits import limits_by_unknown
 from odefit.assessment.profiles.parts import End, Profile, ProfilesData, Side
@@ -68,11 +69,13 @@ def profile_all(
     control: Control,
     keys: Sequence[str] | None = None,
     expressions: Sequence[str] = (),
+    others: Sequence[Array] = (),
 ) -> ProfilesData:
     """Return profile likelihoods of the unknowns `keys` and of the quantities `expressions`.
 
-    Without `keys` all unknowns are profiled, or none where there are expressions. Raises InputError
-    if a key or an expression is unknown, or there is no noise by which to judge.
+    Without `keys` all unknowns are profiled, or none where there are expressions. Profiles of
+    unknowns begin also at those `others`, optima that are known, that fit within the limit. Raises
+    InputError if a key or an expression is unknown, or there is no noise by which to judge.
     """
     began = time.perf_counter()
     tasks = _tasks(problem, keys, expressions)
@@ -86,7 +89,9 @@ def profile_all(
         for adoption in range(MAX_ADOPTIONS + 1):
             sides = {}
             better = None
-            for task, side in _everywhere(tasks, best, forward, workers, control, checkpoint):
+            evaluations += len(others)
+            arguments = best, forward, workers, control, checkpoint
+            for task, side in _everywhere(tasks, others, *arguments):
                 sides[task] = side
                 LOGGER.info("profile of %s, side %+d: %s", task.key, task.sign, side.end)
                 evaluations += side.evaluations
@@ -113,7 +118,8 @@ def profile_all(
     for task in unchecked(tasks, sides, begins_on_nodes(forward, best, evaluation)):
         if task in lowest and lowest[task].end == "limit":
             lowest[task] = replace(lowest[task], unchecked=True)
-    profiles = _assembled(forward, best, tasks, lowest, level)
+    apart = {t.key: separate_intervals(best, t, sides) for t in tasks if t.quantity is None}
+    profiles = _assembled(forward, best, tasks, lowest, level, apart)
     stopped = any(s.end == "stopped" for s in sides.values()) or len(sides) < len(tasks)
     status, message = Status.CONVERGED, "all profiles are complete"
     if control.interrupted.is_set():
@@ -184,6 +190,7 @@ def optimum_at(forward: ForwardMap, vector: Array, level: float) -> Optimum:
 
 def _everywhere(
     tasks: Sequence[Task],
+    optima: Sequence[Array],
     best: Optimum,
     forward: ForwardMap,
     workers: Workers,
@@ -192,18 +199,22 @@ def _everywhere(
 ) -> Iterator[tuple[Task, Side]]:
     """Yield all sides from the optimum, and then those that check them from other valleys.
 
-    Where valleys are narrow, the sides of unknowns begin at the optima of other valleys as well,
-    and after that at fits of other profiles that refute their limits. Last come points where the
-    lowest curve passes from one to another.
+    The sides of unknowns begin at other known `optima` that fit as well, and where valleys are
+    narrow at the optima of other valleys. After that they begin at fits of other profiles that
+    refute their limits. Last come points where the lowest curve passes from one to another.
     """
     arguments = best, forward, workers, control, checkpoint
     known: dict[Task, Side] = {}
     for task, side in _traced(tasks, *arguments):
         known[task] = side
         yield task, side
-    if len(known) < len(tasks) or not any(len(side.optima) for side in known.values()):
+    narrow = any(len(side.optima) for side in known.values())
+    hills: list[Array] = []
+    if optima and len(known) == len(tasks):
+        hills = known_optima(forward, best, optima, known)
+    if len(known) < len(tasks) or not (narrow or hills):
         return
-    others = other_optima(forward, best, list(known.values()))
+    others = [*hills, *(other_optima(forward, best, list(known.values())) if narrow else ())]
     again = [
         replace(t, start=tuple(map(float, x)))
         for limited in (True, False)  # intervals are checked before curves: time may be up
@@ -288,6 +299,7 @@ def _assembled(
     tasks: Sequence[Task],
     sides: dict[Task, Side],
     level: float,
+    apart: Mapping[str, tuple[tuple[float, float], ...]],
 ) -> tuple[Profile, ...]:
     """Return the profiles of which at least one side was traced."""
     vector = best.vector
@@ -330,6 +342,7 @@ def _assembled(
                 (linear[0], linear[1]),
                 directions,
                 forward.problem,
+                apart.get(low.key, ()),
             )
         )
     return tuple(found)

@@ -31,6 +31,9 @@ HIGHEST = 0.9
 """Deviance of an optimum, relative to the limit, above which its valley is left out."""
 
 
+TIE = 1e-3
+"""Deviance above the other curves, relative to the limit, up to which a point is as low as they."""
+
 LOWER = 0.02
 """Deviance below all other curves, relative to the limit, at which a curve that ends without an
 answer leaves the limit open."""
@@ -113,7 +116,7 @@ def lowest_of(
                 at = np.concatenate([start, sign * (other.at - first)])
                 deviances = np.concatenate([start, other.deviances])
                 slopes = np.concatenate([start, sign * other.slopes])
-                found = np.minimum(found, _between(at, deviances, slopes, outward))
+                found = np.minimum(found, between(at, deviances, slopes, outward))
         return found
 
     def unanswered(side: Side) -> bool:
@@ -129,7 +132,9 @@ def lowest_of(
     parts: list[tuple[Side, IntArray]] = []
     for side in curves:
         outward = sign * (side.at - first)
-        lowest = (outward > 0) & (side.deviances <= others(side, outward))
+        # Of two curves that are one, cubics may be below the points of both.
+        level = others(side, outward) + TIE * limit
+        lowest = (outward > 0) & (side.deviances <= level)
         # Beyond the end of the whole, only the curve that ends there goes on.
         parts.append((side, np.flatnonzero(lowest & ((outward <= reach(ended)) | (side is ended)))))
     # Curves that begin at the same optimum share that point.
@@ -172,7 +177,7 @@ def with_points(best: Optimum, sides: Mapping[Task, Side]) -> dict[Task, Side]:
         curve = found.get(task.curve)
         if not task.fit or curve is None:
             continue
-        if _belongs(point, _whole(best, task.curve, curve), OTHER * best.limit):
+        if _belongs(point, whole_curve(best, task.curve, curve), OTHER * best.limit):
             curve = replace(
                 curve,
                 at=np.concatenate([curve.at, point.at]),
@@ -198,7 +203,7 @@ def _belongs(point: Side, curve: tuple[Array, Array, Array], tolerance: float) -
     at, deviances, _ = curve
     if not len(point.at) or not at.min() < point.at[0] < at.max():
         return False
-    found, expected = float(point.deviances[0]), float(_between(*curve, point.at)[0])
+    found, expected = float(point.deviances[0]), float(between(*curve, point.at)[0])
     before = deviances[np.argmax(np.where(at < point.at[0], at, -math.inf))]
     after = deviances[np.argmin(np.where(at > point.at[0], at, math.inf))]
     highest = max(expected + tolerance, float(before), float(after))
@@ -214,12 +219,14 @@ def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -
     """
     curves, found = with_points(best, sides), []
     for task, side in merged(best, tasks, dict(sides)).items():
+        if task.quantity is not None:
+            continue
         own = {
-            t: _whole(best, t, s)
+            t: whole_curve(best, t, s)
             for t, s in curves.items()
             if t.key == task.key and not t.fit and (t.start or t == task)
         }
-        at, deviances, slopes = _whole(best, task.side, side)
+        at, deviances, slopes = whole_curve(best, task.side, side)
         vectors = np.concatenate([best.vector[None, :], side.vectors])
         order = np.argsort(task.sign * at)
         for low, high in pairwise(order):
@@ -238,8 +245,8 @@ def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -
                     found += [t for t in both if t not in sides][:1]
                 continue
             inner = np.linspace(at[low], at[high], 41)[1:-1]
-            cubic = _between(at[[low, high]], deviances[[low, high]], slopes[[low, high]], inner)
-            first, second = (_between(*own[t[0]], inner) for t in ends)
+            cubic = between(at[[low, high]], deviances[[low, high]], slopes[[low, high]], inner)
+            first, second = (between(*own[t[0]], inner) for t in ends)
             lowest = np.minimum(first, second)
             known = np.isfinite(lowest)
             if np.abs(cubic - lowest)[known].max(initial=0.0) <= UNCERTAIN * best.limit:
@@ -253,7 +260,7 @@ def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -
     return [task for task in found if task not in sides]
 
 
-def _whole(best: Optimum, task: Task, side: Side) -> tuple[Array, Array, Array]:
+def whole_curve(best: Optimum, task: Task, side: Side) -> tuple[Array, Array, Array]:
     """Return coordinates, deviances and slopes of a curve, the estimate among them if it is."""
     first = [float(Scaling.of(best.problem).coordinates(best.vector)[task.index])]
     first, none = ([], []) if task.start else (first, [0.0])
@@ -333,7 +340,7 @@ def starts_again(
     return found
 
 
-def _between(at: Array, deviances: Array, slopes: Array, wanted: Array) -> Array:
+def between(at: Array, deviances: Array, slopes: Array, wanted: Array) -> Array:
     """Return a curve between its points, by cubics; infinite beyond them.
 
     Straight lines would lie above a curve that bends upwards, and another curve, the same between

@@ -32,11 +32,12 @@ def assembled(
     linear: tuple[float, float],
     directions: Sequence[Direction],
     problem: Problem,
+    apart: Sequence[tuple[float, float]] = (),
 ) -> Profile:
     """Return the profile that the lower and the upper side make; see :class:`Profile`.
 
     `linear` are the limits of the linear interval, `directions` the undetermined directions at the
-    optimum in which the quantity takes part.
+    optimum in which the quantity takes part, `apart` the coordinates of separate intervals.
     """
     low, high = sides
 
@@ -49,6 +50,8 @@ def assembled(
     vectors = np.concatenate([low.vectors[::-1], vector[None, :], high.vectors])
     lower, upper = _end(low, -math.inf, logarithmic), _end(high, math.inf, logarithmic)
     verdict = _verdict(sides, deviances, limit, directions)
+    if apart and verdict is Verdict.IDENTIFIABLE:
+        verdict = Verdict.SEVERAL_INTERVALS
     profile = Profile(
         key,
         text,
@@ -68,6 +71,7 @@ def assembled(
         low.evaluations + high.evaluations,
         low.minimisations + high.minimisations,
         (low.unchecked, high.unchecked),
+        tuple((float(natural(np.array(a))), float(natural(np.array(b)))) for a, b in apart),
     )
     return _with_sentence(profile, directions, _held(sides, key, problem))
 
@@ -132,6 +136,8 @@ def disagrees(profile: Profile) -> bool:
 def interval_words(profile: Profile) -> str:
     """Return the interval in words, e.g. ``"k1 > 15.4; no upper limit within the bounds"``."""
     key, low, high = profile.key, profile.lower, profile.upper
+    if profile.closed and profile.intervals:
+        return " or ".join(f"{low:.4g} < {key} < {high:.4g}" for low, high in profile.intervals)
     if profile.closed:
         return f"{low:.4g} < {key} < {high:.4g}"
     open_low, open_high = math.isinf(low), math.isinf(high)

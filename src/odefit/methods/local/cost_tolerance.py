@@ -37,6 +37,9 @@ RELATIVE_COST_TOLERANCE = 1e-4  # of two equal costs where the noise is known or
 LOG_LIKELIHOOD_TOLERANCE = 1e-3  # of two equal costs where the noise is estimated
 
 
+ROUNDED = 1e-12
+"""Difference of an unknown, relative to its typical size, that rounding may make near zero."""
+
 SAME_VALUES = 1e-4
 """Relative difference of every unknown up to which two ends are the same optimum, whatever the
 accuracy with which their costs were computed."""
@@ -232,3 +235,16 @@ def reaches(end: Start, best: Start, tolerance: CostTolerance) -> bool:
     if tolerance.same(end, best):
         return True
     return end.status is Status.CONVERGED and same_values(end, best)
+
+
+def close(
+    a: Array, b: Array, closeness: float, sizes: Array, ignored: BoolArray | None = None
+) -> bool:
+    """Return whether values of unknowns are the same up to a relative difference, shape (n,).
+
+    `sizes` are the typical ones of the unknowns, by which rounding is judged; those that are
+    `ignored` may differ.
+    """
+    scale = np.maximum(np.abs(a), np.abs(b))
+    same = np.abs(a - b) <= np.maximum(closeness * scale, ROUNDED * sizes)
+    return bool(np.all(same if ignored is None else same | ignored))

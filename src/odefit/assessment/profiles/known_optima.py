@@ -1,0 +1,84 @@
+"""Profiles from optima that are known beside the estimate, and the intervals that they make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from odefit.assessment.profiles.parts import OPEN, Side
+from odefit.assessment.profiles.tasks import Optimum, Task
+from odefit.assessment.profiles.valleys import LOWER, between, whole_curve
+from odefit.common.arrays import Array
+from odefit.common.effects import undetermined
+from odefit.methods.local.cost_tolerance import close
+from odefit.methods.local.scaling import Scaling
+from odefit.problem.variants.sizes import expected_sizes, sizes_at
+from odefit.simulation import Evaluation, Failure, ForwardMap
+
+NEAR = 1e-2
+"""Relative difference of all determined unknowns up to which known optima are the same."""
+
+
+def known_optima(
+    forward: ForwardMap, best: Optimum, known: Sequence[Array], sides: Mapping[Task, Side]
+) -> list[Array]:
+    """Return those of some known optima that fit within the limit and are on no curve.
+
+    The curves are `sides` that begin at the estimate: an optimum that all of them pass is one of
+    its own valley.
+    """
+    first = forward.evaluate(best.vector)
+    assert isinstance(first, Evaluation), "the estimate has been evaluated before"
+    ignored = undetermined(first.information, sizes_at(best.problem, best.vector))
+    sizes = expected_sizes(best.problem)
+    found = [best.vector]
+    for vector in known:
+        at = forward.evaluate(vector)
+        if isinstance(at, Failure) or best.deviance.at(at.cost) > best.limit:
+            continue
+        if not any(close(vector, x, NEAR, sizes, ignored) for x in found) and not _passed(
+            best, vector, best.deviance.at(at.cost), sides
+        ):
+            found.append(vector)
+    return found[1:]
+
+
+def _passed(best: Optimum, vector: Array, deviance: float, sides: Mapping[Task, Side]) -> bool:
+    """Return whether the curves of all unknowns pass a point, or are below it."""
+    scaling = Scaling.of(best.problem)
+    coordinates, first = scaling.coordinates(vector), scaling.coordinates(best.vector)
+    lowest: dict[int, float] = {}
+    for task, side in sides.items():
+        if task.quantity is None:
+            at, deviances, slopes = whole_curve(best, task, side)
+            there = coordinates[[task.index]]
+            if task.sign * float(there[0] - first[task.index]) >= 0:
+                found = float(between(at, deviances, slopes, there)[0])
+                lowest[task.index] = min(found, lowest.get(task.index, math.inf))
+    return all(value <= deviance + LOWER * best.limit for value in lowest.values())
+
+
+def separate_intervals(
+    best: Optimum, task: Task, sides: Mapping[Task, Side]
+) -> tuple[tuple[float, float], ...]:
+    """Return the intervals that the curves of several optima make, where they do not overlap.
+
+    `task` is a side of an unknown; the intervals are in its coordinate. The result is empty
+    where one interval has all values that fit, or an end of a curve is not known.
+    """
+    ends: dict[tuple[float, ...], list[float]] = {}
+    for t, side in sides.items():
+        if t.key == task.key and not t.fit and not t.inward:
+            reach = side.limit if side.end == "limit" else math.nan
+            if side.end in OPEN:
+                reach = t.sign * math.inf
+            ends.setdefault(t.start, [math.nan, math.nan])[t.sign > 0] = reach
+    if any(math.isnan(end) for pair in ends.values() for end in pair):
+        return ()
+    joined: list[tuple[float, float]] = []
+    for low, high in sorted((low, high) for low, high in ends.values()):
+        if joined and low <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], high)
+        else:
+            joined.append((low, high))
+    return tuple(joined) if len(joined) > 1 else ()

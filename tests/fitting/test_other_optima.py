@@ -1,0 +1,99 @@
+"""Other optima within the noise are solutions of the result, and its profiles begin there too."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit import MultiStart, Problem, Result
+from odefit.assessment.profiles.parts import Verdict
+from odefit.result_data.notices import NoticeKind
+
+TIMES = np.arange(12.0)
+TRUTH = 1.0
+SD = 0.2
+
+
+def oscillation(jitter: float, sd: float = SD, upper: float = 6.0) -> Problem:
+    """x = cos(w t) at whole numbers, where w and 2 pi - w are one; `jitter` tells them apart."""
+    random = np.random.default_rng(4)
+    times = TIMES + jitter * np.sin(7 * TIMES)
+    values = np.cos(TRUTH * times) + sd * random.standard_normal(len(times))
+    return Problem(
+        odefit.Model(ode={"x": "w*v", "v": "-w*x"}),
+        {"t": times, "x": values},
+        {"w": {"lower": 0.2, "upper": upper}},
+        {"x": 1.0, "v": 0.0},
+        noise={"x": {"sd": sd}},
+        t0=0.0,
+    )
+
+
+@cache
+def fitted(jitter: float, upper: float = 6.0) -> Result:
+    return odefit.fit(oscillation(jitter, upper=upper), MultiStart(starts=12), seed=1, jobs=1)
+
+
+def alias(result: Result) -> list[float]:
+    return sorted(s.vector[0] for s in result.solutions)
+
+
+def test_an_alias_within_the_noise_is_a_solution_that_fits() -> None:
+    result = fitted(0.02)
+    (notice,) = [n for n in result.notices if n.kind is NoticeKind.NEAR_SOLUTIONS]
+    assert (notice.numbers["count"], notice.numbers["equal"], notice.names) == (2.0, 1.0, ("w",))
+    assert result.ambiguous
+    assert "2 different solutions fit the data within their noise" in " ".join(result.warnings)
+    best, other = result.solutions[:2]
+    deviance = other.objective - best.objective
+    assert 0.01 < deviance < 3.84
+    assert sorted((best.vector[0], other.vector[0])) == pytest.approx(
+        [TRUTH, 2 * math.pi - TRUTH], abs=0.1
+    )
+
+
+def test_an_optimum_that_noise_does_not_explain_is_none_that_fits() -> None:
+    result = fitted(0.1)
+    assert len(result.solutions) > 1
+    assert result.solutions[1].objective - result.solutions[0].objective > 3.84
+    assert not result.ambiguous
+
+
+def test_a_profile_has_an_interval_at_each_solution() -> None:
+    (profile,) = fitted(0.02).profile(jobs=1).profiles
+    assert profile.verdict is Verdict.SEVERAL_INTERVALS
+    assert len(profile.intervals) == 2
+    for (low, high), right in zip(profile.intervals, (TRUTH, 2 * math.pi - TRUTH), strict=True):
+        assert low < right < high < low + 0.5
+    assert (profile.lower, profile.upper) == (profile.intervals[0][0], profile.intervals[1][1])
+    assert " < w < " in profile.sentence
+    assert " or " in profile.sentence
+    assert "several intervals" in profile.sentence
+
+
+def test_each_interval_is_that_of_the_same_problem_with_one_solution(tmp_path: Path) -> None:
+    result = fitted(0.02)
+    (both,) = result.profile(jobs=1).profiles
+    (alone,) = fitted(0.02, upper=3.0).profile(jobs=1).profiles
+    assert alone.verdict is Verdict.IDENTIFIABLE
+    lowest = min(s.objective for s in result.solutions)
+    if fitted(0.02, upper=3.0).objective == pytest.approx(lowest, rel=1e-9):
+        assert both.intervals[0] == pytest.approx((alone.lower, alone.upper), rel=1e-4)
+    else:
+        assert alone.lower < both.intervals[0][0] < both.intervals[0][1] < alone.upper
+    kept = result.with_profiles(result.profile(jobs=1))
+    kept.save(tmp_path / "r.json")
+    back = odefit.load_result(tmp_path / "r.json")
+    assert back.profiles is not None
+    assert back.profiles.profiles[0].intervals == both.intervals
+
+
+def test_equal_solutions_have_profiles_of_both() -> None:
+    (profile,) = fitted(0.0).profile(jobs=1).profiles
+    assert len(profile.intervals) == 2
+    assert sum(profile.intervals[0]) + sum(profile.intervals[1]) == pytest.approx(4 * math.pi)
