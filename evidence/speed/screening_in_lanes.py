@@ -27,7 +27,7 @@ from odefit.methods.starts import sample
 from odefit.problem.binding import Binding
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engines.heyoka.heyoka_equations import VariationalEquations
-from odefit.simulation.engines.registry import TAYLOR_TOLERANCE
+from odefit.simulation.engines.registry import EXPLICIT_TOLERANCE
 
 SYSTEMS = (
     "pendulum",
@@ -51,7 +51,7 @@ class Kernel:
         condition = self.problem.conditions[0]
         field = VectorField.of(self.problem.model, self.problem.conditions)
         began = time.process_time()
-        self._equations = VariationalEquations(field, 0, (), lanes, TAYLOR_TOLERANCE)
+        self._equations = VariationalEquations(field, 0, (), lanes, EXPLICIT_TOLERANCE)
         self.compilation = time.process_time() - began
         scalars = condition.scalars
         self._initial = Binding([condition.initial[s] for s in field.states], scalars)

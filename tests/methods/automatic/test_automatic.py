@@ -163,6 +163,20 @@ def test_a_chaotic_system_is_fitted_exactly_twice() -> None:
     assert sum(route.hits for route in found.routes) >= 2
 
 
+def test_small_residuals_of_stiff_equations_are_not_taken_for_rounding() -> None:
+    """Of 3e-5 of the data, where the search integrates to 1e-5."""
+    times = np.linspace(0.0, 2.0, 11)
+    noise = 1 + 3e-5 * np.random.default_rng(0).normal(size=11)
+    values = (np.exp(-0.7 * times) + 0.3) * noise
+    model = Model(ode={"x": "-k*(x - c)", "y": "1e6*(x - y)"})
+    ranges = {"k": (0.1, 10.0), "c": (0.01, 2.0)}
+    data = {"t": times, "x": values, "y": values}
+    found = solved(Problem(model, data, ranges, {"x": 1.3, "y": 1.3}))
+    assert found.status is Status.CONVERGED
+    assert not any(start.exact for start in found.starts)
+    assert "rounding" not in found.message
+
+
 def test_what_a_checkpoint_holds_is_not_computed_again(few: Problem, tmp_path: Path) -> None:
     path = tmp_path / "c"
     whole = solved(few, checkpoint=path)

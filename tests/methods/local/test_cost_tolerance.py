@@ -14,6 +14,7 @@ from odefit.methods.local.cost_tolerance import (
     NEGLIGIBLE_RESIDUAL,
     UNKNOWN_ROUNDING,
     CostTolerance,
+    exact_at,
     same_values,
 )
 from odefit.simulation.nodes import Nodes
@@ -109,6 +110,13 @@ def test_a_less_accurate_integration_has_a_higher_zero() -> None:
     found, squares = tolerance()
     assert 0 < found.zero() < found.zero(1e-6)
     assert found.zero(1e-6) == pytest.approx(0.5 * 1e-10 * squares)
+
+
+def test_what_a_coarse_integration_takes_for_rounding_a_fine_one_does_not() -> None:
+    """A rate that is wrong by 1e-5 of itself."""
+    forward, vector = ForwardMap(decay(noise=0.0), "bdf"), np.array([0.7 * (1 + 1e-5), 2.0])
+    assert exact_at(forward.with_accuracy(1e-5), vector)
+    assert not exact_at(forward, vector)
 
 
 def test_exact_fits_are_at_one_level_and_the_best_is_the_first_of_the_lowest() -> None:

@@ -38,6 +38,15 @@ def test_both_engines_agree(name: str) -> None:
         assert np.all(np.abs(one - other).max(axis=0) < 2e-6 * scale)
 
 
+def test_a_coarser_search_leaves_the_explicit_engines_as_accurate_as_they_are() -> None:
+    """Unless one of them alone was asked for."""
+    forward = ForwardMap(library.load("harmonic"))
+    coarse = forward.engines.with_accuracy(1e-5, controlled=False).tolerances
+    assert (coarse["heyoka"], coarse["runge-kutta"], coarse["bdf"]) == (1e-12, 1e-12, 1e-5)
+    assert ForwardMap(forward.problem, "runge-kutta", 1e-5).accuracy() == 1e-5
+    assert ForwardMap(forward.problem, "runge-kutta").accuracy() == 1e-12
+
+
 def test_a_right_hand_side_that_is_a_number_is_integrated_without_sensitivities() -> None:
     problem = Problem(
         Model(ode={"x": "b"}), {"t": [0.0, 2.0], "x": [1.0, 2.0]}, {"b": {}}, {"x": 1}

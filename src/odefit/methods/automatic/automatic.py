@@ -25,7 +25,7 @@ from odefit.methods.estimate import Estimate, Route, Start, Status
 from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.fit_quality.noise_fit import NoiseFit, NoiseLevels
 from odefit.methods.fit_quality.robust_fits import suspected_outliers
-from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.local.cost_tolerance import CostTolerance, exact_at
 from odefit.methods.method import Method
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control, Progress, interruptible
@@ -53,8 +53,7 @@ On the published model of Fujita et al. points that need more took most of the t
 FAILED_STARTS = 3
 """Number of starts after which, if all have failed, the search goes on without this limit."""
 
-MAX_INTEGRATION_ERROR = 1e-4
-"""Residuals, relative to the data, up to which the accuracy of the search may be the cause."""
+MAX_INTEGRATION_ERROR = 1e-4  # residuals, relative to the data, that may be the search's errors
 
 SHARPENING = SingleShooting(evaluations=100, tolerance=1e-8, step=1e-9, patience=20)
 """The search at full accuracy that shows whether it is."""
@@ -178,6 +177,7 @@ class _AutomaticSearch:
         self.valleys = Valleys(self.accurate, self.tolerance, self.doubts.led)
         self._measure: FitMeasure | None = None
         self._judged: tuple[Start, NoiseFit] | None = None
+        self._sharpest: Start | None = None
         self._next_look = OUTLIERS_AFTER
         self._weighed: tuple[Start | None, Evidence] | None = None
         self.checkpoint = checkpoint
@@ -271,27 +271,35 @@ class _AutomaticSearch:
     def _sharpen(self) -> None:
         """Improve the best end at full accuracy where its residuals may be errors of integration.
 
-        Of data with little noise or none the search leaves what its own accuracy is; without this
-        step it would look for a better answer, which is there already.
+        An end that counts as exact has to be so there. Until the best is, the last is looked at.
         """
         best, _ = self.tolerance.best(self.ends)
-        if best is None or best is not self.ends[-1] or best.exact or best.nodes is not None:
+        if best is not None and not best.exact and self.ends[-1].exact:
+            best = self.ends[-1]
+        if best is None or best is self._sharpest or best.nodes is not None:
             return
-        fit = self._judge(best, 1)
-        if fit.explained is not False or not fit.relative < MAX_INTEGRATION_ERROR:
-            return
+        self._sharpest = best
+        coarse = best.exact and not exact_at(self.accurate, best.vector)
+        if not coarse:
+            if best.exact or best is not self.ends[-1]:
+                return
+            fit = self._judge(best, 1)
+            if fit.explained is not False or not fit.relative < MAX_INTEGRATION_ERROR:
+                return
         key = f"sharper {best.index}"
         end = None if self.checkpoint is None else self.checkpoint.find(key)
         if end is None:
             limited = self._limited()
             end = SHARPENING.run(self.accurate, best.index, best.vector, limited)
             end = self._kept(*ended(end, limited), key)
-        if end.cost < SHARPENED * self.accurate.cost(best.vector):
+        better = end.cost < SHARPENED * self.accurate.cost(best.vector)
+        if better or coarse:
             total = best.evaluations + end.evaluations
-            sharper = replace(end, start=best.start, evaluations=total)
-            self.ends[-1] = sharper
-            for route in self.routes:
-                route.starts = [sharper if s is best else s for s in route.starts]
+            sharper = end if better else replace(best, exact=False)
+            self._sharpest = sharper = replace(sharper, start=best.start, evaluations=total)
+            for ends in (self.ends, *(route.starts for route in self.routes)):
+                ends[:] = [sharper if s is best else s for s in ends]
+            self._sharpen()  # another one may be the best now
 
     def _plan(self) -> list[Planned]:
         """Return the next starts, which depend on those that have ended alone."""
@@ -364,16 +372,11 @@ class _AutomaticSearch:
         if self.control.report is None:
             return
         failed = sum(s.status is Status.FAILED for s in self.ends)
-        if self._measure is None:
-            self._measure = FitMeasure.of(self.problem)
-        measure = self._measure
+        measure = self._measure = self._measure or FitMeasure.of(self.problem)
         lowest = min((measure.of_start(s) for s in self.ends), default=math.inf)
         last = next((r.name for r in self.routes if self.ends[-1] in r.starts), "algebraic method")
-        self.control.report(
-            Progress(
-                len(self.ends), failed, lowest, self.evidence().hits, last, measure=measure.name
-            )
-        )
+        hits, count = self.evidence().hits, len(self.ends)
+        self.control.report(Progress(count, failed, lowest, hits, last, measure=measure.name))
 
     # The answer -----------------------------------------------------------------------------------
 

@@ -134,6 +134,18 @@ class CostTolerance:
         return once / len(starts) / (len(seen) + 1)
 
 
+def exact_at(forward: ForwardMap, vector: Array) -> bool:
+    """Say whether the data are reproduced to rounding, as `forward` integrates.
+
+    A search at a coarser accuracy cannot tell: there all counts as rounding that is below it.
+    """
+    at = forward.evaluate(vector)
+    if isinstance(at, Failure):
+        return False
+    accuracy = forward.accuracy(at.choice)
+    return CostTolerance.of(forward).exact(at.cost, accuracy, at.jacobian, vector)
+
+
 def rounding_of_unknowns(jacobian: Array, vector: Array) -> float:
     """Return the cost of residuals that the last digits of the unknowns make, in natural units."""
     with np.errstate(all="ignore"):

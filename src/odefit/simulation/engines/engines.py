@@ -87,10 +87,11 @@ class Engines:
     """All engines of one problem, each compiled when it is first needed.
 
     `setting` is ``"auto"`` or the only engine to use. `tolerance` is a relative one, None for each
-    engine's own; the Taylor method always has its own. `steps` is what the implicit engine gets for
-    a segment, beside the steps that many outputs need; None for IMPLICIT_STEPS. `controlled` says
-    whether odefit's own engines hold the errors of sensitivities to the tolerance, too. Raises
-    InputError: a package of the engine that is asked for cannot be imported.
+    engine's own; "auto" gives it to those for stiff equations alone, as accuracy costs the others
+    little. `steps` is what the implicit engine gets for a segment, beside the steps that many
+    outputs need; None for IMPLICIT_STEPS. `controlled` says whether odefit's own engines hold the
+    errors of sensitivities to the tolerance, too. Raises InputError: a package of the engine that
+    is asked for cannot be imported.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Engines:
         self.controlled = controlled
         self.needed = needed or NeededAccuracy()
         self.tolerances: dict[EngineName, float] = {
-            name: tolerance if row.adjustable and tolerance else row.tolerance
+            name: tolerance if tolerance and row.adjustable_in(setting) else row.tolerance
             for name, row in ENGINES.items()
         }
         self.implicit_tolerance = tolerance or IMPLICIT_TOLERANCE
@@ -400,7 +401,7 @@ class Engines:
                 pattern=pattern,
                 features=self._features(field),
                 relative=self.tolerances[name],
-                absolute=self.needed.absolute(self.implicit_tolerance),
+                absolute=self.needed.absolute(self.tolerances[name]),
                 controlled=self.controlled,
                 measured=tuple(self.needed.measured.get(name, 0.0) for name in field.states),
                 lost=LOST_DIGITS_OF_SEARCHES if self._searching else LOST_DIGITS,
