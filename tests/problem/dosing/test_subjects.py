@@ -256,6 +256,10 @@ ROW = "ID,TIME,AMT,DV,EVID,RATE,DUR,II,ADDL,SS,CMT\n1,1,,3.1,0,,,,,,\n"
             "row 3: ADDL asks for additional doses, but II, their interval",
         ),
         (
+            ROW + "1,0,9,,1,,,8,1e18,,1\n",
+            "row 3: with the doses of ADDL = 1e+18 there are more than 100,000 doses",
+        ),
+        (
             ROW + "1,0,9,,1,,,8,,2,1\n",
             "column SS: expected 0 or 1 (2, a superposition, is not known",
         ),
@@ -323,7 +327,7 @@ ROW = "ID,TIME,AMT,DV,EVID,RATE,DUR,II,ADDL,SS,CMT\n1,1,,3.1,0,,,,,,\n"
         ("#ID,TIME,DV\n1,1,.\n1,2,3\n", "remove the # in front of the names in row 1"),
         ("ID,TIME,DV\n1,1,.\n", "nothing is measured; expected values in a column DV, or in at"),
     ],
-    ids=range(30),
+    ids=range(31),
 )
 def test_a_mistake_is_placed_and_has_a_remedy(tmp_path: Path, table: str, message: str) -> None:
     messages = refusal(tmp_path, table, 'by = "ID"')

@@ -12,18 +12,19 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from odefit.common.errors import did_you_mean, shown
-from odefit.expressions.expressions import Expression, parse
+from odefit.expressions.expressions import parse
 from odefit.problem.dosing.dose_records import Record
+from odefit.problem.dosing.quantities import Quantity, as_text, before, combined, quotient
 from odefit.problem.experiment import Cycle, Doses, Event, of_state
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.model import Model
 from odefit.problem.parameters import Parameter
 
+MAX_DOSES = 100_000
+"""Largest number of doses of a table, additional ones among them."""
+
 SAME = 1e-6
 """Relative difference up to which an amount is the product of rate and duration."""
-
-Quantity = float | Expression
-"""A number, or an expression in parameters and constants."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class DoseEvents:
         self._model, self._doses, self._issues = model, doses, issues
         self._initial, self._columns = initial, columns
         self._states = list(model.ode)
+        self._given = 0
         self.infusions: dict[str, str] = {}
 
     def find_infusions(self, records: Sequence[Record], taken: set[str]) -> None:
@@ -146,9 +148,18 @@ class DoseEvents:
                 record.place, "ADDL asks for additional doses, but II, their interval, is empty"
             )
             return []
+        self._given += record.additional + 1
+        if self._given > MAX_DOSES:
+            if self._given - record.additional - 1 <= MAX_DOSES:
+                self._issues.error(
+                    record.place,
+                    f"with the doses of ADDL = {record.additional:g} there are more than "
+                    f"{MAX_DOSES:,} doses; give as many as the times of the data need",
+                )
+            return []
         amount = None if self._infused(record, state) else self._amount(record, state)
         given = [record.time + k * interval for k in range(record.additional + 1)]
-        times = [_combined(time, "+", lag) for time in given]
+        times = [combined(time, "+", lag) for time in given]
         return [
             Arrival(
                 record=record,
@@ -156,14 +167,14 @@ class DoseEvents:
                 target=state,
                 amount=amount,
                 rate=rate,
-                end=_combined(time, "+", length),
+                end=combined(time, "+", length),
                 implied=k > 0,
             )
             for k, time in enumerate(times)
         ]
 
     def _amount(self, record: Record, state: str) -> Quantity:
-        return _combined(record.amount or 0.0, "*", self._of("bioavailability", state))
+        return combined(record.amount or 0.0, "*", self._of("bioavailability", state))
 
     def _rate_and_length(self, record: Record, state: str) -> tuple[Quantity, Quantity]:
         """Return rate and duration of an infusion; zeros for a bolus."""
@@ -199,8 +210,8 @@ class DoseEvents:
             modelled = "rate" if duration is None else "duration"
             value = self._of("rate", state) if duration is None else duration
         if modelled == "rate":
-            return value, _quotient(amount, value)
-        return _quotient(amount, value), value
+            return value, quotient(amount, value)
+        return quotient(amount, value), value
 
     def _bolus(
         self,
@@ -213,11 +224,11 @@ class DoseEvents:
         if amount is None or (isinstance(time, float) and time >= cancelled):
             return
         if not isinstance(time, float) and math.isfinite(cancelled):
-            amount = _before(amount, time, cancelled)
+            amount = before(amount, time, cancelled)
         measured: Literal["before", "after"] = "before"
         if isinstance(time, float) and not arrival.implied:
             measured = self._measured(arrival.record, time, state, records)
-        text = f"{state} + {_text(amount)}"
+        text = f"{state} + {as_text(amount)}"
         event = Event((time,), {state: text}, measured=measured)
         ordered.append((_key(time, arrival), arrival.record.order, event))
 
@@ -254,9 +265,9 @@ class DoseEvents:
                 rate = a.rate
                 on = off = rate
                 if math.isfinite(ends[id(a)]):
-                    on, off = (_before(rate, time, ends[id(a)]) for time in (a.time, a.end))
+                    on, off = (before(rate, time, ends[id(a)]) for time in (a.time, a.end))
                 for time, sign, change in ((a.time, "+", on), (a.end, "-", off)):
-                    event = Event((time,), {name: f"{name} {sign} {_text(change)}"})
+                    event = Event((time,), {name: f"{name} {sign} {as_text(change)}"})
                     ordered.append((_key(time, a), a.record.order, event))
             for end, rate in running:
                 ordered.append((end, -1, Event((end,), {name: f"{name} - {rate!r}"})))
@@ -340,9 +351,9 @@ class DoseEvents:
                 self._check_lag(begin, period, record)
             else:  # an evaluation with a longer one fails, as a division by zero
                 shorter = f"piecewise(1, {begin.text} < {period!r}, 0)"
-                amount = parse(f"{_text(amount)}/{shorter}")
-                begin = parse(f"{_text(begin)}*{shorter}")
-            event = Event((begin,), {state: f"{state} + {_text(amount)}"})
+                amount = parse(f"{as_text(amount)}/{shorter}")
+                begin = parse(f"{as_text(begin)}*{shorter}")
+            event = Event((begin,), {state: f"{state} + {as_text(amount)}"})
             found.steady_state = Cycle(period, (event,))
             return
         name = self.infusions[state]
@@ -392,28 +403,3 @@ def _together(events: Sequence[Event]) -> list[Event]:
 
 def _key(time: Quantity, arrival: Arrival) -> float:
     return time if isinstance(time, float) else arrival.record.time
-
-
-def _text(quantity: Quantity) -> str:
-    if isinstance(quantity, float):
-        return repr(quantity)
-    return quantity.text if quantity.text.isidentifier() else f"({quantity.text})"
-
-
-def _combined(first: Quantity, sign: str, second: Quantity | None) -> Quantity:
-    if second is None:
-        return first
-    if isinstance(first, float) and isinstance(second, float):
-        return {"+": first + second, "*": first * second}[sign] if sign != "/" else first / second
-    return parse(f"{_text(first)} {sign} {_text(second)}")
-
-
-def _quotient(first: Quantity, second: Quantity) -> Quantity:
-    return math.inf if second == 0.0 else _combined(first, "/", second)
-
-
-def _before(quantity: Quantity, time: Quantity, end: float) -> Quantity:
-    """Return `quantity` if `time` is before `end`, and zero otherwise."""
-    if isinstance(time, float):
-        return quantity if time < end else 0.0
-    return parse(f"piecewise({_text(quantity)}, {time.text} < {end!r}, 0)")
