@@ -45,8 +45,13 @@ MOST = 60
 
 
 def with_other_ends(state: FitState) -> bool:
-    """Return whether other ends of the search may be other answers."""
-    return state.found is not None and state.wanted.polish and state.estimate.completeness is None
+    """Return whether other ends of the search may be other answers.
+
+    Where the answer reproduces the data and no noise is given, nothing else fits within it.
+    """
+    if state.found is None or not state.wanted.polish or state.estimate.completeness is not None:
+        return False
+    return state.answer.forward.given_noise or not state.unbeatable
 
 
 def with_other_optima(state: FitState) -> FitState:
