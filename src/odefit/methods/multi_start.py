@@ -15,7 +15,7 @@ from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.common.errors import counted
 from odefit.methods.estimate import NO_START, Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
-from odefit.methods.local.cost_tolerance import CostTolerance, exact_at
+from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.local.scaling import bounds_touched
 from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.method import LocalMethod, Method
@@ -112,11 +112,9 @@ class MultiStart(Method):
         prefix: list[Start] = []  # starts 0, 1, 2, ... as far as none is missing
         enough = False
         measure = FitMeasure.of(problem) if control.report is not None else None
-        accurate = ForwardMap(problem, self.method.engine)
         with interruptible(control), checkpoint or nullcontext():
             for start in self._run(forward, control, checkpoint):
-                exact = start.exact and (start.nodes or exact_at(accurate, start.vector))
-                finished[start.index] = replace(start, exact=bool(exact))
+                finished[start.index] = start
                 log_start(self.name, start)
                 # Counted one by one: the answer must not depend on how many workers have finished.
                 while not enough and len(prefix) in finished:

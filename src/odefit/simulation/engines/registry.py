@@ -293,7 +293,8 @@ def judging_engines(field: VectorField, on: EngineRow) -> list[Request]:
         if row.finest <= TIGHT and row.can_integrate(field) and (row.stiff or on.stiff)
     ]
     able.sort(key=lambda row: row.name == on.name)
-    return [row.at(TIGHT) for row in able]
+    # The explicit engine integrates more accurately than that as a rule.
+    return [row.at(min(TIGHT, row.tolerance)) for row in able]
 
 
 @cache
