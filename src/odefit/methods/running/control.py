@@ -246,7 +246,8 @@ def _arrived(seed: int, clock: str, deadline: float | None, left: float | None) 
 def this_clock() -> str:
     """Return which clock :func:`time.monotonic` is: that of this computer since it was begun."""
     begun = Path("/proc/sys/kernel/random/boot_id")
-    return f"{socket.gethostname()} {begun.read_text().strip() if begun.exists() else ''}"
+    name = begun.read_text(encoding="utf-8").strip() if begun.exists() else ""
+    return f"{socket.gethostname()} {name}"
 
 
 SIGNALS = {signal.SIGINT: Cause.CTRL_C, signal.SIGTERM: Cause.TERMINATED}
