@@ -67,6 +67,11 @@ def test_the_base_of_these_tests_is_right(check: Errors) -> None:
         ),
         ("x2 = 0.0", "x2 = 0.0\nqqq = 1", "[initial] qqq: there is no state 'qqq'"),
         ("x2 = 0.0", 'x2 = "x1"', "'x1' in 'x1' is known; only parameters and constants"),
+        (
+            "x2 = 0.0",
+            'x2 = "1 - x1"',
+            "; make the initial value of x1 a parameter, and use that: [parameters] x1_0 = {}, [",
+        ),
         ("x2 = 0.0", 'x2 = "k1"', "[initial] x2: unknown name 'k1' in 'k1'; did you mean 'k_1'?"),
         # experiments
         ('name = "B"', 'name = "A"', '[[experiment]] "A": two experiments have this name'),
@@ -107,7 +112,7 @@ def test_the_base_of_these_tests_is_right(check: Errors) -> None:
             "unknown name 'x3'",
         ),
     ],
-    ids=range(26),
+    ids=range(27),
 )
 def test_a_mistake_gives_one_message(check: Errors, old: str, new: str, message: str) -> None:
     text = HEAD + REST + RUN + OTHER

@@ -77,16 +77,22 @@ class Names:
                     self._issues.warn(f"{section} {name}", "occurs in no equation")
 
     def refers(
-        self, expression: Expression, allowed: set[str], place: str, kinds: str = ""
+        self,
+        expression: Expression,
+        allowed: set[str],
+        place: str,
+        kinds: str = "",
+        remedy: str = "",
     ) -> None:
         """Report names in `expression` that are not `allowed`, of which `kinds` says what they are.
 
-        A name that is declared nowhere is reported once, however often it occurs.
+        A name that is declared nowhere is reported once, however often it occurs; `remedy` follows
+        the sentence on one that is declared.
         """
         for name in sorted(expression.names - allowed):
             inside = f"in {shown(expression.text)}"
             if name in self.everything:
-                message = f"'{name}' {inside} is known; only {kinds} can be used here"
+                message = f"'{name}' {inside} is known; only {kinds} can be used here{remedy}"
             elif name in self._model.observables:
                 message = f"'{name}' {inside} is an observable; write its expression out"
             elif name in self._reported:
@@ -146,7 +152,12 @@ class Names:
 
     def _initial_value(self, name: str, value: Expression | Parameter, place: str) -> None:
         if isinstance(value, Expression):
-            self.refers(value, self.scalars, place, "parameters and constants")
+            remedy = "".join(
+                f"; make the initial value of {state} a parameter, and use that: [parameters] "
+                f'{state}_0 = {{}}, [initial] {state} = "{state}_0"'
+                for state in sorted(value.names & {*self._model.states} - self.scalars)[:1]
+            )
+            self.refers(value, self.scalars, place, "parameters and constants", remedy)
         if name not in self._model.algebraic:
             return
         guess = isinstance(value, Parameter) and value == Parameter(guess=value.guess)
