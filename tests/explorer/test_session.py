@@ -392,7 +392,8 @@ def test_a_scenario_has_other_constants_inputs_and_doses_beside_the_first() -> N
     )
     session = Session(problem)
     (given,) = session.description()["givens"].values()
-    assert [g["key"] for g in given] == ["v", "input u", "doses", "shift"]
+    single = ["event 0 0 x", "event 0 0 t"]
+    assert [g["key"] for g in given] == ["v", "input u", "doses", "shift", *single]
     request = {"values": [1.0], "experiments": ["run"], "parts": ["states"]}
 
     def at_four(changes: dict[str, float]) -> float:
@@ -403,6 +404,8 @@ def test_a_scenario_has_other_constants_inputs_and_doses_beside_the_first() -> N
     assert at_four({}) == pytest.approx(10 * np.exp(-1.5), rel=1e-6)
     assert at_four({"doses": 3.0}) == pytest.approx(30 * np.exp(-1.5), rel=1e-6)
     assert at_four({"shift": 1.0}) == pytest.approx(10 * np.exp(-1.0), rel=1e-6)
+    assert at_four({"event 0 0 x": 4.0}) == pytest.approx(4 * np.exp(-1.5), rel=1e-6)
+    assert at_four({"event 0 0 t": 3.0}) == pytest.approx(10 * np.exp(-0.5), rel=1e-6)
     assert at_four({"v": 1.0}) == pytest.approx(10 * np.exp(-3.0), rel=1e-6)
     with pytest.raises(odefit.InputError, match="no scenario changes 'w'"):
         at_four({"w": 1.0})

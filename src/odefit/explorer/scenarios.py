@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from odefit.common.errors import InputError
-from odefit.expressions.expressions import as_expression
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import TIME, as_expression
 from odefit.problem.experiment import Event, Experiment
 from odefit.problem.problem import Problem
 
@@ -17,11 +19,18 @@ DOSES, SHIFT = "doses", "shift"
 """The factor of all that events change, and the time by which they come later."""
 
 
+MAX_RECORDS = 60
+"""The number of single doses and changes of an experiment that a page lists; all of them have a
+factor and a shift in common."""
+
+
 @dataclass(frozen=True)
 class Given:
     """A quantity of an experiment that a scenario may change, with its value in the problem.
 
-    Its `kind` is "constant", "input" (a factor), "doses" (a factor) or "shift" (a time).
+    Its `kind` is "constant", "input" (a factor), "doses" (a factor of all), "shift" (a time for
+    all), or of a single dose or change, which has the number `record`: "time", "amount" (added to
+    the quantity `name`), "level" (what that becomes) or "factor" (of any other change of it).
     """
 
     key: str
@@ -29,6 +38,7 @@ class Given:
     name: str
     value: float
     unit: str
+    record: int | None = None
 
 
 def givens(problem: Problem, experiment: Experiment) -> list[Given]:
@@ -43,7 +53,46 @@ def givens(problem: Problem, experiment: Experiment) -> list[Given]:
     if experiment.events:
         found.append(Given(DOSES, DOSES, "", 1.0, ""))
         found.append(Given(SHIFT, SHIFT, "", 0.0, problem.time_unit))
+        found += _records(problem, experiment)
     return found
+
+
+def _records(problem: Problem, experiment: Experiment) -> list[Given]:
+    """Return times and amounts of the single doses and changes, the earliest first."""
+    places = [
+        (time if isinstance(time, float) else math.inf, number, index)
+        for number, event in enumerate(experiment.events)
+        for index, time in enumerate(event.times)
+    ]
+    found = []
+    for record, (time, number, index) in enumerate(sorted(places)[:MAX_RECORDS], 1):
+        for name, change in experiment.events[number].assign.items():
+            kind, value = _change(name, change)
+            key = _key(number, index, name)
+            found.append(Given(key, kind, name, value, problem.units.get(name, ""), record))
+        if math.isfinite(time):
+            key = _key(number, index, TIME)
+            found.append(Given(key, "time", "", time, problem.time_unit, record))
+    return found
+
+
+def _key(number: int, index: int, name: str) -> str:
+    """Return the key of a part of a single dose or change; no name has a blank."""
+    return f"event {number} {index} {name}"
+
+
+def _change(name: str, change: Any) -> tuple[str, float]:
+    """Return the kind of a change of a quantity, and the number that is in it."""
+    expression = as_expression(change)
+    if expression.names <= {name}:
+        with np.errstate(all="ignore"):
+            values = [float(expression.evaluate({name: x}, NUMPY)) for x in (0.0, 1.0, 2.0)]
+        if all(math.isfinite(v) for v in values):
+            if not expression.names:
+                return "level", values[0]
+            if np.allclose(np.diff(values), 1.0, rtol=0.0, atol=1e-9 * (1.0 + abs(values[0]))):
+                return "amount", values[0]
+    return "factor", 1.0
 
 
 def with_scenario(problem: Problem, changes: Mapping[str, Mapping[str, float]]) -> Problem:
@@ -72,15 +121,55 @@ def _changed(
         elif known[key].kind == "input":
             data[known[key].name] = value * np.asarray(data[known[key].name], dtype=float)
     factor, shift = values.get(DOSES, 1.0), values.get(SHIFT, 0.0)
-    events = [_moved(event, factor, shift) for event in experiment.events]
+    events = [
+        _moved(each, factor, shift)
+        for number, event in enumerate(experiment.events)
+        for each in _edited(event, number, values, known)
+    ]
     return replace(experiment, constants=constants, data=data, events=events)
+
+
+def _edited(
+    event: Event, number: int, values: Mapping[str, float], known: Mapping[str, Given]
+) -> list[Event]:
+    """Return an event with its single times and changes as a scenario has them."""
+    kept: list[Any] = []
+    found = []
+    for index, time in enumerate(event.times):
+        keys = {name: _key(number, index, name) for name in (*event.assign, TIME)}
+        if values.keys().isdisjoint(keys.values()):
+            kept.append(time)
+            continue
+        assign = dict(event.assign)
+        for name in event.assign:
+            if keys[name] in values:
+                assign[name] = _with_number(
+                    name, event.assign[name], known[keys[name]].kind, values[keys[name]]
+                )
+        found.append(replace(event, times=(values.get(keys[TIME], time),), assign=assign))
+    if kept or event.when is not None or not found:
+        found.insert(0, replace(event, times=tuple(kept)))
+    return found
+
+
+def _with_number(name: str, change: Any, kind: str, value: float) -> Any:
+    """Return a change of a quantity with another number in it."""
+    if kind == "level":
+        return value
+    if kind == "amount":
+        return f"{name} + {value!r}"
+    return _times(name, change, value)
+
+
+def _times(name: str, change: Any, factor: float) -> str:
+    """Return a change of a quantity that is so many times as large."""
+    return f"{name} + {factor!r}*(({as_expression(change).text}) - {name})"
 
 
 def _moved(event: Event, factor: float, shift: float) -> Event:
     """Return an event that changes so many times as much, and comes so much later."""
     assign: dict[str, Any] = dict(event.assign)
     if factor != 1.0:
-        for name, value in event.assign.items():
-            assign[name] = f"{name} + {factor!r}*(({as_expression(value).text}) - {name})"
+        assign = {name: _times(name, value, factor) for name, value in event.assign.items()}
     times = tuple(t + shift if isinstance(t, float | int) else t for t in event.times)
     return replace(event, assign=assign, times=times)

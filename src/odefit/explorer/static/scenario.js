@@ -8,7 +8,13 @@ const WORDS = {
   input: (given) => `input ${given.name} ×`,
   doses: () => "all doses and changes ×",
   shift: () => "doses later by",
+  amount: (given) => `${given.name} +`,
+  level: (given) => `${given.name} =`,
+  factor: (given) => `change of ${given.name} ×`,
+  time: () => "at t =",
 };
+
+const MOST = 60; // single doses that the server lists
 
 /** The fields of a scenario, and its curves. */
 export class Scenario {
@@ -32,7 +38,40 @@ export class Scenario {
   show(name) {
     if (this.name === name) return;
     this.name = name;
-    this.list.replaceChildren(...(this.state.problem.givens[name] ?? []).map((given) => this.row(given)));
+    const givens = this.state.problem.givens[name] ?? [];
+    const single = givens.filter((given) => given.record !== null);
+    const rows = givens.filter((given) => given.record === null).map((given) => this.row(given));
+    if (single.length) rows.push(this.records(single));
+    this.list.replaceChildren(...rows);
+  }
+
+  /** Return the fields of single doses and changes: a row each, with what changes and when. */
+  records(givens) {
+    const block = document.createElement("details");
+    block.open = givens.at(-1).record <= 8;
+    const title = document.createElement("summary");
+    const count = givens.at(-1).record;
+    title.textContent = count === 1 ? "The dose or change" : "Single doses and changes";
+    block.append(title);
+    const rows = new Map();
+    for (const given of givens) {
+      if (!rows.has(given.record)) {
+        const row = document.createElement("div");
+        row.className = "scenario-record";
+        row.setAttribute("role", "group");
+        row.setAttribute("aria-label", `dose or change ${given.record}`);
+        rows.set(given.record, row);
+      }
+      rows.get(given.record).append(this.row(given));
+    }
+    block.append(...rows.values());
+    if (count === MOST) {
+      const note = document.createElement("p");
+      note.className = "small";
+      note.textContent = `At most ${MOST} are listed; the fields above change all of them.`;
+      block.append(note);
+    }
+    return block;
   }
 
   row(given) {
