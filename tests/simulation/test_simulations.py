@@ -31,8 +31,8 @@ def test_a_text_of_another_form_is_refused(text: str) -> None:
 
 
 def test_times_are_read_from_a_text() -> None:
-    assert times_from_text("0:10:5").tolist() == [0, 2.5, 5, 7.5, 10]
-    assert times_from_text("-1:1e3:2").tolist() == [-1, 1000]
+    assert times_from_text("0:10:5", decay()).tolist() == [0, 2.5, 5, 7.5, 10]
+    assert times_from_text("-1:1e3:2", decay()).tolist() == [-1, 1000]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_times_are_read_from_a_text() -> None:
 )
 def test_times_of_another_form_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="expected FROM:TO:COUNT"):
-        times_from_text(text)
+        times_from_text(text, decay())
 
 
 def test_a_table_holds_states_and_observables() -> None:

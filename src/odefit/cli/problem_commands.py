@@ -115,13 +115,13 @@ def run_simulate(options: argparse.Namespace) -> int:
     from odefit.reporting.notices import opinion_sentence
     from odefit.simulation.simulations import (
         confirmed_simulation,
-        times_from_text,
+        times_of_all,
         values_from_text,
     )
 
     problem = with_unknowns(loaded(options.problem, options), options)
     check_writable(options.csv)
-    times = None if options.times is None else times_from_text(options.times)
+    times = None if options.times is None else times_of_all(options.times, problem)
     given = values_from_text(options.set)
     nodes = None
     if options.result is not None:

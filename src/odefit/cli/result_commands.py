@@ -137,7 +137,6 @@ def run_predict(options: argparse.Namespace) -> int:
     from odefit.simulation.simulations import times_from_text
 
     check_writable(options.csv)
-    times = None if options.times is None else times_from_text(options.times)
     result = saved_result(options.result)
     every = [c.name for c in result.problem.conditions]
     names = every if options.experiment is None else [options.experiment]
@@ -145,6 +144,9 @@ def run_predict(options: argparse.Namespace) -> int:
     with progress_line("predicting ...") as report:
         control = Control(report=report)
         for name in names:
+            times = None
+            if options.times is not None:
+                times = times_from_text(options.times, result.problem, name)
             try:
                 table = prediction_table(result, times, options.level, name, options.by, control)
             except RuntimeError as error:

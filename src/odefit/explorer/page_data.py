@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from odefit.explorer.phase_plane import PhasePlane
 from odefit.explorer.scenarios import givens
 from odefit.explorer.sensitivity_curves import SensitivityCurves
 from odefit.explorer.sliders import Slider
+from odefit.problem.calendars import calendar_of
 from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
@@ -91,9 +93,19 @@ def _experiment(problem: Problem, condition: Condition, model: LiveModel) -> Jso
         "t0": number(condition.t0),
         "log_time": log_time,
         "infinity": infinity,
+        "calendar": _calendar(problem, condition),
         "events": sorted({float(time) for time, _ in condition.events}),
         "series": series,
     }
+
+
+def _calendar(problem: Problem, condition: Condition) -> Json | None:
+    """Return the milliseconds of t = 0, by the clock of the data, and of a unit of time."""
+    calendar = calendar_of(problem, condition)
+    if calendar is None:
+        return None
+    clock = calendar.origin.replace(tzinfo=datetime.UTC)
+    return {"origin": clock.timestamp() * 1000.0, "unit": calendar.seconds * 1000.0}
 
 
 def _axis(condition: Condition, model: LiveModel) -> tuple[bool, float | None]:

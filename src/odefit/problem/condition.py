@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -119,6 +120,8 @@ class Condition:
     # scalars as they are before any event
     steady_start: bool = False
     repeated: Repetition | None = None  # if that is the periodic state of repeated events: these
+    # the date of t = 0, from which the times count in the problem's unit, where it is known
+    origin: datetime.datetime | None = None
 
     def sees_events(self, time: float) -> bool:
         """Return whether measurements at `time` see the values after events of that time."""

@@ -146,6 +146,10 @@ class Experiment:
     columns
         What the file calls columns: by the name that the model has for it, ``{"c": "c (mg/L)"}``,
         or in a long table by their role, ``{"AMT": "dose"}``.
+    origin
+        The date of t = 0, from which dates count and which figures need to show dates: a text such
+        as ``"2024-01-31"`` or a date of Python; by subject where `by` is given. None for `t0` if
+        that is a date, otherwise for the first date of the data; a problem then has that.
     """
 
     name: str
@@ -161,6 +165,7 @@ class Experiment:
     doses: Doses | Mapping[str, Any] | None = None
     observable: str | Mapping[str, str] | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    origin: str | datetime.date | Mapping[str, Any] | None = None
 
     @property
     def long(self) -> bool:

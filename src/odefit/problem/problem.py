@@ -42,7 +42,6 @@ SMALLEST = 5e-324
 SOLE_EXPERIMENT = "data"
 """Name of the experiment of a problem that is given nothing but data."""
 
-
 KEPT = (
     "parameters", "initial", "noise", "experiments", "name", "description", "time_unit", "units",
     "notes",
@@ -73,8 +72,9 @@ class Problem:
         least squares.
     experiments
         The experiments, one or more.
-    t0
-        Time of the initial values, if `data` are given: a number, or a date where the times are.
+    t0, origin
+        If `data` are given: the time of the initial values, a number, or a date where the times are
+        dates; and the date of t = 0, see :class:`Experiment`.
     time
         Name of the column, or of the index, of `data` that has the times.
     by, doses, observable, columns
@@ -135,6 +135,7 @@ class Problem:
         noise: Mapping[str, Noise | Mapping[str, Any]] | None = None,
         experiments: Sequence[Experiment] = (),
         t0: float | str | datetime.date | None = None,
+        origin: str | datetime.date | None = None,
         time: str = TIME,
         by: str | None = None,
         doses: Doses | Mapping[str, Any] | None = None,
@@ -155,13 +156,14 @@ class Problem:
                 found.error("problem", "give data or experiments, not both")
             sole = Experiment(SOLE_EXPERIMENT if by is None else "", data, t0=t0, time=time)
             sole = replace(sole, by=by, doses=doses, observable=observable, columns=columns or {})
-            experiments = (sole,)
-        elif t0 is not None:
-            found.error("problem", "t0 belongs to data; give that of an experiment in Experiment")
+            experiments = (replace(sole, origin=origin),)
+        elif t0 is not None or origin is not None:
+            key = "origin" if t0 is None else "t0"
+            found.error("problem", f"{key} belongs to data; each Experiment has its own")
         if not experiments:
             found.error("[[experiment]]", 'no experiment; write one with data = "FILE.csv"')
-        for wrong in [e for e in experiments if not isinstance(e, Experiment)]:
-            found.error("experiments", f"expected objects of Experiment, got {shown(wrong)}")
+        for e in [e for e in experiments if not isinstance(e, Experiment)]:
+            found.error("experiments", f"expected objects of Experiment, got {shown(e)}")
         notation = model.notation
         if noise is not None and not isinstance(noise, Mapping):
             hint = noise_hint(noise, model.observables, python=True)
@@ -178,8 +180,9 @@ class Problem:
                 place = experiment_place(e.name)
                 numbered, note = without_dates(e, time_unit, place, found)
                 given.append(notation.experiment(numbered, place, found))
-                if note:
-                    self.notes, self.time_unit = (*self.notes, note), time_unit or "d"
+                self.notes += (note,) if note else ()
+                if numbered.origin is not None:
+                    self.time_unit = time_unit or "d"
         given, model = with_subjects(given, model, {k: dict(v) for k, v in plain.items()}, found)
         self.given = self.model = model
         self.experiments = tuple(prepared(e, found) for e in given)

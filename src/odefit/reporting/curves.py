@@ -12,6 +12,7 @@ from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.binding import bound_value
+from odefit.problem.calendars import Calendar, calendar_of
 from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import Transform, displaced
@@ -52,7 +53,8 @@ class Curve:
     noise is not known. The model has times of its own, shape (m,), on which ``band`` is, too;
     without a solution there is none, and ``failure`` has the reason. ``infinity`` is the place of t
     = inf on the axis, where measurements of the steady state and the last point of the model lie.
-    ``no_band`` tells why there is no band where one was asked for.
+    ``no_band`` tells why there is no band where one was asked for. With a ``calendar`` the axis of
+    time shows dates.
     """
 
     experiment: str
@@ -72,6 +74,7 @@ class Curve:
     censored: IntArray | None = None
     infinity: float | None = None
     no_band: str = ""
+    calendar: Calendar | None = None
 
     @property
     def dense(self) -> bool:
@@ -166,6 +169,7 @@ def _condition_curves(
             transform=noise.transform,
             log_time=log_time,
             time_unit=problem.time_unit,
+            calendar=calendar_on(problem, condition),
             band=replace(band, times=placed(band.times, infinity))
             if isinstance(band, Band)
             else None,
@@ -252,6 +256,11 @@ def seen(times: Array, values: Array, log_time: bool = False) -> BoolArray:
         kept[sequence[np.append(True, new)]] = True
         kept[sequence[np.append(new, True)]] = True
     return kept
+
+
+def calendar_on(problem: Problem, condition: Condition) -> Calendar | None:
+    """Return the calendar of an axis of time; None on one that is logarithmic, or has no dates."""
+    return None if spreads_over_decades(condition.times) else calendar_of(problem, condition)
 
 
 def place_of_infinity(times: Array, log_time: bool = False) -> float | None:

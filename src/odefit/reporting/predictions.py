@@ -18,7 +18,9 @@ from odefit.common.option_checks import check_level
 from odefit.expressions.expressions import TIME
 from odefit.methods.running.control import Control
 from odefit.problem.building.columns import as_table, numeric_column
+from odefit.problem.calendars import as_times, date_column
 from odefit.problem.condition import Condition
+from odefit.problem.inputs.dates import moment
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.problem import Problem
 from odefit.reporting.numbers import significant
@@ -80,7 +82,7 @@ def prediction_table(
 
     check_level(level)
     condition = result.problem.condition(experiment)
-    wanted = condition.times if times is None else _times(times)
+    wanted = condition.times if times is None else _times(times, result.problem, condition)
     bands = band_source(result, by, control=control).bands(condition, wanted, level)
     if isinstance(bands, Failure):
         raise RuntimeError(f"the simulation fails: {bands}")  # noqa: TRY004 - no wrong type
@@ -90,6 +92,7 @@ def prediction_table(
                 "name": band.name,
                 "kind": "observable" if band.observable else "state",
                 "t": band.times,
+                **date_column(result.problem, condition, band.times),
                 "value": band.values,
                 "std_error": band.errors,
                 "ci_low": band.confidence[0],
@@ -192,16 +195,26 @@ def _why_no_band(result: ResultData, reason: NoBand, keys: tuple[str, ...]) -> s
     )
 
 
-def _times(times: Any) -> Array:
+def _times(times: Any, problem: Problem, condition: Condition) -> Array:
     """Return the times of a prediction, increasing and none twice."""
     expected = "expected a number or a list of numbers, such as [0, 5, 10]"
-    try:
-        found = np.atleast_1d(np.asarray(times, dtype=float))
-    except (TypeError, ValueError):
-        raise InputError(f"times: {expected}, got {shown(times)}") from None
+    found = as_times(times, problem, condition)
     if found.ndim != 1 or not len(found) or np.isnan(found).any():
         raise InputError(f"times: {expected}, got {shown(times)}")
     return np.unique(found)
+
+
+def _validation_times(
+    problem: Problem, experiment: str, column: Any, place: str, issues: Issues
+) -> Array | None:
+    """Return the times of validation data, which may be dates where those of the fit are."""
+    if not any(moment(value) for value in column):
+        return numeric_column(column, place, issues)
+    try:
+        return as_times(column, problem, problem.condition(experiment))
+    except InputError as error:
+        issues.error(place, str(error))
+        return None
 
 
 def validation_series(
@@ -236,7 +249,7 @@ def validation_series(
             names = ", ".join(problem.model.observables)
             issues.error(place, f"no column is an observable; expected at least one of: {names}")
         read = {c: numeric_column(columns[c], f"{place}, column {c}", issues) for c in observed}
-        times = numeric_column(columns[TIME], f"{place}, column t", issues)
+        times = _validation_times(problem, name, columns[TIME], f"{place}, column t", issues)
         for observable, values in read.items():
             if values is None or times is None:
                 continue

@@ -9,6 +9,7 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.common.packages import require
+from odefit.problem.calendars import date_column
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
 from odefit.simulation import Failure, residual_table
@@ -77,6 +78,7 @@ def residuals_at(
                 "experiment": e.experiment,
                 "observable": e.observable,
                 "t": e.times,
+                **date_column(problem, problem.condition(e.experiment), e.times),
                 "measured": e.measured,
                 "predicted": e.predicted,
                 "residual": e.measured - e.predicted,

@@ -87,14 +87,15 @@ class Result(ResultData, ResultFigures):
         Parameters
         ----------
         times
-            Increasing times, none before the initial time; None for the data times.
+            Increasing times, or dates, none before the initial time; None for the data times.
         experiment
             The experiment whose conditions hold; None for the first.
 
         Returns
         -------
         pandas.DataFrame
-            A table with the columns ``t``, the states (and algebraic variables), the observables.
+            A table with the columns ``t`` (and ``date`` where the data have dates), the states (and
+            algebraic variables), the observables.
 
         Raises
         ------
@@ -103,10 +104,11 @@ class Result(ResultData, ResultFigures):
         SimulationError
             The simulation fails at these times; the message says when and why.
         """
+        from odefit.problem.calendars import as_times
         from odefit.simulation.simulations import simulate_answer
 
-        best = self.best
-        points = None if times is None else np.atleast_1d(np.asarray(times, dtype=float))
+        best, condition = self.best, self.problem.condition(experiment)
+        points = None if times is None else as_times(times, self.problem, condition)
         return simulate_answer(self.problem, best.vector, best.nodes, points, experiment).table
 
     def predict(
@@ -121,7 +123,7 @@ class Result(ResultData, ResultFigures):
         Parameters
         ----------
         times
-            Times, none before the initial time; None for the data times.
+            Times, or dates, none before the initial time; None for the data times.
         level
             The level of the bands, between 0 and 1; each holds for one time, not for all at once.
         experiment
@@ -136,10 +138,10 @@ class Result(ResultData, ResultFigures):
         -------
         pandas.DataFrame
             A row for each time of each observable and of each other state, with the columns
-            ``name``, ``kind`` ("observable" or "state"), ``t``, ``value``, ``std_error``, the ends
-            ``ci_low`` and ``ci_high`` of the confidence band (where the model's own curve is) and
-            ``pi_low`` and ``pi_high`` of the prediction band (where the next measurement is). What
-            the data do not determine is NaN.
+            ``name``, ``kind`` ("observable" or "state"), ``t``, ``date`` where the data have dates,
+            ``value``, ``std_error``, the ends ``ci_low`` and ``ci_high`` of the confidence band
+            (where the model's own curve is) and ``pi_low`` and ``pi_high`` of the prediction band
+            (where the next measurement is). What the data do not determine is NaN.
 
         Raises
         ------

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.common.errors import InputError, counted, did_you_mean
+from odefit.common.errors import InputError, counted, did_you_mean, shown
 from odefit.common.packages import require
 from odefit.expressions.expressions import number_in
+from odefit.problem.calendars import Calendar, as_times, calendar_of, date_column
+from odefit.problem.condition import Condition
 from odefit.problem.experiment import frame
 from odefit.problem.habits import not_a_problem
+from odefit.problem.inputs.cells import plain_number
+from odefit.problem.inputs.dates import moment
 from odefit.problem.problem import Problem
 from odefit.simulation.engines.failure import Failure, SimulationError
 from odefit.simulation.forward import ForwardMap
@@ -39,16 +44,25 @@ class Simulation:
         Times, shape (k,).
     states, observables
         Values by name, shape (k,) each; `states` also holds the algebraic variables.
+    calendar
+        The dates of the times, where the data have dates.
     """
 
     times: Array
     states: dict[str, Array]
     observables: dict[str, Array]
+    calendar: Calendar | None = None
 
     @property
     def table(self) -> pd.DataFrame:
-        """The simulation as a table with the columns ``t``, the states, the observables."""
-        return frame(self.times, {**self.states, **self.observables})
+        """The simulation as a table with the columns ``t``, the states, the observables.
+
+        Where the data have dates, those of the times are in the column ``date``.
+        """
+        dates: Mapping[str, Any] = {}
+        if self.calendar is not None:
+            dates = self.calendar.column(self.times)
+        return frame(self.times, {**dates, **self.states, **self.observables})
 
     def __repr__(self) -> str:
         return f"Simulation at {counted(len(self.times), 'time')}:\n{self.table}"
@@ -59,7 +73,7 @@ class Simulation:
 
 def simulate(
     problem: Problem,
-    vector: Array | Mapping[str, float],
+    vector: npt.ArrayLike | Mapping[str, float],
     times: npt.ArrayLike | None = None,
     experiment: str | None = None,
     *,
@@ -72,9 +86,9 @@ def simulate(
     problem
         The problem.
     vector
-        Unknowns, by name or as an array of shape (n,) in the order of ``problem.keys``.
+        Unknowns, by name or as numbers, shape (n,), in the order of ``problem.keys``.
     times
-        Times, increasing, not before t0; None for the data times.
+        Times, increasing, not before t0; None for the data times. Dates where the data have such.
     experiment
         Name of the experiment; None for the first.
     forward
@@ -83,17 +97,31 @@ def simulate(
     Raises
     ------
     InputError
-        Unknown experiment, or times that are not increasing or before t0.
+        Unknown experiment, values that are not one for each unknown, or times that are not
+        increasing or before t0.
     SimulationError
         The integration fails; the message says when and why.
     """
     if not isinstance(problem, Problem):
         raise not_a_problem("simulate", problem)
-    values = problem.vector(vector) if isinstance(vector, Mapping) else vector
-    points = None if times is None else np.atleast_1d(np.asarray(times, dtype=float))
+    values = problem.vector(vector) if isinstance(vector, Mapping) else _vector(problem, vector)
+    points = None if times is None else as_times(times, problem, problem.condition(experiment))
     found = simulated(problem, values, points, experiment, forward=forward)
     if isinstance(found, Failure):
         raise SimulationError(found)
+    return found
+
+
+def _vector(problem: Problem, given: npt.ArrayLike) -> Array:
+    """Return values of the unknowns as a vector, whatever sequence they come in."""
+    keys = problem.keys
+    expected = f"expected a number for each of {', '.join(keys)}, in this order, or by name"
+    try:
+        found = np.atleast_1d(np.asarray(given, dtype=float))
+    except (TypeError, ValueError):
+        raise InputError(f"values: {expected}, got {shown(given)}") from None
+    if found.shape != (len(keys),):
+        raise InputError(f"values: {expected}, got {counted(found.size, 'number')}")
     return found
 
 
@@ -116,7 +144,7 @@ def simulated(
     with np.errstate(all="ignore"):
         states |= algebraic_variables(forward.field, condition, vector, trajectory)
     observables = {n: np.asarray(d.value, dtype=float) for n, d in predicted.items()}
-    return Simulation(trajectory.times, states, observables)
+    return Simulation(trajectory.times, states, observables, calendar_of(problem, condition))
 
 
 def simulate_answer(
@@ -217,19 +245,52 @@ def values_from_text(texts: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def times_from_text(text: str) -> Array:
-    """Return the times that ``FROM:TO:COUNT`` says, shape (COUNT,).
+def times_from_text(text: str, problem: Problem, experiment: str | None = None) -> Array:
+    """Return the times that ``FROM:TO:COUNT`` says for an experiment, shape (COUNT,).
 
-    Raises InputError: a text has another form.
+    FROM and TO are numbers, or dates where the data have such. Raises InputError: a text has
+    another form.
     """
-    try:
-        start, stop, count = text.split(":")
-        low, high, n = float(start), float(stop), int(count)
-        if not (math.isfinite(low) and math.isfinite(high) and low < high and 2 <= n <= 10**7):
-            raise ValueError
-    except ValueError:
-        raise InputError(f"--times {text}: expected FROM:TO:COUNT, e.g. 0:10:101") from None
-    return np.linspace(low, high, n)
+    ends, _, count = text.rpartition(":")
+    condition = problem.condition(experiment)
+    numbers = _ends(ends, problem, condition)
+    many = int(count) if count.strip().isdecimal() else 0
+    if numbers is None or not numbers[0] < numbers[1] or not 2 <= many <= 10**7:
+        example = "0:10:101"
+        if condition.origin is not None:
+            first = condition.origin.date()
+            example += f" or {first}:{first + datetime.timedelta(days=30)}:31"
+        raise InputError(f"--times {text}: expected FROM:TO:COUNT, e.g. {example}")
+    return np.linspace(*numbers, many)
+
+
+def _ends(text: str, problem: Problem, condition: Condition) -> tuple[float, float] | None:
+    """Return the two times in a text, between which is a colon, as there is in times of day.
+
+    None stands for any other text.
+    """
+    parts = text.split(":")
+    for i in range(1, len(parts)):
+        pair = ":".join(parts[:i]), ":".join(parts[i:])
+        if all(moment(part) for part in pair):
+            low, high = as_times(pair, problem, condition)
+            return float(low), float(high)
+    numbers = [plain_number(part) for part in parts]
+    return None if len(numbers) != 2 or None in numbers else (numbers[0] or 0.0, numbers[1] or 0.0)
+
+
+def times_of_all(text: str, problem: Problem) -> Array:
+    """Return what :func:`times_from_text` does for all experiments at once.
+
+    Raises InputError: they are other numbers for some experiment, as its dates count from another.
+    """
+    first, *others = [times_from_text(text, problem, c.name) for c in problem.conditions]
+    if any(not np.array_equal(first, other) for other in others):
+        raise InputError(
+            f"--times {text}: the experiments count from dates of their own; give numbers, which "
+            "count from each"
+        )
+    return first
 
 
 def simulation_table(
@@ -291,7 +352,11 @@ def _table(forward: ForwardMap, vector: Array, times: Array | None) -> pd.DataFr
         if len(problem.conditions) > 1:
             columns["experiment"] = condition.name
         columns["t"] = found.times
-        columns |= {**found.states, **found.observables}
+        columns |= {
+            **date_column(problem, condition, found.times),
+            **found.states,
+            **found.observables,
+        }
         parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
 

@@ -1,12 +1,15 @@
 // Small figures in SVG: axes, lines, measurements with error bars. They are drawn again whenever
 // what they show changes, which takes a fraction of a millisecond.
 
+import { dateLabels, dateText } from "./dates.js";
 import { linearLabels, logLabels, short } from "./numbers.js";
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const LEAST = 170; // height of a figure in pixels, below which a pane is scrolled
 const CHARACTER = 6.4; // width of a character of a label, in pixels
 const MANY = 150; // more measurements than that are small dots behind the curve
+const MANY_MARKS = 12; // events from which each is a short mark at the bottom
+const MARK = 7; // length of such a mark, in pixels
 const GROWTH = 3; // a curve goes beyond the data by no more than so many times their size
 
 let count = 0;
@@ -108,6 +111,11 @@ export class Chart {
     return Math.round(Math.min(Math.max(width * 0.58, 150), 300, most));
   }
 
+  /** Whether the axis of time shows dates. */
+  get dated() {
+    return Boolean(this.content.calendar) && !this.content.logX;
+  }
+
   /** Draw everything at the size that the figure has. */
   draw() {
     const width = this.figure.clientWidth || this.width || 300;
@@ -127,7 +135,10 @@ export class Chart {
     const left = Math.max(Math.ceil(longest * CHARACTER) + 12, 26) + (this.options.yLabel ? 16 : 0);
     const [right, top, bottom] = [12, vertical.factor ? 18 : 8, 38];
     const inner = { left, top, width: width - left - right, height: height - top - bottom };
-    const horizontal = (logX ? logLabels : linearLabels)(x[0], x[1], Math.max(Math.floor(inner.width / 62), 2));
+    const labels = Math.max(Math.floor(inner.width / 62), 2);
+    const horizontal = this.dated
+      ? dateLabels(this.content.calendar, x[0], x[1], labels)
+      : (logX ? logLabels : linearLabels)(x[0], x[1], labels);
     this.toX = scale(x, inner.left, inner.width, logX);
     this.toY = scale(y, inner.top + inner.height, -inner.height, logY);
     this.frame = { x, y, inner, logX, logY };
@@ -142,7 +153,9 @@ export class Chart {
     const plot = shape("g", { "clip-path": `url(#${this.id})` }, this.svg);
     for (const at of marks ?? []) {
       const place = this.toX(at);
-      shape("line", { class: "event", x1: place, x2: place, y1: top, y2: top + inner.height }, plot);
+      const low = top + inner.height;
+      const high = marks.length < MANY_MARKS ? top : low - MARK; // many lines would hide the curves
+      shape("line", { class: "event", x1: place, x2: place, y1: high, y2: low }, plot);
     }
     for (const level of this.content.levels ?? []) {
       const place = this.toY(level);
@@ -178,10 +191,15 @@ export class Chart {
       const middle = Math.min(place, left + width + 12 - half);
       if (middle - half < end + 4) continue;
       shape("text", { x: middle, y: low + 14, "text-anchor": "middle" }, grid, tick.label);
+      if (tick.below) {
+        const half = (tick.below.length * CHARACTER) / 2;
+        const inside = Math.min(Math.max(middle, half), left + width + 12 - half);
+        shape("text", { x: inside, y: low + 28, "text-anchor": "middle" }, grid, tick.below);
+      }
       end = middle + half;
     }
     shape("path", { class: "frame", d: `M${left},${top}V${low}H${left + width}` }, grid);
-    const below = [this.options.xLabel, horizontal.factor].filter(Boolean).join(" ");
+    const below = this.dated ? "" : [this.options.xLabel, horizontal.factor].filter(Boolean).join(" ");
     const label = { x: left + width / 2, y: height - 6, "text-anchor": "middle", class: "label" };
     shape("text", label, grid, below);
     if (vertical.factor) shape("text", { x: left, y: 11 }, grid, vertical.factor);
@@ -256,7 +274,9 @@ export class Chart {
     this.cursor.setAttribute("x1", at);
     this.cursor.setAttribute("x2", at);
     this.cursor.setAttribute("visibility", "visible");
-    this.readout.textContent = `t = ${short(first.x[best])}: ${short(first.y[best])}`;
+    const { calendar } = this.content;
+    const time = this.dated ? dateText(calendar, first.x[best]) : `t = ${short(first.x[best])}`;
+    this.readout.textContent = `${time}: ${short(first.y[best])}`;
   }
 }
 

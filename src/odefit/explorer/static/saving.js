@@ -1,6 +1,7 @@
 // Values written back to the problem file, copies, and downloads.
 
 import { post, Refusal } from "./api.js";
+import { dateText } from "./dates.js";
 
 /** The buttons that save something. `say` shows a sentence, `drawn` returns what is drawn now. */
 export class Saving {
@@ -73,7 +74,7 @@ export class Saving {
       const question = { values: [...this.state.values], experiments, objective: false };
       const found = await post("curves", question);
       if (found.failure) throw new Refusal(found.failure);
-      offer(`${stem}_curves.csv`, "text/csv", csv(found));
+      offer(`${stem}_curves.csv`, "text/csv", csv(found, this.state.problem));
     } else {
       const svg = figure(element);
       if (!svg) throw new Refusal("There is no figure in this view.");
@@ -99,14 +100,19 @@ function colouredLine(line) {
   return span;
 }
 
-/** Return the curves that are drawn as a table: experiment, kind, name, t, value. */
-function csv(answer) {
-  const rows = ["experiment,kind,name,t,value"];
+/** Return the curves that are drawn as a table: experiment, kind, name, t, value, and dates. */
+function csv(answer, problem) {
+  const calendars = new Map(problem.experiments.map((e) => [e.name, e.calendar]));
+  const dated = [...calendars.values()].some(Boolean);
+  const rows = [`experiment,kind,name,t,value${dated ? ",date" : ""}`];
   for (const [experiment, curves] of Object.entries(answer.experiments ?? {})) {
     for (const [kind, part] of [["observable", curves.observables], ["state", curves.states]]) {
       for (const [name, values] of Object.entries(part)) {
         values.forEach((value, i) => {
-          rows.push(`${quoted(experiment)},${kind},${quoted(name)},${curves.times[i] ?? ""},${value ?? ""}`);
+          const calendar = calendars.get(experiment);
+          const [time, date] = [curves.times[i], calendar ? dateText(calendar, curves.times[i]) : ""];
+          const row = [quoted(experiment), kind, quoted(name), time ?? "", value ?? ""];
+          rows.push([...row, ...(dated ? [date] : [])].join(","));
         });
       }
     }

@@ -128,7 +128,8 @@ export class SensitivitiesView {
       const lines = Object.entries(this.found.curves[name])
         .filter(([key]) => this.chosen.has(key))
         .map(([key, y]) => ({ x: this.found.times, y, style: `sensitivity series-${this.colour(key)}` }));
-      chart.show({ lines, points: [], levels: [0], marks: this.given.events, logX: this.given.log_time });
+      const { events: marks, log_time: logX, calendar } = this.given;
+      chart.show({ lines, points: [], levels: [0], marks, logX, calendar });
     }
   }
 }

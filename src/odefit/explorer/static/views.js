@@ -119,7 +119,8 @@ export class CurvesView {
         const { times: x, values: y, censored } = series;
         points.push({ x, y, censored, low: fit?.low, high: fit?.high });
       }
-      chart.show({ lines, points, marks: given.events, logX: given.log_time, logY: logValues });
+      const { events: marks, log_time: logX, calendar } = given;
+      chart.show({ lines, points, marks, logX, calendar, logY: logValues });
     }
   }
 }
@@ -158,6 +159,7 @@ export class ResidualsView {
         times: [given.t0],
         marks: given.events,
         logX: given.log_time,
+        calendar: given.calendar,
       });
     }
   }

@@ -16,6 +16,7 @@ from odefit.problem.building.noise_checks import check_noise, with_limits, with_
 from odefit.problem.building.preparation import Definition, experiment_place
 from odefit.problem.condition import Condition, Repetition, Series
 from odefit.problem.experiment import Cycle, Experiment, Input, data_place
+from odefit.problem.inputs.dates import moment
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.noise import Noise
 from odefit.problem.parameters import Parameter, Unknown
@@ -152,6 +153,7 @@ class _Resolution:
             located=tuple(happening.located),
             steady_start=experiment.steady_state is not False,
             repeated=self._repetition(experiment, t0, scalars),
+            origin=moment(experiment.origin),
         )
 
     def _repetition(

@@ -13,10 +13,11 @@ from odefit.common.errors import shown
 from odefit.expressions.expressions import TIME
 from odefit.problem.building.columns import NAMES_OF_TIME, as_table, column_names
 from odefit.problem.experiment import UNREADABLE, Event, Experiment, data_place
-from odefit.problem.inputs.cells import plain_number
+from odefit.problem.inputs.cells import is_missing, plain_number, subject_key
 from odefit.problem.inputs.dates import (
     SECONDS,
     column_of_dates,
+    date_text,
     is_bare_date,
     moment,
     since,
@@ -70,9 +71,11 @@ def without_dates(
 ) -> tuple[Experiment, str]:
     """Return an experiment with numbers for all dates, and a sentence on where they count from.
 
-    They count in `time_unit`, or in days, from t0 where that is a date, otherwise from the first
-    date of the data, or of each subject. Without dates the sentence is empty.
+    They count in `time_unit`, or in days, from its origin, or else from t0 where that is a date,
+    otherwise from the first date of the data, or of each subject: that is its origin then. Without
+    dates in the data the sentence is empty.
     """
+    experiment = _with_origin(experiment, place, issues)
     label = data_place(experiment)
     table = as_table(experiment.data)
     name = None if table is None else time_column(experiment, table)
@@ -91,14 +94,14 @@ def without_dates(
     dates = column_of_dates(values, row, issues)
     if dates is None:
         _warn_of_bare_dates(values, at, issues)
-        return _refused(experiment, table is not None, place, issues), ""
+        return _without_date_column(experiment, table is not None, time_unit, place, issues), ""
     assert table is not None
     unit = _unit(time_unit, issues)
-    start = moment(experiment.t0)
+    start = moment(experiment.origin) or moment(experiment.t0)
     by = experiment.columns.get(experiment.by or "", experiment.by)
     subjects = [""] * len(values)
     if by is not None and by in table and not start:
-        subjects = [str(s) for s in _listed(table[by])]
+        subjects = ["" if is_missing(s) else subject_key(s) for s in _listed(table[by])]
     first: dict[str, datetime.datetime] = {}
     try:
         for subject, date in zip(subjects, dates, strict=False):
@@ -107,19 +110,62 @@ def without_dates(
         numbers = [_since(d, first.get(s), unit) for s, d in zip(subjects, dates, strict=False)]
         shared = len({*first.values()}) == 1
         begin = next(iter(first.values())) if shared else None
-        events = tuple(
-            replace(event, times=_counted(event, begin, unit, f"{place} event {i} time", issues))
-            for i, event in enumerate(experiment.events, 1)
-        )
+        counted = _counted_from(experiment, begin, unit, place, issues)
     except TypeError:  # of the difference of two
-        issues.error(f"{place} t0", "of times, t0 and events some have a time zone, others none")
-        return replace(experiment, data=UNREADABLE, t0=None, events=()), ""
-    t0 = 0.0 if start else experiment.t0
+        issues.error(f"{place} t0", _ZONES)
+        return replace(experiment, data=UNREADABLE, t0=None, events=(), origin=None), ""
     data = UNREADABLE if issues.has_errors(at) else _replaced(experiment.data, str(name), numbers)
-    origin = "the first date of each subject" if begin is None else begin.isoformat(" ")
-    origin = origin.removesuffix(" 00:00:00")
-    note = f"{label}: the times are {unit_words(unit)} since {origin}"
-    return _refused(replace(experiment, data=data, t0=t0, events=events), True, place, issues), note
+    zero = "the first date of each subject" if begin is None else date_text(begin)
+    note = f"{label}: the times are {unit_words(unit)} since {zero}"
+    counted = replace(counted, data=data, origin=first if begin is None else begin)
+    return _refused(counted, True, place, issues), note
+
+
+_ZONES = "of times, origin, t0 and events some have a time zone, others none"
+
+
+def _with_origin(experiment: Experiment, place: str, issues: Issues) -> Experiment:
+    """Return an experiment whose origin is a date of Python, or None."""
+    given = experiment.origin
+    found = moment(given)
+    if given is not None and found is None:
+        issues.error(f"{place} origin", f"expected a date such as 2024-01-31, got {shown(given)}")
+    return replace(experiment, origin=found)
+
+
+def _without_date_column(
+    experiment: Experiment, numeric: bool, time_unit: str, place: str, issues: Issues
+) -> Experiment:
+    """Return an experiment whose data have numbers for times, with other dates counted."""
+    origin = moment(experiment.origin)
+    if origin is None:
+        return _refused(experiment, numeric, place, issues)
+    try:
+        counted = _counted_from(experiment, origin, _unit(time_unit, issues), place, issues)
+    except TypeError:  # of the difference of two
+        issues.error(f"{place} origin", _ZONES)
+        return replace(experiment, t0=None, events=(), origin=None)
+    return _refused(counted, numeric, place, issues)
+
+
+def _counted_from(
+    experiment: Experiment,
+    begin: datetime.datetime | None,
+    unit: str,
+    place: str,
+    issues: Issues,
+) -> Experiment:
+    """Return an experiment with t0 and the times of events as numbers since `begin`.
+
+    A date of t0 is the one that the times of all subjects count from unless there is an origin.
+    """
+    start = moment(experiment.t0)
+    t0 = experiment.t0 if start is None else since(begin or start, start, unit)
+    events = tuple(
+        replace(event, times=_counted(event, begin, unit, f"{place} event {i} time", issues))
+        for i, event in enumerate(experiment.events, 1)
+    )
+    return replace(experiment, t0=t0, events=events)
 
 
 def _refused(experiment: Experiment, numeric: bool, place: str, issues: Issues) -> Experiment:
@@ -139,7 +185,9 @@ def _refused(experiment: Experiment, numeric: bool, place: str, issues: Issues) 
     return replace(experiment, t0=t0, events=events)
 
 
-_NUMBERS = "the times of the data are numbers; give it as a number, too"
+_NUMBERS = (
+    "the times of the data are numbers; give it as a number, too, or the date of t = 0 as origin"
+)
 
 
 def _counted(

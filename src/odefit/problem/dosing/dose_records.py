@@ -11,7 +11,7 @@ from odefit.common.errors import counted, did_you_mean, shown
 from odefit.expressions.expressions import TIME
 from odefit.problem.building.times import time_column
 from odefit.problem.experiment import Experiment, data_place
-from odefit.problem.inputs.cells import INFINITE, is_missing, plain_number, remedy
+from odefit.problem.inputs.cells import INFINITE, is_missing, plain_number, remedy, subject_key
 from odefit.problem.inputs.file_access import MAX_EXPERIMENTS
 from odefit.problem.inputs.issues import LARGEST, Issues, too_large
 from odefit.problem.inputs.table import Cells
@@ -254,11 +254,7 @@ class LongTable:
         if is_missing(value):
             self._nameless.append(row)
             return None
-        if isinstance(value, str):
-            bare = value.strip()
-            number = plain_number(bare)
-            return bare if number is None or not number.is_integer() else str(int(number))
-        return str(int(value)) if float(value).is_integer() else str(value)
+        return subject_key(value)
 
     def _value(self, row: int, role: str, *, least: float = -math.inf) -> float | None:
         """Return the number in a cell; None where it is empty, or mistaken, with the reason."""

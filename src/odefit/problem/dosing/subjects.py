@@ -270,6 +270,7 @@ class _Subjects:
             observable=None,
             columns={},
             doses=None,
+            origin=given.origin.get(key) if isinstance(given.origin, Mapping) else given.origin,
         )
 
     def _data(self, records: Sequence[Record]) -> dict[str, Array]:

@@ -60,6 +60,15 @@ def is_missing(cell: Any) -> bool:
     return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
 
 
+def subject_key(cell: Any) -> str:
+    """Return the text by which a cell names a subject: 3 for 3.0, and for a text with spaces."""
+    if isinstance(cell, str):
+        bare = cell.strip()
+        number = plain_number(bare)
+        return bare if number is None or not number.is_integer() else str(int(number))
+    return str(int(cell)) if float(cell).is_integer() else str(cell)
+
+
 CORRECT = "correct it, or leave the field empty if it was not measured"
 """The usual remedy for a text of which nothing is known."""
 

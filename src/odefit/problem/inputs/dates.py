@@ -125,6 +125,11 @@ def later(begin: datetime.datetime, times: Sequence[float], label: str) -> list[
     return [begin + t * SECONDS[unit_of(label) or "d"] * second for t in times]
 
 
+def date_text(date: datetime.datetime) -> str:
+    """Return a date as people write it: without the time of day where that is midnight."""
+    return date.isoformat(" ").removesuffix(" 00:00:00")
+
+
 def is_bare_date(number: float) -> bool:
     """Return whether a number such as 20240131 has the digits of a date."""
     try:

@@ -33,7 +33,7 @@ SECTION_NAMES = (
 TEXT_KEYS = ("name", "description", "time_unit")
 EXPERIMENT_KEYS = (
     "name", "data", "time", "by", "observable", "columns", "doses",
-    "t0", "initial", "constants", "steady_state", "event",
+    "t0", "origin", "initial", "constants", "steady_state", "event",
 )  # fmt: skip
 EVENT_KEYS = (
     "time", "times", "every", "until", "when", "initially", "delay", "priority", "persistent",
@@ -281,6 +281,7 @@ def _experiment(
         name=name if by is None or "name" in raw else "",
         data=data,
         t0=known.get("t0"),
+        origin=known.get("origin"),
         initial=_table(known.get("initial"), f"{place} initial", issues) or {},
         constants=_table(known.get("constants"), f"{place} constants", issues) or {},
         events=_events(events, f"{place} event", unit, issues),

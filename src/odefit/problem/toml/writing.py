@@ -15,6 +15,7 @@ from odefit.common.errors import InputError
 from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.building.columns import as_table, numeric_column, used_columns
 from odefit.problem.experiment import Cycle, Event, Experiment
+from odefit.problem.inputs.dates import date_text, moment
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise
@@ -92,6 +93,9 @@ def _experiment(experiment: Experiment, model: Model) -> dict[str, Any]:
     table: dict[str, Any] = {"name": experiment.name, "data": _data(experiment, model)}
     if experiment.t0 is not None:
         table["t0"] = experiment.t0
+    origin = moment(experiment.origin)
+    if origin is not None:
+        table["origin"] = date_text(origin)
     if experiment.initial:
         table["initial"] = _expressions(experiment.initial)
     if experiment.constants:

@@ -144,12 +144,12 @@ def draw_panel(axes: Axes, curve: Curve, several: bool, log_y: bool = False) -> 
         style.mark_infinity(axes, curve.infinity)
     if curve.validation is not None:
         _draw_validation(axes, *curve.validation)
-    axes.set_xlabel(style.time_label(curve.time_unit), parse_math=False)
+    axes.set_xlabel(style.time_label(curve.time_unit, curve.calendar), parse_math=False)
     positive = curve.measured[curve.measured > 0]
     if log_y and len(positive):
         low, high = axes.get_ylim()
         axes.set_ylim(max(low, BELOW_MEASURED * positive.min()), high)
-    style.dress(axes, log_x=curve.log_time, log_y=logarithmic)
+    style.dress(axes, log_x=curve.log_time, log_y=logarithmic, calendar=curve.calendar)
     if not logarithmic:
         _keep_constant_visible(axes, curve)
     missing = "no model" if curve.failure else "no band" if lacks_band(curve) else ""

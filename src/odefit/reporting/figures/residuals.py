@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odefit.common.arrays import Array
+from odefit.problem.calendars import Calendar, calendar_of
 from odefit.reporting.curves import DENSE, place_of_infinity, placed
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
@@ -35,6 +36,7 @@ class Residuals:
     observable: str
     times: Array
     values: Array
+    calendar: Calendar | None = None
 
 
 def residuals_of(result: ResultData, forward: ForwardMap | None = None) -> list[Residuals]:
@@ -57,6 +59,7 @@ def residuals_of(result: ResultData, forward: ForwardMap | None = None) -> list[
             entry.observable,
             entry.times,
             np.abs(entry.standardized) * np.sign(entry.measured - entry.predicted),
+            calendar_of(result.problem, result.problem.condition(entry.experiment)),
         )
         for entry in table
     ]
@@ -133,6 +136,8 @@ def draw_panel(
     largest = float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
     reach = max(1.12 * largest, 2.6 if in_sds else 0.0) or 1.0
     axes.set_ylim(-reach, reach)
-    axes.set_xlabel(style.time_label(time_unit), parse_math=False)
+    calendars = {entry.calendar for entry in entries}
+    calendar = calendars.pop() if len(calendars) == 1 else None  # none that all experiments share
+    axes.set_xlabel(style.time_label(time_unit, calendar), parse_math=False)
     axes.set_ylabel("residual / sd" if in_sds else "residual")
-    style.dress(axes)
+    style.dress(axes, calendar=calendar)

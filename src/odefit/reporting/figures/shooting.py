@@ -12,7 +12,13 @@ from matplotlib.lines import Line2D
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.problem.condition import Condition
-from odefit.reporting.curves import Curve, ends, spreads_over_decades, standard_deviations
+from odefit.reporting.curves import (
+    Curve,
+    calendar_on,
+    ends,
+    spreads_over_decades,
+    standard_deviations,
+)
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import Canvas, Width
 from odefit.reporting.figures.fit import MAX_PANELS, draw_panel
@@ -141,6 +147,7 @@ def _curves(
                 transform=transform,
                 log_time=spreads_over_decades(condition.times),
                 time_unit=problem.time_unit,
+                calendar=calendar_on(problem, condition),
             )
         )
     return found

@@ -18,6 +18,8 @@ from matplotlib.font_manager import findfont, get_font
 from matplotlib.ticker import Formatter, Locator, MaxNLocator, NullFormatter, ScalarFormatter
 
 from odefit.common.arrays import Array
+from odefit.problem.calendars import Calendar
+from odefit.reporting.figures.date_axes import DateLabels, DateTicks
 
 FEWEST_TICKS = 3
 """The number of labels that an axis has at least, if there is room for them."""
@@ -240,13 +242,21 @@ def panel_axes(width: float, height: float, left: float = 0.58) -> tuple[Plot, A
     return figure, axes
 
 
-def dress(axes: Axes, *, log_x: bool = False, log_y: bool = False) -> None:
-    """Set grid and ticks; to be called after the data are drawn."""
+def dress(
+    axes: Axes, *, log_x: bool = False, log_y: bool = False, calendar: Calendar | None = None
+) -> None:
+    """Set grid and ticks; to be called after the data are drawn.
+
+    With a calendar the horizontal axis shows dates.
+    """
     axes.grid(visible=True, color=GRID, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     for axis, logarithmic in ((axes.xaxis, log_x), (axes.yaxis, log_y)):
         set_ticks(axis, logarithmic=logarithmic)
         axis.get_offset_text().set_fontsize(SMALL_FONT)
+    if calendar is not None and not log_x:
+        axes.xaxis.set_major_locator(DateTicks(calendar, room))
+        axes.xaxis.set_major_formatter(DateLabels(calendar))
     axes.yaxis.set_offset_position("right")  # at the left it would push the title out
     axes.tick_params(colors=MUTED, labelcolor=INK, labelsize=SMALL_FONT, width=0.7, which="major")
     axes.tick_params(colors=MUTED, width=0.5, which="minor")
@@ -317,6 +327,8 @@ def shorten(text: str, length: int = 28) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def time_label(unit: str) -> str:
-    """Return the label of a time axis."""
+def time_label(unit: str, calendar: Calendar | None = None) -> str:
+    """Return the label of a time axis; dates say what they are."""
+    if calendar is not None:
+        return ""
     return plain(f"time ({shorten(unit)})" if unit else "time t")

@@ -1,0 +1,103 @@
+"""Calendars: the dates of times, where the date of t = 0 is known."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, shown
+from odefit.common.packages import require
+from odefit.problem.condition import Condition
+from odefit.problem.inputs.dates import SECONDS, moment, since, unit_of
+from odefit.problem.problem import Problem
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DATE = "date"
+"""The name of the column of dates in tables."""
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """The date of t = 0, and the unit in which times count from it."""
+
+    origin: datetime.datetime
+    unit: str  # a label of a unit of time; empty for days
+
+    @property
+    def seconds(self) -> float:
+        """Seconds in the unit of time."""
+        return SECONDS[unit_of(self.unit) or "d"]
+
+    def date(self, time: float) -> datetime.datetime | None:
+        """Return the date of a time, to the millisecond; None where it is beyond all calendars."""
+        try:
+            return self.origin + datetime.timedelta(seconds=round(time * self.seconds, 3))
+        except (OverflowError, ValueError):  # infinite times are among these
+            return None
+
+    def column(self, times: Array) -> dict[str, pd.Series]:
+        """Return the column ``date`` of a table whose times are `times`."""
+        require("pandas")
+        import pandas as pd
+
+        dates = [self.date(time) for time in times.tolist()]
+        return {DATE: pd.Series(dates, dtype=None if dates else object)}
+
+
+def calendar_of(problem: Problem, condition: Condition) -> Calendar | None:
+    """Return the calendar of an experiment; None where its times are mere numbers."""
+    return None if condition.origin is None else Calendar(condition.origin, problem.time_unit)
+
+
+def date_column(problem: Problem, condition: Condition, times: Array) -> dict[str, pd.Series]:
+    """Return the column ``date`` of a table of an experiment, as a mapping; empty without dates."""
+    calendar = calendar_of(problem, condition)
+    return {} if calendar is None else calendar.column(times)
+
+
+def as_times(given: Any, problem: Problem, condition: Condition) -> Array:
+    """Return times that a user gives for an experiment, numbers or dates, as numbers.
+
+    Dates are those of :func:`odefit.problem.inputs.dates.moment`. Raises InputError: something is
+    neither, or a date where the times of the experiment are numbers.
+    """
+    listed = _listed(given)
+    dates = [moment(value) for value in listed]
+    if not any(dates):
+        try:
+            return np.atleast_1d(np.asarray(given, dtype=float))
+        except (TypeError, ValueError):
+            expected = "expected a number or a list of numbers, such as [0, 5, 10]"
+            raise InputError(f"times: {expected}, got {shown(given)}") from None
+    calendar = calendar_of(problem, condition)
+    if calendar is None:
+        raise InputError(
+            f"times: {shown(next(v for v, d in zip(listed, dates, strict=True) if d))} is a date, "
+            f'but the times of experiment "{condition.name}" are numbers; give numbers, or the '
+            "date of t = 0 as origin of the experiment"
+        )
+    return np.array([_counted(v, d, calendar) for v, d in zip(listed, dates, strict=True)])
+
+
+def _listed(given: Any) -> Sequence[Any]:
+    single = isinstance(given, (str, datetime.date)) or not hasattr(given, "__len__")
+    return [given] if single else list(given)
+
+
+def _counted(given: Any, date: datetime.datetime | None, calendar: Calendar) -> float:
+    try:
+        if date is not None:
+            return since(calendar.origin, date, calendar.unit)
+        return float(given)
+    except (TypeError, ValueError):
+        why = "is not a date" if date is None else "has a time zone, or lacks that of the data"
+        raise InputError(
+            f"times: {shown(given)} {why}; give all times like those of the data"
+        ) from None
