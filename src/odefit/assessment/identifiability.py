@@ -19,7 +19,6 @@ from odefit.assessment.intervals.uncertainty import PARTICIPATION, is_weak, sing
 from odefit.assessment.parts import Direction
 from odefit.common.arrays import Array
 from odefit.common.effects import column_norms
-from odefit.expressions.expressions import Expression
 from odefit.methods.estimate import Status
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control, Interruption
@@ -362,8 +361,8 @@ def _scatter(problem: Problem) -> set[int]:
     weighing = {
         name
         for noise in problem.noise.values()
-        if isinstance(noise.spread, Expression)
-        for name in noise.spread.names
+        for expression in noise.expressions
+        for name in expression.names
     }
     found = {i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
     acting: set[int] = set()

@@ -81,7 +81,7 @@ def prior_squares(problem: Problem, vector: Array) -> float:
 def _offset(problem: Problem) -> float | None:
     """Return the part of -2 log L that depends on the data alone; None if it is not that simple."""
     residuals = ResidualArrays(problem, VectorField.of(problem.model, problem.conditions))
-    total = problem.size * math.log(2.0 * math.pi) - 2.0 * residuals.log_density_offset
+    total = problem.size * math.log(2.0 * math.pi) - 2.0 * residuals.rows.log_density_offset
     for block in residuals.series_rows:
         known = known_spreads(block.noise, block.series)
         if known is None and block.sd_rows is None:
@@ -96,4 +96,7 @@ def _offset(problem: Problem) -> float | None:
             total += 0.0 if known is None else 2.0 * float(terms.scale_terms.sum())
         elif known is not None:
             total += 2.0 * float(np.sum(np.log(known)))
+    for correlated in residuals.rows.correlated.values():
+        if not correlated.depends:
+            total += 2.0 * correlated.log_determinant(np.zeros(len(problem.unknowns)))
     return total if math.isfinite(total) else None

@@ -20,6 +20,9 @@ from odefit.problem.noise_distributions.registry import (
     distribution_of,
 )
 
+Correlation = Literal["ou"]
+"""The ways in which residuals may depend on the ones before."""
+
 MAX_WRITTEN = 60
 """Length up to which a text in the place of a noise is repeated as the standard deviation."""
 
@@ -54,6 +57,13 @@ class Noise:
         Limits of quantification: values at or beyond them are censored, which means that they are
         known to be no more, or no less, than the limit. A data column ``<observable>_cens`` marks
         single values so.
+    correlation
+        ``"ou"``: noise that is correlated in time, an Ornstein-Uhlenbeck process of standard
+        deviation sd within each experiment. Two of its values at a distance d in time have the
+        correlation exp(-d / correlation_time). None for values that are independent.
+    correlation_time
+        The correlation time, in units of time: a number, an expression in parameters and constants,
+        or ``"estimate"``, as it is where a `correlation` is given without one.
     """
 
     sd: float | Expression | Literal["estimate"] | None = None
@@ -66,6 +76,8 @@ class Noise:
     degrees: float | None = None
     lower_limit: float | None = None
     upper_limit: float | None = None
+    correlation: Correlation | None = None
+    correlation_time: float | Expression | Literal["estimate"] | None = None
 
     @property
     def law(self) -> NoiseDistribution:
@@ -100,9 +112,24 @@ class Noise:
         """True if the problem says anything of the size of the noise, if only to estimate it."""
         return not self.law.located or self.sd is not None or self.relative is not None
 
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions in it: that of the spread, that of the correlation time."""
+        given = (self.spread, self.correlation_time)
+        return tuple(value for value in given if isinstance(value, Expression))
+
+    def correlation_unknown(self, observable: str) -> str:
+        """Return the name of the correlation time that is estimated for `observable`."""
+        return f"{observable}_correlation_time"
+
     def unknown(self, observable: str) -> str:
         """Return the name of the unknown that is estimated for `observable`."""
         return f"{observable}_{self.law.spread_field}"
+
+
+def is_correlation_time(noise: Mapping[str, Noise], name: str) -> bool:
+    """Return whether a name is that of an estimated correlation time of one of the observables."""
+    return any(n.correlation is not None and n.correlation_unknown(o) == name for o, n in noise.items())
 
 
 NOISE_FIELDS = tuple(field.name for field in fields(Noise))
@@ -121,7 +148,7 @@ def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> No
         return Noise()
     found: dict[str, Any] = {}
     for names, read in (
-        (("sd", "dispersion"), _spread),
+        (("sd", "dispersion", "correlation_time"), _spread),
         (("relative", "threshold", "degrees"), _positive),
         (("lower_limit", "upper_limit"), finite_number),
     ):
@@ -133,10 +160,14 @@ def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> No
         if choice in choices:
             found[name] = choice
         elif choice is not None:
-            wanted = " or ".join([", ".join(f'"{c}"' for c in choices[:-1]), f'"{choices[-1]}"'])
+            others = ", ".join(f'"{c}"' for c in choices[:-1])
+            wanted = f'{others} or "{choices[-1]}"' if others else f'"{choices[-1]}"'
             issues.error(f"{place}.{name}", f"expected {wanted}, got {shown(choice)}")
+    if "correlation" in found and given.get("correlation_time") is None:
+        found["correlation_time"] = "estimate"
     noise = Noise(**found)
     _check_together(noise, place, issues)
+    _check_correlation(noise, place, issues)
     return replace(noise, transform=noise.transform or _row(noise).transform)
 
 
@@ -174,6 +205,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "transform": get_args(Transform),
     "distribution": tuple(DISTRIBUTIONS),
     "loss": tuple(LOSSES),
+    "correlation": get_args(Correlation),
 }
 
 
@@ -240,6 +272,29 @@ def _check_without_location(noise: Noise, place: str, issues: Issues) -> None:
     missing = row.distribution.has_spread and noise.dispersion is None
     if missing and not issues.has_errors(f"{place}.dispersion"):
         issues.error(place, f'{chosen} needs a dispersion, e.g. dispersion = "estimate"')
+
+
+def _check_correlation(noise: Noise, place: str, issues: Issues) -> None:
+    """Report noise that cannot be correlated, and a correlation time without a correlation."""
+    if noise.correlation is None:
+        if noise.correlation_time is not None:
+            issues.error(
+                f"{place}.correlation_time", 'belongs to correlation = "ou"; give that as well'
+            )
+        return
+    chosen = f'correlation = "{noise.correlation}"'
+    if not noise.gaussian:
+        issues.error(
+            f"{place}.correlation",
+            f"correlated noise is normal or log-normal, which {noise.choice} is not; remove "
+            "one of them",
+        )
+    elif noise.lower_limit is not None or noise.upper_limit is not None:
+        issues.error(
+            f"{place}.correlation",
+            f"{chosen} and limits of quantification contradict each other, as censored values "
+            "have no residual on which the next one depends; remove one of them",
+        )
 
 
 def _check_limits(noise: Noise, place: str, issues: Issues) -> None:

@@ -31,7 +31,7 @@ from odefit.simulation.evaluation import CostGradient, Evaluation
 from odefit.simulation.events.event_assignments import EventAssignments
 from odefit.simulation.modes.surfaces import Surfaces
 from odefit.simulation.propagation.propagation import Propagation
-from odefit.simulation.residuals.residual_arrays import ResidualSource
+from odefit.simulation.residuals.series_rows import ResidualSource
 from odefit.simulation.trajectories.shared_segments import (
     SharedRows,
     groups_with_equal_starts,

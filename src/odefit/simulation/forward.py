@@ -23,7 +23,6 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.expressions.algebras import Dual
-from odefit.expressions.expressions import Expression
 from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
@@ -42,8 +41,9 @@ from odefit.simulation.propagation.steep import resting_warnings
 from odefit.simulation.residuals.noise import names_in_noise
 from odefit.simulation.residuals.observation import observe
 from odefit.simulation.residuals.prior_residuals import PriorResiduals
-from odefit.simulation.residuals.residual_arrays import ResidualArrays, ResidualSource, SeriesRows
+from odefit.simulation.residuals.residual_arrays import ResidualArrays
 from odefit.simulation.residuals.residual_groups import SeriesResiduals
+from odefit.simulation.residuals.series_rows import ResidualSource, SeriesRows
 from odefit.simulation.trajectories.conditions import ConditionsMap, Elsewhere, UnitOutcome
 from odefit.simulation.trajectories.intervals import NodesMap
 from odefit.simulation.trajectories.trajectory import Trajectory
@@ -90,10 +90,12 @@ class ForwardMap:
     given_noise
         Whether the noise is given or estimated; plain least squares otherwise.
     likelihood
-        Whether a standard deviation depends on unknowns, so that the cost is a negative
+        Whether the noise depends on unknowns, so that the cost is a negative
         log-likelihood and not half a sum of squares.
     gaussian
         Whether all noise is normal, without censored values.
+    correlated
+        The series whose noise is correlated in time, by number of the condition and observable.
     """
 
     def __init__(
@@ -119,13 +121,10 @@ class ForwardMap:
             for condition in problem.conditions
             for name, series in condition.series.items()
         ]
-        self.likelihood = any(
-            not series.sds_given
-            and (noise.spread == "estimate" or isinstance(noise.spread, Expression))
-            for series, noise in measured
-        )
+        self.likelihood = self._residuals.rows.likelihood
         self.given_noise = any(series.sds is not None or noise.known for series, noise in measured)
-        self.gaussian = self._residuals.gaussian
+        self.gaussian = self._residuals.rows.gaussian
+        self.correlated = self._residuals.rows.correlated
 
     @property
     def arguments(self) -> tuple[Problem, EngineName, float | None, Nodes | None, int | None, bool]:
@@ -299,7 +298,8 @@ class ForwardMap:
 
     def _has_adjoint(self, choice: EngineChoice) -> bool:
         directions = sum(u.kind != "noise" for u in self.problem.unknowns)
-        if self.nodes is not None or directions < ADJOINT_DIRECTIONS:
+        # What the adjoint goes through backwards are residuals of single times.
+        if self.nodes is not None or directions < ADJOINT_DIRECTIONS or self.correlated:
             return False
         return self.engines.has_adjoint(self.field, directions, choice) and self._adjoint.exists
 
@@ -355,8 +355,8 @@ class ForwardMap:
         if found is None:
             return replace(self._residuals.fault(vector, trajectories, derivatives), choice=choice)
         residuals, jacobian, squares, log_sds, known_log_sds, information = found
-        count = self._residuals.measurements
-        log_likelihood = self._residuals.log_density_offset - 0.5 * squares
+        count = self._residuals.rows.measurements
+        log_likelihood = self._residuals.rows.log_density_offset - 0.5 * squares
         log_likelihood -= log_sds + known_log_sds + 0.5 * count * math.log(2 * math.pi)
         if self._priors.size:
             prior = self._priors.at(vector)

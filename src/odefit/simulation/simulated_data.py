@@ -46,7 +46,7 @@ def with_simulated_data(
     factor = 1.0 if forward.given_noise else unit_sd
     blocks = forward.series_residuals(vector, trajectories)
     conditions: list[Condition] = []
-    for condition in problem.conditions:
+    for number, condition in enumerate(problem.conditions):
         series = {}
         for name, measured in condition.series.items():
             block = next(blocks)
@@ -57,6 +57,8 @@ def with_simulated_data(
                 series[name] = random_series(noise, measured, block, random)
                 continue
             residuals = factor * draw(name, len(measured.values))
+            if (number, name) in forward.correlated:
+                residuals = forward.correlated[number, name].correlated(vector, residuals)
             series[name] = _simulated(noise, measured, block, residuals)
         conditions.append(replace(condition, series=series))
     other = copy(problem)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from odefit.expressions.expressions import Expression
 from odefit.problem.binding import unknowns_of
 from odefit.problem.habits import not_a_problem
 from odefit.problem.model import Model
@@ -319,8 +318,8 @@ def acting_on_noise(problem: Problem) -> set[int]:
     names = {
         name
         for noise in problem.noise.values()
-        if isinstance(noise.spread, Expression)
-        for name in noise.spread.names
+        for expression in noise.expressions
+        for name in expression.names
     }
     return {
         index

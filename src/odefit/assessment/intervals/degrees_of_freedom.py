@@ -95,7 +95,7 @@ def noise_freedom(
     Jacobian are zero for unknowns that are held; `orthonormal` is a basis of them, shape (r, rank).
     """
     normal = [b for b in forward.series_rows if b.noise.gaussian]
-    pairs = [(b.rows, b.sd_rows) for b in normal if b.sd_rows is not None]
+    pairs = [(b.rows, b.sd_rows) for b in normal if b.sd_rows is not None and b.estimates_spread]
     if not pairs:
         return None
     rows = np.concatenate([np.arange(b.start, b.stop) for b, _ in pairs])
@@ -104,6 +104,9 @@ def noise_freedom(
     acts_elsewhere = (jacobian[measured] != 0.0).any(axis=0)
     if not all(b.gaussian for b in normal):  # whose rows have a part of the noise as well
         acts_elsewhere = _acting_on_predictions(forward)
+    # A correlation time is no part of a standard deviation, though conditional variances have it.
+    for one in forward.correlated.values():
+        acts_elsewhere |= one.acting(len(acts_elsewhere))
     unknowns = np.flatnonzero((jacobian[sd_rows] != 0.0).any(axis=0) & ~acts_elsewhere)
     if not len(unknowns):
         return None

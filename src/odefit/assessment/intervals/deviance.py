@@ -69,7 +69,7 @@ class Deviance:
         rows = [
             s.rows
             for s in forward.series_rows
-            if (s.sd_rows is not None and s.gaussian)
+            if (s.estimates_spread and s.gaussian)
             or (s.noise.dispersion == "estimate" and s.noise.unknown(s.name) in estimated)
         ]
         if not rows:

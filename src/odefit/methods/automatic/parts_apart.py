@@ -79,9 +79,8 @@ def _acting(problem: Problem, condition: Condition, field: VectorField) -> set[i
     names = set(field.scalars)
     for name in condition.series:
         names |= problem.model.observables[name].names
-        spread = problem.noise.get(name, Noise()).spread
-        if isinstance(spread, Expression):
-            names |= {n for s in spread.names for n in _written_out(problem, s)}
+        for expression in problem.noise.get(name, Noise()).expressions:
+            names |= {n for s in expression.names for n in _written_out(problem, s)}
     return dynamic_unknowns(condition, sorted(names & condition.scalars.keys()))
 
 

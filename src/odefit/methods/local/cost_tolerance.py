@@ -176,7 +176,7 @@ def noiseless_rows(
     """
     ends = [(r.rows if r.sd_rows is None else r.sd_rows).stop for r in forward.series_rows]
     found = np.zeros(max(ends, default=0), dtype=bool)
-    rows = [r for r in forward.series_rows if r.sd_rows is not None and r.noise.law.located]
+    rows = [r for r in forward.series_rows if r.estimates_spread and r.noise.law.located]
     if not rows:
         return found
     along = forward.trajectories(vector, choice, sensitivities=False)
@@ -189,7 +189,7 @@ def noiseless_rows(
         errors[block.rows] = block.distances * block.sds
     limit = max(relative, 10 * forward.accuracy(choice))
     noisy = {
-        r.name for r in forward.series_rows if r.sd_rows is None or r.series.censored is not None
+        r.name for r in forward.series_rows if not r.estimates_spread or r.series.censored is not None
     }
     for r in rows:
         sizes = _sizes(forward.problem, r.name, r.noise, r.series, typical=True)
@@ -198,6 +198,8 @@ def noiseless_rows(
     for r in rows:
         if r.name not in noisy and r.sd_rows is not None:
             found[r.rows] = found[r.sd_rows] = True
+            if r.lag_rows is not None:
+                found[r.lag_rows] = True
     return found
 
 

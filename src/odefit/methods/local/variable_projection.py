@@ -37,7 +37,7 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import data_sizes, typical_sizes
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
-from odefit.simulation.residuals.residual_arrays import ResidualSource
+from odefit.simulation.residuals.series_rows import ResidualSource
 from odefit.simulation.trajectories.trajectory import Trajectory
 from odefit.structure.observation_unknowns import ObservationUnknowns, observation_unknowns
 

@@ -230,12 +230,16 @@ class Names:
             if isinstance(noise.spread, Expression):
                 place = f"[noise] {name}.{noise.law.spread_field}"
                 self.refers(noise.spread, allowed, place, f"observables, {kinds}")
+            if isinstance(noise.correlation_time, Expression):
+                place = f"[noise] {name}.correlation_time"
+                known = "parameters and constants"
+                self.refers(noise.correlation_time, self.scalars, place, known)
 
     def _all_expressions(self) -> Iterable[Expression]:
         model = self._model
         yield from (*model.ode.values(), *model.algebraic.values(), *model.observables.values())
         yield from (v for v in self._initial.values() if isinstance(v, Expression))
-        yield from (n.spread for n in self._noise.values() if isinstance(n.spread, Expression))
+        yield from (expression for n in self._noise.values() for expression in n.expressions)
         for e in self._experiments:
             values: list[object] = [*e.initial.values(), *e.constants.values()]
             repeated = e.steady_state.events if isinstance(e.steady_state, Cycle) else ()

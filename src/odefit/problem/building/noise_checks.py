@@ -53,6 +53,14 @@ def check_noise(
     return tuple(estimated)
 
 
+def estimated_correlations(
+    noise: Mapping[str, Noise], conditions: Sequence[Condition]
+) -> tuple[str, ...]:
+    """Return the measured observables whose correlation time is estimated."""
+    measured = {name for condition in conditions for name in condition.series}
+    return tuple(n for n, own in noise.items() if own.correlation_time == "estimate" and n in measured)
+
+
 def _check_information(
     model: Model,
     noise: Mapping[str, Noise],
@@ -72,6 +80,8 @@ def _check_information(
         values = [v for s in given for v in s.values.tolist()]
         sd = noise.get(name, Noise()).sd
         scatter = sd.names & unknown if isinstance(sd, Expression) else set()
+        for expression in noise.get(name, Noise()).expressions:
+            told |= expression.names if expression is not sd else frozenset()
         if values and all(s.censored is not None and s.censored.all() for s in given):
             censored[name] = {*scatter, *({name} & estimated)}
         else:
@@ -188,6 +198,30 @@ def _check_counts(
         )
 
 
+def _check_correlated(
+    series: Series, name: str, noise: Noise, place: str, issues: Issues
+) -> None:
+    """Report values whose noise cannot be correlated: of unknown size, in part, or censored."""
+    if series.censored is not None:
+        issues.error(
+            f"{place}, column {name}_cens",
+            f'censored values have no residual, and [noise] says correlation = "ou", by which the '
+            "next one depends on it; remove the column or that",
+        )
+    elif series.sds is not None and not series.sds_given:
+        issues.error(
+            f"{place}, column {name}_sd",
+            'some fields are empty, but noise with correlation = "ou" needs the standard deviation '
+            "of all values from one place; fill the fields, or remove the column",
+        )
+    elif series.sds is None and not noise.known:
+        issues.error(
+            f"[noise] {name}",
+            'correlation = "ou" needs the standard deviation of the noise; give sd = a number, or '
+            'sd = "estimate"',
+        )
+
+
 def _check_scale(series: Series, name: str, noise: Noise, issues: Issues) -> None:
     """Report a density without any scale."""
     if series.censored is not None:
@@ -206,6 +240,8 @@ def _check_values(
 ) -> None:
     series = condition.series[name]
     times = condition.times[series.rows]
+    if noise.correlation is not None:
+        _check_correlated(series, name, noise, place, issues)
     if noise.counts:
         _check_counts(series, times, name, noise, place, issues)
     elif series.sds is None and not noise.known:

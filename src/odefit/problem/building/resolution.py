@@ -7,12 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
+import numpy as np
+
 from odefit.expressions.expressions import TIME, Expression, parse
 from odefit.problem.binding import Bound
 from odefit.problem.building.columns import Columns, read_columns
 from odefit.problem.building.event_times import resolved_events
 from odefit.problem.building.name_checks import Names
-from odefit.problem.building.noise_checks import check_noise, with_limits, with_missing_sds
+from odefit.problem.building.noise_checks import (
+    check_noise,
+    estimated_correlations,
+    with_limits,
+    with_missing_sds,
+)
 from odefit.problem.building.preparation import Definition, experiment_place
 from odefit.problem.condition import Condition, Repetition, Series
 from odefit.problem.experiment import Cycle, Experiment, Input, data_place
@@ -22,6 +29,13 @@ from odefit.problem.noise import Noise
 from odefit.problem.parameters import Parameter, Unknown
 
 Kind = Literal["parameter", "initial", "noise"]
+
+WHITE_GAPS = 8.0
+"""The shortest gap over the least correlation time that is estimated: values are independent then,
+as their correlation is 3e-4."""
+
+WALK_SPANS = 100.0
+"""The greatest correlation time that is estimated over the longest series of measurements."""
 
 
 def resolve(
@@ -68,6 +82,8 @@ class _Resolution:
         at = self.model, self.noise, conditions, self.experiments, unknown
         for name in check_noise(*at, self.issues):
             self._add_noise(name)
+        for name in estimated_correlations(self.noise, conditions):
+            self._add_correlation_time(name, conditions)
         return tuple(self.unknowns), conditions
 
     def _add(self, kind: Kind, name: str, parameter: Parameter, experiments: Sequence[str]) -> None:
@@ -105,6 +121,36 @@ class _Resolution:
                 "rename the other",
             )
         self._add("noise", key, Parameter(lower=0.0), [])
+
+    def _add_correlation_time(self, observable: str, conditions: Sequence[Condition]) -> None:
+        """Add a correlation time between a fraction of the shortest gap and many times the span.
+
+        Noise is white below these bounds, and a random walk above.
+        """
+        key = self.noise[observable].correlation_unknown(observable)
+        if key in self.names.scalars or key in self.model.states:
+            self.issues.error(
+                f"[noise] {observable}",
+                f"the name '{key}' is taken, but it is that of the estimated correlation time; "
+                "rename the other",
+            )
+        gaps: list[float] = []
+        spans: list[float] = []
+        for condition in conditions:
+            if observable in condition.series:
+                times = np.unique(condition.times[condition.series[observable].rows])
+                times = times[np.isfinite(times)]
+                gaps += np.diff(times).tolist()
+                spans += [float(np.ptp(times))] if len(times) > 1 else []
+        if not gaps:
+            self.issues.error(
+                f"[noise] {observable}.correlation",
+                "no experiment has values of it at two times, so that nothing tells of a "
+                "correlation in time; remove the correlation",
+            )
+            return
+        bounds = min(gaps) / WHITE_GAPS, max(spans) * WALK_SPANS
+        self._add("noise", key, Parameter(*bounds, scale="log10"), [])
 
     def _lookup(self, kind: Kind, name: str, parameter: Parameter, experiment: str) -> int | float:
         if parameter.fixed is not None:

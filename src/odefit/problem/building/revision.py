@@ -19,6 +19,10 @@ from odefit.problem.parameters import Parameter
 Change = Callable[[Parameter], Parameter]
 
 
+NOISE_PARAMETERS = {"sd": "sigma", "dispersion": "alpha", "correlation_time": "tau"}
+"""Names for parameters that stand in fields of the noise, as examples."""
+
+
 @dataclass(frozen=True)
 class Target:
     """The meaning of a key of a revision."""
@@ -27,6 +31,7 @@ class Target:
     name: str  # of a parameter, of a state (for its initial value), or of a noise parameter
     experiment: str | None  # the experiment alone of which it is meant; None for all
     observable: str | None = None  # the observable of a noise parameter; None for others
+    noise_field: str = ""  # the field of its noise that a noise parameter stands for
 
 
 def revised(
@@ -85,10 +90,13 @@ class _Revision:
 
     def _target(self, key: str, place: str) -> Target | None:
         """Return what `key` means, or None with the reason noted."""
-        noise = {n.unknown(observable): observable for observable, n in self.noise.items()}
+        noise = {n.unknown(o): (o, n.law.spread_field) for o, n in self.noise.items()}
+        for observable, n in self.noise.items():
+            if n.correlation is not None:
+                noise[n.correlation_unknown(observable)] = observable, "correlation_time"
         known = {*self.parameters, *self.states}
         if key in noise and key not in known:
-            return Target(key, key, None, noise[key])
+            return Target(key, key, None, *noise[key])
         name, experiment = key, None
         if key.endswith("]") and "[" in key:
             name, experiment = key[:-1].split("[", 1)
@@ -132,7 +140,7 @@ class _Revision:
     def _free(self, target: Target, *, rebounded: bool) -> None:
         if target.observable is not None:
             noise = self.noise[target.observable]
-            change: dict[str, Any] = {noise.law.spread_field: "estimate"}
+            change: dict[str, Any] = {target.noise_field: "estimate"}
             self.noise[target.observable] = replace(noise, **change)
             return
         name, experiment = target.name, target.experiment
@@ -196,7 +204,8 @@ class _Revision:
             self.issues.error(
                 place,
                 f"'{target.key}' belongs to the noise and is positive; to give it {place}, declare "
-                f'a parameter and write its name as the sd: sd = "sigma"',
+                f"a parameter and write its name in [noise]: "
+                f'{target.noise_field} = "{NOISE_PARAMETERS[target.noise_field]}"',
             )
             return False
         if target.experiment is not None and target.name in self.parameters:
@@ -215,7 +224,7 @@ class _Revision:
         name, experiment = target.name, target.experiment
         if target.observable is not None:
             noise = self.noise[target.observable]
-            change: dict[str, Any] = {noise.law.spread_field: value}
+            change: dict[str, Any] = {target.noise_field: value}
             self.noise[target.observable] = replace(noise, **change)
         elif name in self.parameters and experiment is not None:
             if self.parameters[name].fixed is None and not self.parameters[name].per_experiment:

@@ -127,7 +127,7 @@ def _wanted(
     given += [*experiment.constants.values(), *expressions_of(doses)]
     for one in tables["noise"].values():
         fields = one if isinstance(one, Mapping) else getattr(one, "__dict__", {})
-        given += [fields.get("sd"), fields.get("dispersion")]
+        given += [fields.get(name) for name in ("sd", "dispersion", "correlation_time")]
     for event in experiment.events:
         given += event.expressions
     wanted = {n for value in given for n in _names(value)}

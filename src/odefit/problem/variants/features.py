@@ -24,7 +24,8 @@ def integrated_features(
     Steady states, events at times that depend on the unknowns, and measurements that see the values
     after an event of their time have a meaning on trajectories alone. With `on_nodes`, features
     that trajectories on shooting nodes can handle are left out. With `noise`, values with standard
-    deviations of their own beside others of the same observable count.
+    deviations of their own beside others of the same observable count, and noise that is correlated
+    in time: of it residuals depend on those before.
     """
     tests: dict[str, Test] = {
         "begin at a steady state": lambda c: c.steady_start,
@@ -40,6 +41,9 @@ def integrated_features(
             lambda c: any(len(s.by_source_of_sds()) > 1 for s in c.series.values())
         )
     found = []
+    correlated = [name for name, own in problem.noise.items() if own.correlation is not None]
+    if noise and correlated:
+        found.append(f'the noise of {", ".join(correlated)} has correlation = "ou"')
     for several, has in tests.items():
         names = [f'"{c.name}"' for c in problem.conditions if has(c)]
         if len(names) == 1:

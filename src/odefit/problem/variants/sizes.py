@@ -20,6 +20,7 @@ from odefit.common.arrays import Array
 from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.condition import Condition
 from odefit.problem.parameters import Unknown
+from odefit.problem.noise import is_correlation_time
 from odefit.problem.problem import Problem
 from odefit.problem.variants.size_algebra import ONE, Monomial, Row, Size, SizeAlgebra, equations
 
@@ -196,7 +197,9 @@ class _Analysis:
         return tuple(found)
 
     def _of_noise(self, unknown: Unknown) -> float:
-        """Return the size of an estimated standard deviation or dispersion."""
+        """Return the size of an estimated standard deviation, dispersion or correlation time."""
+        if is_correlation_time(self.problem.noise, unknown.name):
+            return math.sqrt(self.gap * self.span)
         own = {o: n for o, n in self.problem.noise.items() if n.unknown(o) == unknown.name}
         if any(not n.law.located or n.transform is not None for n in own.values()):
             return 1.0

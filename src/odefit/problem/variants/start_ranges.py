@@ -15,6 +15,7 @@ from odefit.expressions.expressions import Expression, as_expression
 from odefit.expressions.grammar import COMPARISONS
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
+from odefit.problem.noise import is_correlation_time
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import Sizes, data_sizes, time_scale, typical_sizes
@@ -195,6 +196,9 @@ class _Ranges:
         return self.size if own >= ALIKE * self.size else own
 
     def _of_noise(self, unknown: Unknown) -> Range:
+        if is_correlation_time(self.problem.noise, unknown.name):
+            least, most = unknown.parameter.lower, unknown.parameter.upper
+            return Range(max(0.25 * self.gap, least), min(self.span, most), True)
         own = {o: n for o, n in self.problem.noise.items() if n.unknown(o) == unknown.name}
         for noise in own.values():
             if noise.law.spread_range is not None:

@@ -16,7 +16,7 @@ from odefit.simulation.residuals.noise import known_sds
 def normal_approximation(problem: Problem) -> Problem:
     """Return the problem with normal noise of about the same size, and with normal priors.
 
-    Losses are left out, counts have the variance that belongs to the count as their mean (without
+    Losses and correlations are left out, counts have the variance that belongs to the count as their mean (without
     the dispersion, where that is estimated), and censored values count as measured at the limit.
     A prior of another family becomes a normal one of about the same place and width. Unknowns stay
     as they are, so that a vector of unknowns of one problem is one of the other.
@@ -38,7 +38,8 @@ def normal_approximation(problem: Problem) -> Problem:
 
 
 def _with_normal_noise(problem: Problem) -> Problem:
-    if all(n.gaussian for n in problem.noise.values()) and not any(
+    plain = all(n.gaussian and n.correlation is None for n in problem.noise.values())
+    if plain and not any(
         s.censored is not None for c in problem.conditions for s in c.series.values()
     ):
         return problem

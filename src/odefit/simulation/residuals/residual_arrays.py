@@ -20,13 +20,14 @@ from odefit.common.arrays import Array, IntArray
 from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import TIME, Expression
 from odefit.expressions.gradients import Gradient
-from odefit.problem.binding import unknowns_of
+from odefit.problem.binding import Bound, unknowns_of
 from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engines.failure import Failure
-from odefit.simulation.residuals.noise import density_of, known_spreads, log_slopes
+from odefit.simulation.residuals.correlation import squares_of
+from odefit.simulation.residuals.noise import density_of, known_spreads
 from odefit.simulation.residuals.observed_rows import ObservedRows, StackedTrajectories
 from odefit.simulation.residuals.residual_groups import (
     Group,
@@ -36,17 +37,8 @@ from odefit.simulation.residuals.residual_groups import (
     SeriesResiduals,
     numbers,
 )
+from odefit.simulation.residuals.series_rows import SeriesLayout, SeriesRows
 from odefit.simulation.trajectories.trajectory import Trajectory
-
-
-@dataclass(frozen=True, eq=False)
-class ResidualSource:
-    """The condition and the times that consecutive residuals come from."""
-
-    condition: int
-    """Number of the condition; -1 for priors."""
-    times: npt.NDArray[np.intp]
-    """Rows of the condition's times, shape (k,); for priors as many zeros as there are."""
 
 
 class AssembledResiduals(NamedTuple):
@@ -71,91 +63,25 @@ _Layout = dict[tuple[int, ...], list[PlainStates | Group]]
 """Conditions whose trajectories are stacked, and the groups of their measurements."""
 
 
-class SeriesRows(NamedTuple):
-    """The series of one observable in one condition, and the rows of its residuals."""
-
-    condition: int
-    name: str
-    series: Series
-    noise: Noise
-    rows: slice
-    sd_rows: slice | None
-    """Rows that stand for its spreads where these depend on unknowns."""
-
-    @property
-    def gaussian(self) -> bool:
-        """True if the density of its measurements is normal, and none is censored."""
-        return self.noise.gaussian and self.series.censored is None
-
-
 class ResidualArrays:
     """The residuals of a problem as a function of the trajectories of all its conditions.
 
     Attributes
     ----------
-    count
-        Number of residuals r, those of priors not among them.
-    measurements
-        Number of measurements.
-    log_density_offset
-        Term that the transforms of the noise models add to the log-likelihood.
-    sources
-        Where the residuals come from, in their order.
-    series_rows
-        The same by series, values with standard deviations of their own apart from others.
-    gaussian
-        Whether all densities are normal, without censored values.
+    rows
+        The rows of all series.
+    count, sources, series_rows
+        What these say, see :class:`SeriesLayout`.
     """
 
     def __init__(self, problem: Problem, field: VectorField) -> None:
         self._problem = problem
         self._field = field
-        self._estimated = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
-        self.series_rows: list[SeriesRows] = []
-        self.sources: list[ResidualSource] = []
-        self.log_density_offset = 0.0
-        self.measurements = 0
-        self.gaussian = True
-        start = 0
-        for number, condition in enumerate(problem.conditions):
-            parts = [(n, p) for n, s in condition.series.items() for p in s.by_source_of_sds()]
-            for name, series in parts:
-                noise = problem.noise.get(name, Noise())
-                rows = slice(start, start + len(series.values))
-                start = rows.stop
-                self.measurements += len(series.values)
-                source = ResidualSource(number, series.rows)
-                self.sources.append(source)
-                sd_rows = None
-                if self._spread_depends_on_unknowns(noise, series, condition):
-                    sd_rows = slice(start, start + len(series.values))
-                    start = sd_rows.stop
-                    self.sources.append(source)
-                self.series_rows.append(SeriesRows(number, name, series, noise, rows, sd_rows))
-                self.gaussian &= self.series_rows[-1].gaussian
-                if noise.transform is not None:
-                    self.log_density_offset -= float(np.sum(log_slopes(noise, series)))
-        self.count = start
         self._layouts: dict[Any, _Layout] = {}
-
-    def _spread_depends_on_unknowns(
-        self, noise: Noise, series: Series, condition: Condition
-    ) -> bool:
-        if known_spreads(noise, series) is not None:
-            return False
-        if not isinstance(noise.spread, Expression):
-            return True  # it is estimated
-        names: set[str] = set()
-        for name in noise.spread.names:
-            observable = self._problem.model.observables.get(name)
-            names |= {name} if observable is None else observable.names
-        scalars = condition.scalars
-        known = {TIME, *condition.inputs}
-        known |= {n for n in names & scalars.keys() if not unknowns_of(scalars[n], scalars)}
-        moved = {
-            n for assign in condition.assignments for n, e in assign.items() if e.constant is None
-        }
-        return bool(names - (known - moved))
+        self._estimated = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
+        self.rows = SeriesLayout(problem, self._estimated)
+        self.series_rows, self.sources = self.rows.series_rows, self.rows.sources
+        self.count = self.rows.count
 
     def __call__(
         self, vector: Array, trajectories: Sequence[Trajectory], derivatives: bool = True
@@ -174,7 +100,7 @@ class ResidualArrays:
         """
         residuals = np.empty(self.count)
         jacobian = np.zeros((self.count, len(vector)))
-        information = np.zeros_like(jacobian) if derivatives and not self.gaussian else None
+        information = np.zeros_like(jacobian) if derivatives and not self.rows.gaussian else None
         out = Out(residuals, jacobian, derivatives, information)
         squares = log_sds = known_log_sds = 0.0
         with np.errstate(all="ignore"):
@@ -183,6 +109,13 @@ class ResidualArrays:
                 squares += sums.squares
                 log_sds += sums.log_sds
                 known_log_sds += sums.known_log_sds
+            for one in self.rows.correlated.values():
+                logs = one.fill(vector, residuals, jacobian, derivatives)
+                log_sds += logs if one.depends else 0.0
+                known_log_sds += 0.0 if one.depends else logs
+            if self.rows.correlated:
+                squares = squares_of(residuals, [b.rows for b in self.series_rows])
+                self._inform(jacobian, information)
             # A sum that is finite shows that its terms are; one that is not may have overflowed.
             finite = math.isfinite(squares) or bool(np.isfinite(residuals).all())
             if derivatives and finite:
@@ -190,6 +123,15 @@ class ResidualArrays:
         if not (finite and math.isfinite(log_sds + known_log_sds)):
             return None
         return AssembledResiduals(residuals, jacobian, squares, log_sds, known_log_sds, information)
+
+    def _inform(self, jacobian: Array, information: Array | None) -> None:
+        """Let the information of correlated values be that of their innovations."""
+        if information is None:
+            return
+        for one in self.rows.correlated.values():
+            for rows in (one.rows, one.lag_rows, one.sd_rows):
+                if rows is not None:
+                    information[rows] = jacobian[rows]
 
     # By series --------------------------------------------------------------------------------
 
@@ -203,10 +145,14 @@ class ResidualArrays:
                 rows, *values = group.compare(vector, stack)
                 every[:, rows] = values
         parts = iter(self.series_rows)
-        for condition in self._problem.conditions:
+        for number, condition in enumerate(self._problem.conditions):
             for name, series in condition.series.items():
                 rows = _rows(series, parts)
                 at = SeriesResiduals(rows, *every[:, rows])
+                one = self.rows.correlated.get((number, name))
+                if one is not None:
+                    innovations = one.innovations(vector, at.residuals)
+                    at = at._replace(residuals=innovations, pearson=innovations)
                 yield self._fault(condition, name, at) or at
 
     def _fault(self, condition: Condition, name: str, at: SeriesResiduals) -> Failure | None:
@@ -294,7 +240,7 @@ class ResidualArrays:
         if plain and density_of(block.noise, [block.series]) is None:
             return None
         names = self._names(block.name, None if known else block.noise)
-        return (block.name, known, block.sd_rows is None, tuple(n for n in switched if n in names))
+        return (block.name, known, block.estimates_spread, tuple(n for n in switched if n in names))
 
     def _names(self, name: str, noise: Noise | None) -> set[str]:
         """Return the names in an observable, and in those that its noise model refers to."""
@@ -367,7 +313,7 @@ class ResidualArrays:
         if noise.transform is not None:
             with np.errstate(all="ignore"):
                 measured = NUMPY.call(noise.transform, [measured])
-        sd_rows = [b.sd_rows for b in blocks if b.sd_rows is not None]
+        sd_rows = [b.sd_rows for b in blocks if b.sd_rows is not None and b.estimates_spread]
         return Group(
             rows,
             rows.gradient(observables[first.name]),
