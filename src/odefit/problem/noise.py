@@ -23,6 +23,13 @@ from odefit.problem.noise_distributions.registry import (
 Correlation = Literal["ou"]
 """The ways in which residuals may depend on the ones before."""
 
+WHITE_GAPS = 8.0
+"""The shortest gap over the least correlation time that is estimated: values are independent then,
+as their correlation is 3e-4."""
+
+WALK_SPANS = 100.0
+"""The greatest correlation time that is estimated over the longest series of measurements."""
+
 MAX_WRITTEN = 60
 """Length up to which a text in the place of a noise is repeated as the standard deviation."""
 
@@ -129,7 +136,9 @@ class Noise:
 
 def is_correlation_time(noise: Mapping[str, Noise], name: str) -> bool:
     """Return whether a name is that of an estimated correlation time of one of the observables."""
-    return any(n.correlation is not None and n.correlation_unknown(o) == name for o, n in noise.items())
+    return any(
+        n.correlation is not None and n.correlation_unknown(o) == name for o, n in noise.items()
+    )
 
 
 NOISE_FIELDS = tuple(field.name for field in fields(Noise))

@@ -13,6 +13,7 @@ from odefit.assessment.discretised import rounded_down
 from odefit.assessment.parts import Trouble
 from odefit.common.errors import counted
 from odefit.methods.estimate import Route, Start, Status
+from odefit.methods.fit_quality.limits import SIGNIFICANCE
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.reporting.numbers import percent, significant
@@ -104,6 +105,35 @@ def lack_of_fit(result: ResultData) -> str:
     """
     goodness = result.goodness
     return "" if goodness is None or not goodness.bad or _unfit(result) else goodness.sentence
+
+
+def correlated_noise_sentence(result: ResultData) -> str:
+    """Return how to get intervals where residuals run in a pattern and the noise may be correlated.
+
+    It is empty where they do not, or where the noise is correlated already, counted or robust.
+    """
+    goodness, noise = result.goodness, result.problem.noise
+    if goodness is None or not goodness.bad:
+        return ""
+    names = {c.observable for c in goodness.checks if c.kind == "pattern" and c.p < SIGNIFICANCE}
+    plain = [
+        name
+        for name in result.problem.model.observables
+        if name in names
+        and (own := noise.get(name, Noise())).gaussian
+        and own.correlation is None
+        and own.lower_limit is own.upper_limit is None
+    ]
+    if not plain:
+        return ""
+    own = noise.get(plain[0], Noise())
+    sizes = {"relative": own.relative, "sd": own.sd}
+    size = next((f"{k} = {v:g}" for k, v in sizes.items() if isinstance(v, float)), "")
+    size = size or ('sd = "estimate"' if own.sd in (None, "estimate") else f'sd = "{own.sd}"')
+    return (
+        f"If the model is right and the noise of {some(plain)} is correlated in time, intervals "
+        f'that hold come from {plain[0]} = {{ {size}, correlation = "ou" }} in [noise].'
+    )
 
 
 def _unfit(result: ResultData) -> bool:
@@ -227,6 +257,9 @@ def findings(result: ResultData) -> Iterator[Finding]:
         yield Finding("Continuity", continuity.sentence, continuity.fine)
     if result.goodness is not None and not lack_of_fit(result):
         yield Finding("Goodness of fit", result.goodness.sentence, not result.goodness.bad)
+    remedy = correlated_noise_sentence(result)
+    if remedy:
+        yield Finding("Correlated residuals", remedy, False)
     if uncertainty is not None:
         full = uncertainty.rank == len(uncertainty.keys)
         yield Finding("Determined by the data", uncertainty.sentence, full)

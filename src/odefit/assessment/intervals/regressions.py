@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.assessment.intervals.correlated_regressions import Chains
 from odefit.common.arrays import Array, IntArray
 from odefit.problem.noise_distributions.distribution import NoiseDistribution
 
@@ -38,6 +39,8 @@ class Part:
     rows: IntArray
     law: NoiseDistribution
     unknown: int | None
+    chains: Chains | None = None
+    """How its noise is correlated in time; None where it is not."""
 
     @property
     def root_information(self) -> float:
@@ -56,6 +59,8 @@ class Fitted:
     coordinates: Array
     scales: Array
     costs: Array
+    times: IntArray
+    """Numbers of the correlation times, shape (fits, parts), zero where there are none."""
 
     @classmethod
     def joined(cls, several: Sequence[Fitted]) -> Fitted:
@@ -64,15 +69,20 @@ class Fitted:
             np.concatenate([f.coordinates for f in several]),
             np.concatenate([f.scales for f in several]),
             np.concatenate([f.costs for f in several]),
+            np.concatenate([f.times for f in several]),
         )
 
 
 def fit_all(
-    design: Array, parts: Sequence[Part], values: Array, fixed: int | None = None
+    design: Array,
+    parts: Sequence[Part],
+    values: Array,
+    fixed: int | None = None,
 ) -> Fitted:
     """Return the fits of all data sets, shape (fits, m), to the regressors `design`, shape (m, k).
 
-    Each row belongs to one part; the scale of part `fixed` is one, although it is unknown.
+    Each row belongs to one part; the scale of part `fixed` is one, although it is unknown. Noise is
+    not correlated: see :mod:`odefit.assessment.intervals.correlated_regressions` for such parts.
     """
     free = [p for p, part in enumerate(parts) if part.unknown is not None and p != fixed]
     scales = np.ones((len(values), len(parts)))
@@ -91,7 +101,8 @@ def fit_all(
                 coordinates = coordinates + (relaxation if iteration else 1.0) * step
                 residuals = values - coordinates @ design.T
             _rescale(scales, residuals, parts, free)
-    return Fitted(coordinates, scales, _costs(residuals, scales, parts))
+    times = np.zeros(scales.shape, dtype=np.intp)
+    return Fitted(coordinates, scales, _costs(residuals, scales, parts), times)
 
 
 def _least_absolute_deviations(design: Array, values: Array) -> Array:

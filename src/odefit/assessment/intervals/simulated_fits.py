@@ -20,18 +20,18 @@ of n values is 1 + 1.6/sqrt(n) times the asymptotic one, a quarter more for 40 v
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from odefit.assessment.intervals.correlated_regressions import Chains, Products, fit_products
 from odefit.assessment.intervals.regressions import Fitted, Part, fit_all
+from odefit.assessment.intervals.simulated_parts import parts_of
 from odefit.common.arrays import Array, IntArray
 from odefit.common.effects import RANK_TOLERANCE, acting
 from odefit.methods.local.scaling import bounds_touched
-from odefit.problem.noise_distributions.distribution import NoiseDistribution
-from odefit.problem.noise_distributions.normal import Normal
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 
@@ -49,6 +49,12 @@ MOST_WORK = 5e7
 
 ELEMENTWISE = 40
 """Operations for each measurement of a fit, beside the squares of the unknowns."""
+
+PILOT = 400
+"""Number of fits that show how much too short the correlation times are that fits find."""
+
+MOST_STEPS = 5
+"""Steps of the grid of correlation times by which they are corrected at most: a factor of e."""
 
 BLOCK = 50
 """Number of data sets that are simulated and fitted together."""
@@ -74,11 +80,11 @@ class SimulatedFits:
     def of(cls, forward: ForwardMap, vector: Array, evaluation: Evaluation) -> SimulatedFits | None:
         """Return the simulation of a problem, made once; None where it is useless or too long.
 
-        That is where all noise is normal, where standard deviations are expressions or those of
-        censored values are estimated, and for designs that are large.
+        That is where all noise is normal and not correlated, where standard deviations are
+        expressions or those of censored values are estimated, and for designs that are large.
         """
         found = cls.for_limits(forward, vector, evaluation)
-        return None if found is None or found.normal else found
+        return None if found is None or not (found.correlated or not found.normal) else found
 
     @classmethod
     def for_limits(
@@ -96,7 +102,7 @@ class SimulatedFits:
     def _made(
         cls, forward: ForwardMap, vector: Array, evaluation: Evaluation
     ) -> SimulatedFits | None:
-        found = _parts(forward, len(evaluation.information))
+        found = parts_of(forward, vector, len(evaluation.information))
         if found is None:
             return None
         parts, rows = found
@@ -115,21 +121,47 @@ class SimulatedFits:
         known = s > RANK_TOLERANCE * s[0]
         rank = int(known.sum())
         work = len(rows) * (ELEMENTWISE + rank**2)
+        for part in parts:
+            if part.chains is not None:
+                work += len(part.rows) * len(part.chains.times) * (4 + rank)
         samples = BLOCK * (min(SAMPLES, int(MOST_WORK / work)) // BLOCK)
         leverages = np.sum(u[:, known] ** 2, axis=1)
         spare = [len(p.rows) - leverages[p.rows].sum() for p in parts if p.unknown is not None]
         if samples < LEAST_SAMPLES or min(spare, default=math.inf) < 1:
             return None
-        roots = np.empty(len(rows))
+        design = u[:, known]
         for part in parts:
-            roots[part.rows] = part.root_information
+            design[part.rows] /= part.root_information
+            if part.chains is not None:  # whose rows are those of innovations
+                design[part.rows] = part.chains.noise(design[part.rows].T).T
         to_coordinates = vt[known].T / s[known] / norms[unknowns][:, None]
-        return cls(tuple(parts), unknowns, to_coordinates, u[:, known] / roots[:, None], samples)
+        fits = cls(tuple(parts), unknowns, to_coordinates, design, samples)
+        return fits._at_corrected_times() if fits.correlated else fits
+
+    def _at_corrected_times(self) -> SimulatedFits:
+        """Return simulations with correlation times of which fits find those of the estimate.
+
+        They find too short ones, as the unknowns have followed a part of the correlated noise.
+        """
+        pilot = replace(self, samples=min(PILOT, self.samples))
+        parts = list(self.parts)
+        for position, part in enumerate(parts):
+            if (chains := part.chains) is not None and chains.unknown is not None:
+                missing = chains.true - int(np.median(pilot._fitted.times[:, position]))
+                true = chains.true + int(np.clip(missing, 0, MOST_STEPS))
+                true = min(true, len(chains.times) - 1)
+                parts[position] = replace(part, chains=replace(chains, true=true))
+        return replace(self, parts=tuple(parts))
 
     @property
     def normal(self) -> bool:
         """True if all noise is normal."""
         return all(part.law.normal for part in self.parts)
+
+    @property
+    def correlated(self) -> bool:
+        """True if a correlation time is estimated."""
+        return any(part.chains is not None for part in self.parts)
 
     # What follows -----------------------------------------------------------------------------
 
@@ -156,7 +188,7 @@ class SimulatedFits:
         return np.where(sizes > 0, sizes * np.quantile(pivots, level, axis=0), 0.0)
 
     def scales(self, level: float) -> dict[int, tuple[float, float, float, float]]:
-        """Return factors of estimated scales, by number of the unknown.
+        """Return factors of estimated scales and correlation times, by number of the unknown.
 
         For each they are the factor that corrects the estimate, the factors of the ends of its
         interval, and the standard deviation of the estimate's logarithm.
@@ -168,7 +200,18 @@ class SimulatedFits:
                 high, low = np.quantile(logs, [0.5 + level / 2, 0.5 - level / 2])
                 factors = math.exp(-logs.mean()), math.exp(-high), math.exp(-low)
                 found[part.unknown] = (*factors, float(logs.std(ddof=1)))
+            if (chains := part.chains) is not None and chains.unknown is not None:
+                logs = self._logs_of_times(position, chains)
+                high, low = np.quantile(logs, [0.5 + level / 2, 0.5 - level / 2])
+                factors = math.exp(-np.median(logs)), math.exp(-high), math.exp(-low)
+                spread = 0.5 * float(np.subtract(*np.quantile(logs, [0.8413, 0.1587])))
+                found[chains.unknown] = (*factors, spread)
         return found
+
+    def _logs_of_times(self, position: int, chains: Chains) -> Array:
+        """Return the logarithms of correlation times that fits find, over the true one."""
+        found = chains.times[self._fitted.times[:, position]]
+        return np.asarray(np.log(found / chains.times[chains.true]))
 
     def limit(self, level: float) -> float:
         """Return the limit of the deviance of an unknown or of any combination of them.
@@ -179,7 +222,7 @@ class SimulatedFits:
         differences = []
         for column in range(min(rank, len(blocks))):
             own = blocks[column::rank]
-            held = self._fits(self.design @ _complement(self._random_basis[:, [column]].T), own)
+            held = self._fits(_complement(self._random_basis[:, [column]].T), own)
             free = self._fitted.costs.reshape(-1, BLOCK)[own].ravel()
             differences.append(held.costs - free)
         return float(np.quantile(2 * np.concatenate(differences), level))
@@ -190,28 +233,39 @@ class SimulatedFits:
         `gradients`, shape (k, n), are as in :meth:`errors`; all k are held at once.
         """
         directions = self._directions(gradients)
-        held = self._fits(self.design @ _complement(directions), self._blocks)
+        held = self._fits(_complement(directions), self._blocks)
         return np.asarray(2 * np.maximum(held.costs - self._fitted.costs, 0.0))
 
     def limits_of_scales(self, level: float) -> dict[int, tuple[float, float]]:
-        """Return the limits of the deviance below and above estimated scales, by unknown."""
+        """Return the limits of the deviance below and above estimated scales, by unknown.
+
+        Correlation times are among them.
+        """
         found = {}
         for position, part in enumerate(self.parts):
-            if part.unknown is None:
-                continue
-            held = self._fits(self.design, self._blocks, fixed=position)
-            deviance = 2 * np.maximum(held.costs - self._fitted.costs, 0.0)
-            signed = np.sign(self._fitted.scales[:, position] - 1) * np.sqrt(deviance)
-            high, low = np.quantile(signed, [0.5 + level / 2, 0.5 - level / 2])
-            # The truth is below the estimate where the estimate is too large.
-            found[part.unknown] = float(max(high, 0.0) ** 2), float(max(-low, 0.0) ** 2)
+            if part.unknown is not None:
+                held = self._fits(None, self._blocks, fixed=position)
+                signs = np.sign(self._fitted.scales[:, position] - 1)
+                found[part.unknown] = self._two_sided(held, signs, level)
+            if (chains := part.chains) is not None and chains.unknown is not None:
+                held = self._fits(None, self._blocks, fixed_time=position)
+                signs = np.sign(self._logs_of_times(position, chains))
+                found[chains.unknown] = self._two_sided(held, signs, level)
         return found
+
+    def _two_sided(self, held: Fitted, signs: Array, level: float) -> tuple[float, float]:
+        """Return limits below and above an estimate from fits in which it has its true value."""
+        deviance = 2 * np.maximum(held.costs - self._fitted.costs, 0.0)
+        signed = signs * np.sqrt(deviance)
+        high, low = np.quantile(signed, [0.5 + level / 2, 0.5 - level / 2])
+        # The truth is below the estimate where the estimate is too large.
+        return float(max(high, 0.0) ** 2), float(max(-low, 0.0) ** 2)
 
     # The simulation ---------------------------------------------------------------------------
 
     @cached_property
     def _fitted(self) -> Fitted:
-        return self._fits(self.design, self._blocks)
+        return self._fits(None, self._blocks)
 
     @property
     def _blocks(self) -> IntArray:
@@ -222,11 +276,43 @@ class SimulatedFits:
         rank = self.design.shape[1]
         return np.linalg.qr(np.random.default_rng(SEED).standard_normal((rank, rank)))[0]
 
-    def _fits(self, design: Array, blocks: IntArray, fixed: int | None = None) -> Fitted:
-        """Return the fits of some blocks of the simulated data sets."""
+    def _fits(
+        self,
+        basis: Array | None,
+        blocks: IntArray,
+        fixed: int | None = None,
+        fixed_time: int | None = None,
+    ) -> Fitted:
+        """Return the fits of some blocks of the simulated data sets to the design times a basis."""
+        if self.correlated:
+            return self._correlated_fits(basis, blocks, fixed, fixed_time)
+        design = self.design if basis is None else self.design @ basis
         return Fitted.joined(
             [fit_all(design, self.parts, self._noise(int(b)), fixed) for b in blocks]
         )
+
+    def _correlated_fits(
+        self, basis: Array | None, blocks: IntArray, fixed: int | None, fixed_time: int | None
+    ) -> Fitted:
+        fits = (BLOCK * blocks[:, None] + np.arange(BLOCK)).ravel()
+        chosen, first = [], np.zeros(len(self.parts), dtype=np.intp)
+        for position, (part, products) in enumerate(zip(self.parts, self._products, strict=True)):
+            only = None
+            if position == fixed_time and part.chains is not None:
+                only = first[position] = part.chains.true
+            known = position == fixed
+            chosen.append(products.part(basis, fits, known_scale=known, only=only))
+        coordinates, scales, times, costs = fit_products(chosen)
+        return Fitted(coordinates, scales, costs, times + first)
+
+    @cached_property
+    def _products(self) -> list[Products]:
+        """The products of design and simulated values of each part, for all correlation times."""
+        values = np.concatenate([self._noise(int(b)) for b in self._blocks])
+        return [
+            Products.of(self.design[p.rows], values[:, p.rows], p.chains, p.unknown is None)
+            for p in self.parts
+        ]
 
     def _noise(self, block: int) -> Array:
         """Return simulated data sets: pure noise of unit scale, shape (BLOCK, m)."""
@@ -236,6 +322,8 @@ class SimulatedFits:
             count = BLOCK * len(part.rows)
             drawn = part.law.standard_values(count, random)
             values[:, part.rows] = drawn.reshape(BLOCK, -1)
+            if part.chains is not None:
+                values[:, part.rows] = part.chains.noise(values[:, part.rows])
         return values
 
     @cached_property
@@ -258,16 +346,21 @@ class SimulatedFits:
     def _standard_errors(self, directions: Array) -> Array:
         """Return what each fit takes for the standard errors of some directions."""
         sizes = np.linalg.norm(directions, axis=1)
-        if all(part.unknown is None for part in self.parts):
+        if all(part.unknown is None for part in self.parts) and not self.correlated:
             return np.asarray(np.broadcast_to(sizes, (self.samples, len(sizes))))
-        if len(self.parts) == 1:
+        if len(self.parts) == 1 and not self.correlated:
             return np.asarray(self._fitted.scales * sizes)
         rank = self.design.shape[1]
         matrices = np.zeros((self.samples, rank, rank))
         for position, part in enumerate(self.parts):
             rows = part.root_information * self.design[part.rows]
             scales = self._fitted.scales[:, position, None, None]
-            matrices += (rows.T @ rows) / scales**2
+            if part.chains is None:
+                matrices += (rows.T @ rows) / scales**2
+                continue
+            whitened = [part.chains.whitened(rows.T, k)[0] for k in range(len(part.chains.times))]
+            by_time = np.array([w @ w.T for w in whitened])
+            matrices += by_time[self._fitted.times[:, position]] / scales**2
         right = np.broadcast_to(directions.T, (self.samples, *directions.T.shape))
         solved = np.linalg.solve(matrices, right)
         return np.asarray(np.sqrt(np.einsum("kr,srk->sk", directions, solved)))
@@ -280,42 +373,3 @@ _KNOWN: WeakKeyDictionary[Evaluation, SimulatedFits | None] = WeakKeyDictionary(
 def _complement(directions: Array) -> Array:
     """Return an orthonormal basis of what is orthogonal to k directions, shape (rank, rank - k)."""
     return np.asarray(np.linalg.svd(directions)[2][len(directions) :].T)
-
-
-def _parts(forward: ForwardMap, count: int) -> tuple[list[Part], IntArray] | None:
-    """Return the measurements by density and scale, and their rows among all residuals.
-
-    Values whose noise is given and normal, counts and priors stand as normal ones.
-    """
-    problem = forward.problem
-    numbers = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
-    groups: dict[tuple[NoiseDistribution, int | None], list[IntArray]] = {}
-    normal, special, end = Normal(), False, 0
-    for block in forward.series_rows:
-        rows = np.arange(block.rows.start, block.rows.stop)
-        end = max(end, block.rows.stop if block.sd_rows is None else block.sd_rows.stop)
-        law: NoiseDistribution = normal
-        unknown = None
-        if block.sd_rows is not None:
-            unknown = numbers.get(block.noise.unknown(block.name))
-            if block.noise.spread != "estimate" or block.series.censored is not None:
-                return None
-            if not block.noise.law.located:
-                unknown = None
-        if not block.noise.law.symmetric:
-            return None
-        if block.noise.law.located and not block.noise.gaussian:
-            law, special = block.noise.law, True
-        groups.setdefault((law, unknown), []).append(rows)
-    several = len({unknown for _, unknown in groups} - {None}) > 1
-    if not (special or several) or forward.nodes is not None:
-        return None
-    groups.setdefault((normal, None), []).append(np.arange(end, count))
-    chosen = [(key, np.concatenate(rows)) for key, rows in groups.items()]
-    chosen = [(key, rows) for key, rows in chosen if len(rows)]
-    parts, start = [], 0
-    for (law, unknown), rows in chosen:
-        own = np.arange(start, start + len(rows))
-        start += len(rows)
-        parts.append(Part(own, law, unknown))
-    return parts, np.concatenate([rows for _, rows in chosen])

@@ -68,8 +68,9 @@ def _simulated(
             ends = vector[index] * low, vector[index] * high
             intervals[index] = max(ends[0], parameter.lower), min(ends[1], parameter.upper)
             covariance[index, index] = (vector[index] * factor * spread) ** 2
+    kind = "correlated in time" if fits.correlated else "not normal"
     said = (
-        "The noise is not normal: standard errors and intervals come from "
+        f"The noise is {kind}: standard errors and intervals come from "
         f"{fits.samples} simulated fits of the linearised model."
     )
     return _with_covariance(uncertainty, covariance, intervals, said, corrected)

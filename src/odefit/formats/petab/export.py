@@ -308,8 +308,8 @@ class Export:
         noise = self.problem.noise.get(name, Noise())
         place = f"[noise] {name}"
         series = [c.series[name] for c in self._resolved if name in c.series]
-        distribution = noise.law.petab
-        wrong: str | None = None if distribution else noise.loss or noise.distribution
+        distribution = noise.law.petab if noise.correlation is None else ""
+        wrong = None if distribution else noise.loss or noise.distribution or "correlated noise"
         if wrong is None and any(s.censored is not None for s in series):
             wrong = "censored values"
         if wrong is not None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from odefit.common.arrays import IntArray
-from odefit.expressions.expressions import Expression
 from odefit.methods.estimate import Doubt, Estimate, Route, Start, Status
 from odefit.methods.fit_quality.limits import SIGNIFICANCE
 from odefit.methods.running.control import Control

@@ -56,6 +56,15 @@ FIRST_DRAWS, CLEARLY_GOOD = 299, 0.25
 """Number of sets after which the simulations stop if the p-value exceeds the second number. Its
 standard error is then below 0.03, and fifteen standard errors separate it from `SIGNIFICANCE`."""
 
+PATTERN_WEIGHT = 2.0
+"""Weight of the questions for patterns beside others: wrong models and correlated noise show in
+patterns first."""
+
+FEW = 16.0
+"""Number of values up to which next neighbours count half as much as neighbours; with n values,
+more than this, half times this over n. Slow waves of few values show in both, correlated noise of
+many in neighbours (J. Durbin and G. S. Watson, Biometrika 37, 1950, 409-428)."""
+
 SEED = 0
 """Seed of the simulations."""
 
@@ -139,7 +148,8 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
         return _statistics(series, noise, noise * weights)[1]
 
     together = max(NUMBERS_AT_A_TIME // len(residuals), 1)
-    own, overall = _beside_noise(of_data, simulated, draws, together)
+    shares = np.array([PATTERN_WEIGHT if c.kind == "pattern" else 1.0 for c in checks])
+    own, overall = _beside_noise(of_data, simulated, draws, together, shares)
     chi_square, degrees = math.nan, 0.0
     given = [s.columns for s in series if s.given]
     if given:
@@ -251,12 +261,13 @@ def _statistics(
 def _autocorrelation(residuals: Array, parts: Sequence[IntArray]) -> Array:
     """Return the correlation of neighbours in time, for each set of residuals.
 
-    Half of that of next neighbours is added to it, which sees slow patterns better.
+    A part of that of next neighbours is added to it, which sees slow patterns of few values better.
     """
     products, squares = np.zeros(len(residuals)), np.zeros(len(residuals))
     for c in parts:
         one = residuals[:, c]
-        products += _row_sums(one[:, 1:], one[:, :-1]) + 0.5 * _row_sums(one[:, 2:], one[:, :-2])
+        share = 0.5 * min(1.0, FEW / len(c))
+        products += _row_sums(one[:, 1:], one[:, :-1]) + share * _row_sums(one[:, 2:], one[:, :-2])
         squares += _squares(one)
     return np.asarray(products / np.maximum(squares, np.finfo(float).tiny))
 
@@ -297,7 +308,11 @@ def _rareness_of_largest(scaled: Array) -> Array:
 
 
 def _beside_noise(
-    of_data: Sequence[Array], simulated: Callable[[int], list[Array]], draws: int, together: int
+    of_data: Sequence[Array],
+    simulated: Callable[[int], list[Array]],
+    draws: int,
+    together: int,
+    weights: Array,
 ) -> tuple[Array, float]:
     """Return the p-values of `_adjusted`, by as many simulations as the verdict needs.
 
@@ -311,23 +326,24 @@ def _beside_noise(
             for known, new in zip(statistics, simulated(count), strict=True):
                 known.append(new)
             done += count
-        own, overall = _adjusted(np.column_stack([np.concatenate(s) for s in statistics]))
+        own, overall = _adjusted(np.column_stack([np.concatenate(s) for s in statistics]), weights)
         if overall > CLEARLY_GOOD:
             break
     return own, overall
 
 
-def _adjusted(statistics: Array) -> tuple[Array, float]:
+def _adjusted(statistics: Array, weights: Array) -> tuple[Array, float]:
     """Return p-values that allow for the number of questions, and that of the whole.
 
-    The statistics are those of data and simulations, shape (draws + 1, k).
+    The statistics are those of data and simulations, shape (draws + 1, k). P-values are compared
+    over the `weights` of their questions, shape (k,).
     """
     count = len(statistics)
     order = np.sort(statistics, axis=0)
     smaller = np.column_stack(
         [np.searchsorted(o, s, side="left") for o, s in zip(order.T, statistics.T, strict=True)]
     )
-    p = (count - smaller) / count
+    p = (count - smaller) / count / weights
     # Step down: what is refuted already makes no chance for the others.
     adjusted = np.empty(p.shape[1])
     so_far = 0.0

@@ -65,7 +65,7 @@ def suspected_outliers(
     """
     if forward.likelihood or not forward.given_noise or not forward.gaussian:
         return ()
-    if forward.nodes is not None:
+    if forward.nodes is not None or forward.correlated:
         return ()
     robust = forward.of(_with_student(forward.problem, 1.0))
     for vector in _beginnings(robust, vectors):

@@ -189,7 +189,9 @@ def noiseless_rows(
         errors[block.rows] = block.distances * block.sds
     limit = max(relative, 10 * forward.accuracy(choice))
     noisy = {
-        r.name for r in forward.series_rows if not r.estimates_spread or r.series.censored is not None
+        r.name
+        for r in forward.series_rows
+        if not r.estimates_spread or r.series.censored is not None
     }
     for r in rows:
         sizes = _sizes(forward.problem, r.name, r.noise, r.series, typical=True)

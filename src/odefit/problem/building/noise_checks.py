@@ -58,7 +58,9 @@ def estimated_correlations(
 ) -> tuple[str, ...]:
     """Return the measured observables whose correlation time is estimated."""
     measured = {name for condition in conditions for name in condition.series}
-    return tuple(n for n, own in noise.items() if own.correlation_time == "estimate" and n in measured)
+    return tuple(
+        n for n, own in noise.items() if own.correlation_time == "estimate" and n in measured
+    )
 
 
 def _check_information(
@@ -198,14 +200,12 @@ def _check_counts(
         )
 
 
-def _check_correlated(
-    series: Series, name: str, noise: Noise, place: str, issues: Issues
-) -> None:
+def _check_correlated(series: Series, name: str, noise: Noise, place: str, issues: Issues) -> None:
     """Report values whose noise cannot be correlated: of unknown size, in part, or censored."""
     if series.censored is not None:
         issues.error(
             f"{place}, column {name}_cens",
-            f'censored values have no residual, and [noise] says correlation = "ou", by which the '
+            'censored values have no residual, and [noise] says correlation = "ou", by which the '
             "next one depends on it; remove the column or that",
         )
     elif series.sds is not None and not series.sds_given:

@@ -25,17 +25,10 @@ from odefit.problem.condition import Condition, Repetition, Series
 from odefit.problem.experiment import Cycle, Experiment, Input, data_place
 from odefit.problem.inputs.dates import moment
 from odefit.problem.inputs.issues import Issues
-from odefit.problem.noise import Noise
+from odefit.problem.noise import WALK_SPANS, WHITE_GAPS, Noise
 from odefit.problem.parameters import Parameter, Unknown
 
 Kind = Literal["parameter", "initial", "noise"]
-
-WHITE_GAPS = 8.0
-"""The shortest gap over the least correlation time that is estimated: values are independent then,
-as their correlation is 3e-4."""
-
-WALK_SPANS = 100.0
-"""The greatest correlation time that is estimated over the longest series of measurements."""
 
 
 def resolve(

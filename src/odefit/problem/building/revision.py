@@ -90,7 +90,9 @@ class _Revision:
 
     def _target(self, key: str, place: str) -> Target | None:
         """Return what `key` means, or None with the reason noted."""
-        noise = {n.unknown(o): (o, n.law.spread_field) for o, n in self.noise.items()}
+        noise: dict[str, tuple[str, str]] = {
+            n.unknown(o): (o, n.law.spread_field) for o, n in self.noise.items()
+        }
         for observable, n in self.noise.items():
             if n.correlation is not None:
                 noise[n.correlation_unknown(observable)] = observable, "correlation_time"

@@ -19,8 +19,8 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.condition import Condition
-from odefit.problem.parameters import Unknown
 from odefit.problem.noise import is_correlation_time
+from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
 from odefit.problem.variants.size_algebra import ONE, Monomial, Row, Size, SizeAlgebra, equations
 

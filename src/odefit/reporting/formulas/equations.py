@@ -114,6 +114,12 @@ def noise_words(problem: Problem, name: str, write: Writer, sd: str) -> str:
         words += f", on the scale of the {LOGARITHM[noise.transform]}"
     if noise.law.words:
         words += f", {noise.law.words}"
+    if noise.correlation is not None:
+        estimated = noise.correlation_time == "estimate"
+        time = "estimated" if estimated else write.value(noise.correlation_time)
+        words += write.text(
+            ", correlated in time (Ornstein-Uhlenbeck), correlation time {}"
+        ).format(time)
     limits = [("below", noise.lower_limit), ("above", noise.upper_limit)]
     words += "".join(f", censored {s} {significant(x)}" for s, x in limits if x is not None)
     return words

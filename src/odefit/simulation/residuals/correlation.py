@@ -8,10 +8,10 @@ observations, Technometrics 22, 1980, 389-395). With c = exp(-d/tau) the *innova
 
     w_i = (u_i - c u_(i-1)) / sqrt(1 - c^2)
 
-are independent and standard normal, and -2 log L is the sum of w^2 + 2 log(sd) + log(1 - c^2). They
-take the place of the residuals. Missing values are longer distances. Values of one experiment at the
-same time belong to replicates, whose noise is independent: the first values of all times are one
-series, the second ones another.
+are independent and standard normal, and -2 log L is the sum of w^2 + 2 log(sd) + log(1 - c^2).
+They take the place of the residuals. Missing values are longer distances. Values of one experiment
+at the same time belong to replicates, whose noise is independent: the first values of all times are
+one series, the second ones another.
 
 Let v = sd^2 (1 - c^2) be the variance of a value given the one before. By Fisher scoring the
 gradient of w^2/2 + log(v)/2, and the information, come from three rows of the Jacobian for each
@@ -95,6 +95,8 @@ class Correlated:
         Whether the standard deviations depend on unknowns.
     depends
         Whether the correlation time does.
+    time
+        The correlation time: a number, the index of an unknown, or an expression.
     """
 
     order: IntArray
@@ -104,6 +106,7 @@ class Correlated:
     sd_rows: IntArray | None
     estimates_spread: bool
     depends: bool
+    time: Bound
     _time: Binding
 
     @classmethod
@@ -128,12 +131,17 @@ class Correlated:
             sd,
             estimates_spread,
             time_depends_on_unknowns(time, condition),
+            time,
             Binding([time], condition.scalars),
         )
 
+    def value(self, vector: Array) -> float:
+        """Return the correlation time."""
+        return float(self._time(vector)[0])
+
     def correlations(self, vector: Array) -> tuple[Array, Array]:
         """Return the correlations with the value before, and 1 - their squares, shape (n,)."""
-        time = float(self._time(vector)[0])
+        time = self.value(vector)
         if not time > 0:  # not defined: whoever asks sees that nothing is finite
             time = math.nan
         ratios = self.distances / time
@@ -186,7 +194,7 @@ class Correlated:
             logs = jacobian[self.sd_rows] / SQRT2
         steps = np.zeros_like(by_unknown)  # derivatives of the correlations
         if self.depends:
-            time = float(self._time(vector)[0])
+            time = self.value(vector)
             by = self._time.derivative(vector, np.arange(len(vector)))[0]
             slopes = np.where(linked, correlations, 0.0)
             slopes[linked] *= self.distances[linked] / time**2

@@ -16,8 +16,9 @@ from odefit.simulation.residuals.noise import known_sds
 def normal_approximation(problem: Problem) -> Problem:
     """Return the problem with normal noise of about the same size, and with normal priors.
 
-    Losses and correlations are left out, counts have the variance that belongs to the count as their mean (without
-    the dispersion, where that is estimated), and censored values count as measured at the limit.
+    Losses and correlations are left out, counts have the variance that belongs to the count as
+    their mean (without the dispersion, where that is estimated), and censored values count as
+    measured at the limit.
     A prior of another family becomes a normal one of about the same place and width. Unknowns stay
     as they are, so that a vector of unknowns of one problem is one of the other.
 

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from odefit.common.arrays import Array, IntArray
 from odefit.expressions.algebras import NUMPY
-from odefit.expressions.expressions import TIME, Expression
+from odefit.expressions.expressions import Expression
 from odefit.expressions.gradients import Gradient
-from odefit.problem.binding import Bound, unknowns_of
 from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem

@@ -61,10 +61,9 @@ class SeriesResiduals(NamedTuple):
     """Measurements beside their predictions, all arrays of the shape (n,).
 
     Predictions are in natural units; residuals are deviance residuals, for normal noise
-    (predicted - measured) / sd on the scale of the noise model, and the innovations of these where it
-    is correlated in time. Squares of Pearson's residuals have
-    the expectation one if noise explains them. Distances are (predicted - measured) / sd whatever
-    the density.
+    (predicted - measured) / sd on the scale of the noise model, and the innovations of these where
+    it is correlated in time. Squares of Pearson's residuals have the expectation one if noise
+    explains them. Distances are (predicted - measured) / sd whatever the density.
     """
 
     rows: IntArray

@@ -1,0 +1,122 @@
+"""Regressions with correlated noise, and the limits that simulated ones give."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import multivariate_normal
+
+import odefit
+from odefit.assessment.intervals.correlated_regressions import Chains, Products, fit_products
+from odefit.assessment.intervals.degrees_of_freedom import noise_freedom
+from odefit.assessment.intervals.simulated_fits import SimulatedFits
+from odefit.simulation import ForwardMap
+
+TIMES = np.array([0.0, 0.5, 0.8, 1.5, 2.0, 3.0, 3.1, 4.0, 5.5, 6.0, 6.5, 7.0, 8.0, 9.0, 10.0])
+DESIGN = np.column_stack([np.ones_like(TIMES), np.exp(-0.3 * TIMES)])
+
+
+def noise_of(rng, time, times=TIMES):
+    covariance = np.exp(-np.abs(times[:, None] - times) / time)
+    return rng.multivariate_normal(np.zeros(len(times)), covariance)
+
+
+def minus_log_likelihood(values, coefficients, scale, time, times=TIMES, design=DESIGN):
+    covariance = scale**2 * np.exp(-np.abs(times[:, None] - times) / time)
+    return -multivariate_normal(design @ coefficients, covariance).logpdf(values)
+
+
+def test_a_fit_is_the_maximum_of_the_likelihood_of_a_dense_normal_distribution():
+    values = np.array([noise_of(np.random.default_rng(s), 1.5) for s in range(3)])
+    chains = Chains.of([TIMES], 1.5, (0.05, 100.0), 0)
+    found = fit_products([Products.of(DESIGN, values, chains, known_scale=False)])
+    constant = 0.5 * len(TIMES) * math.log(2 * math.pi)
+    for one, coefficients, scale, number, cost in zip(values, *found, strict=True):
+        time = chains.times[number[0]]
+        dense = minus_log_likelihood(one, coefficients, scale[0], time)
+        assert cost + constant == pytest.approx(dense, rel=1e-9)
+        best = minimize(
+            lambda p, y=one: minus_log_likelihood(y, p[:2], math.exp(p[2]), math.exp(p[3])),
+            [0.0, 0.0, 0.0, 0.0],
+            bounds=[(None, None)] * 2 + [(-5, 5), (math.log(0.05), math.log(100.0))],
+        )
+        assert cost + constant == pytest.approx(best.fun, abs=0.02)  # of the grid of times
+
+
+def test_two_series_with_noise_of_their_own_are_fitted_together():
+    rng = np.random.default_rng(2)
+    slow, fast = noise_of(rng, 3.0), 0.2 * noise_of(rng, 0.5)
+    chains = [Chains.of([TIMES], 1.0, (0.05, 100.0), k) for k in (0, 1)]
+    parts = [
+        Products.of(DESIGN, y[None], c, known_scale=False)
+        for y, c in zip((slow, fast), chains, strict=True)
+    ]
+    coefficients, scales, numbers, costs = fit_products(parts)
+    best = minimize(
+        lambda p: sum(
+            minus_log_likelihood(y, p[:2], math.exp(p[2 + k]), math.exp(p[4 + k]))
+            for k, y in enumerate((slow, fast))
+        ),
+        [*coefficients[0], *np.log(scales[0]), *(math.log(1.0) for _ in chains)],
+        bounds=[(None, None)] * 2 + [(-5, 5)] * 2 + [(math.log(0.05), math.log(100.0))] * 2,
+    )
+    assert costs[0] + len(TIMES) * math.log(2 * math.pi) == pytest.approx(best.fun, abs=0.05)
+    assert np.allclose(coefficients[0], best.x[:2], atol=0.05)
+    assert numbers.shape == (1, 2)
+
+
+def fitted(noise, seed=1):
+    """Return a forward map at the answer of a decay with AR(1) noise of 0.6."""
+    times, rng = np.linspace(0, 10, 40), np.random.default_rng(seed)
+    values = 2 * np.exp(-0.3 * times) + 0.1 * noise_of(rng, 0.5, times)
+    problem = odefit.Problem(
+        odefit.Model(ode={"x": "-k*x"}),
+        data={"t": times, "x": values},
+        parameters={"k": {"lower": 0, "upper": 5}},
+        initial={"x": {"lower": 0, "upper": 10}},
+        noise={"x": noise},
+    )
+    result = odefit.fit(problem, odefit.SingleShooting(), start={"k": 0.3, "x": 2.0})
+    forward = ForwardMap(problem)
+    vector = np.array([result.params[key].value for key in problem.keys])
+    return result, forward, vector, forward.evaluate(vector)
+
+
+def test_limits_are_wider_than_those_of_large_samples_where_the_time_is_estimated():
+    _, forward, vector, evaluation = fitted({"sd": "estimate", "correlation": "ou"})
+    fits = SimulatedFits.of(forward, vector, evaluation)
+    assert fits is not None
+    assert fits.correlated
+    assert 4.2 < fits.limit(0.95) < 7.0
+    below, above = fits.limits_of_scales(0.95)[forward.problem.keys.index("x_correlation_time")]
+    assert below < 3.84 < above  # the maximum of the likelihood takes the time for too short
+
+
+def test_a_known_correlation_time_leaves_the_degrees_of_freedom_of_regression():
+    noise = {"sd": "estimate", "correlation": "ou", "correlation_time": 0.5}
+    _, forward, vector, evaluation = fitted(noise)
+    assert SimulatedFits.of(forward, vector, evaluation) is None
+    orthonormal = np.linalg.qr(evaluation.jacobian[:, :2])[0]
+    freedom = noise_freedom(forward, vector, evaluation.jacobian, orthonormal)
+    assert freedom is not None
+    assert freedom.degrees == pytest.approx(38)
+
+
+def test_the_report_says_where_the_errors_come_from():
+    result, *_ = fitted({"sd": "estimate", "correlation": "ou"})
+    assert "The noise is correlated in time: standard errors" in result.uncertainty.sentence
+    corrected = result.uncertainty.corrected_noise["x_correlation_time"]
+    assert corrected > result.params["x_correlation_time"].value
+
+
+def test_white_noise_that_runs_in_a_pattern_names_the_correlated_one(tmp_path):
+    result, *_ = fitted({"sd": "estimate"}, seed=3)
+    assert result.goodness.bad
+    assert 'x = { sd = "estimate", correlation = "ou" }' in " ".join(str(result).split())
+    again, *_ = fitted({"sd": "estimate", "correlation": "ou"}, seed=3)
+    assert not again.goodness.bad
+    again.save(tmp_path / "result.json")
+    restored = odefit.load_result(tmp_path / "result.json")
+    assert restored.params["x_correlation_time"].value == again.params["x_correlation_time"].value
+    assert restored.problem.noise["x"] == again.problem.noise["x"]
