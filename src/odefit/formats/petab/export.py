@@ -309,16 +309,16 @@ class Export:
         place = f"[noise] {name}"
         series = [c.series[name] for c in self._resolved if name in c.series]
         distribution = noise.law.petab if noise.correlation is None else ""
-        wrong = None if distribution else noise.loss or noise.distribution or "correlated noise"
+        others: str = noise.loss or noise.distribution or "correlated noise"
+        wrong = None if distribution else others
         if wrong is None and any(s.censored is not None for s in series):
             wrong = "censored values"
         if wrong is not None:
             self.issues.error(place, f"PEtab 2 has no words for {wrong}")
             return
-        factor = 1.0
+        factor = math.log(10.0) if noise.transform == "log10" else 1.0
         if noise.transform is not None:
             distribution = f"log-{distribution}"
-            factor = math.log(10.0) if noise.transform == "log10" else 1.0
         factor /= noise.law.petab_sd
         column = any(s.sds is not None for s in series) or noise.relative is not None
         placeholder = f"noiseParameter1_{identifier(name)}" if column else ""
