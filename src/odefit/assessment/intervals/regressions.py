@@ -60,7 +60,7 @@ class Fitted:
     scales: Array
     costs: Array
     times: IntArray
-    """Numbers of the correlation times, shape (fits, parts), zero where there are none."""
+    """Numbers of the correlation times, shape (fits, parts); zero without one."""
 
     @classmethod
     def joined(cls, several: Sequence[Fitted]) -> Fitted:

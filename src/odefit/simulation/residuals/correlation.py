@@ -62,7 +62,7 @@ def chains_of(times: Array) -> tuple[IntArray, Array]:
     """Return an order of values that has each after the one on which it depends, and distances.
 
     `times` are those of the values of one observable in one experiment, shape (n,). The distances
-    are infinite for those that depend on none: the first, and those after an infinite time.
+    are infinite for those without one before: the first, and those after an infinite time.
     """
     order = np.argsort(times, kind="stable")
     replicate = np.zeros(len(times), dtype=np.intp)
