@@ -40,7 +40,7 @@ class Part:
     law: NoiseDistribution
     unknown: int | None
     chains: Chains | None = None
-    """How its noise is correlated in time; None where it is not."""
+    """The correlation of its noise in time; None for noise that is independent."""
 
     @property
     def root_information(self) -> float:

@@ -45,7 +45,7 @@ class SeriesRows(NamedTuple):
     lag_rows: slice | None = None
     """Rows that stand for correlations in time where the noise depends on unknowns."""
     estimates_spread: bool = False
-    """Whether its spreads depend on unknowns."""
+    """True if its spreads depend on unknowns."""
 
     @property
     def gaussian(self) -> bool:
