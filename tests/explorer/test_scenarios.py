@@ -55,6 +55,27 @@ def test_each_dose_record_of_a_table_is_listed_with_its_amount_and_its_time() ->
     ]
 
 
+def test_covariates_of_a_subject_are_constants_that_can_change() -> None:
+    records = {**RECORDS, "ID": ["A"] * 7, "WT": [70.0] * 7}
+    problem = odefit.Problem(
+        odefit.Model({"gut": "-gut", "blood": "gut - k*WT/70*blood"}, {"c": "blood"}),
+        records,
+        {"k": (0.01, 1.0)},
+        {"gut": 0.0, "blood": 0.0},
+        doses=odefit.Doses(into="gut"),
+        by="ID",
+        time="TIME",
+    )
+    listed = givens(problem, problem.experiments[0])
+    assert [(g.key, g.value) for g in listed if g.kind == "constant"] == [("WT", 70.0)]
+    heavier = with_scenario(problem, {"ID A": {"WT": 140.0}})
+    np.testing.assert_allclose(
+        simulate(heavier, [0.1], [30.0]).states["blood"],
+        simulate(problem, [0.2], [30.0]).states["blood"],
+        rtol=1e-8,
+    )
+
+
 def test_one_dose_can_be_larger_and_later_while_the_others_stay() -> None:
     no_infusion = {k: v[:5] + v[6:] for k, v in RECORDS.items()}
     problem = pharmacology(no_infusion)

@@ -46,6 +46,10 @@ def test_noise_is_read(table: Any, noise: Noise) -> None:
         ({"sd": [1]}, "y.sd: expected a number, got a list"),
         ({"relative": -0.1}, "y.relative: must be positive"),
         ({"relative": "5%"}, "y.relative: expected a number"),
+        (
+            {"relative": "estimate"},
+            'write sd = "f*y" instead, with f = {',
+        ),
         ({"sd": 1, "relative": 0.1}, "sd and relative contradict each other"),
         ({"relative": 0.1, "transform": "log"}, "contradict each other"),
         ({"transform": "ln"}, 'y.transform: expected "log" or "log10", got \'ln\''),
@@ -54,7 +58,7 @@ def test_noise_is_read(table: Any, noise: Noise) -> None:
         (0.5, "y: expected a table such as { sd = 0.5 }, got 0.5"),
         (None, "y: expected a table"),
     ],
-    ids=range(14),
+    ids=range(15),
 )
 def test_a_mistake_gives_one_message(table: Any, message: str) -> None:
     _, errors = read(table)

@@ -45,7 +45,10 @@ def givens(problem: Problem, experiment: Experiment) -> list[Given]:
     """Return what a scenario may change in an experiment."""
     condition = problem.condition(experiment.name)
     found = []
-    for name in problem.given.constants:
+    changed = {name for event in experiment.events for name in event.assign}
+    for name in dict.fromkeys((*problem.given.constants, *experiment.constants)):
+        if name in changed:  # the rate of an infusion is that of its doses
+            continue
         value = condition.scalars.get(name)
         if isinstance(value, float):
             found.append(Given(name, "constant", name, value, problem.units.get(name, "")))

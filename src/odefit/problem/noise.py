@@ -158,7 +158,8 @@ def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> No
     found: dict[str, Any] = {}
     for names, read in (
         (("sd", "dispersion", "correlation_time"), _spread),
-        (("relative", "threshold", "degrees"), _positive),
+        (("relative",), _fraction),
+        (("threshold", "degrees"), _positive),
         (("lower_limit", "upper_limit"), finite_number),
     ):
         for name in names:
@@ -336,6 +337,20 @@ def _spread(
     if expression is None or expression.constant is None:
         return expression
     return _positive(expression.constant, place, issues)
+
+
+def _fraction(value: Any, place: str, issues: Issues) -> float | None:
+    """Return a known fraction; a fraction that is not known is part of a standard deviation."""
+    if not isinstance(value, str):
+        return _positive(value, place, issues)
+    observable = place.removeprefix("[noise] ").removesuffix(".relative")
+    issues.error(
+        place,
+        f"expected a number such as 0.05, got {shown(value)}; for a fraction that is to be "
+        f'estimated write sd = "f*{observable}" instead, with '
+        "f = { lower = 0.001, upper = 1 } in [parameters]",
+    )
+    return None
 
 
 def _positive(value: Any, place: str, issues: Issues) -> float | None:

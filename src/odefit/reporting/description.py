@@ -101,7 +101,7 @@ def _described(problem: Problem, console: Console) -> Iterator[RenderableType]:
     yield from _section("Held fixed", _lines(_fixed(problem)))
     yield from _section("Experiments", _experiments(problem, console))
     yield from _section("Units", [bulleted(Text(line)) for line in _units(problem)])
-    yield from _section("Read from another format", [bulleted(Text(n)) for n in problem.notes])
+    yield from _section("As the files were read", [bulleted(Text(n)) for n in problem.notes])
     yield from _section("Please note", [bulleted(Text(w)) for w in problem.warnings])
 
 

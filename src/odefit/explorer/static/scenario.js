@@ -22,6 +22,7 @@ export class Scenario {
     Object.assign(this, { state, changed, changes: {}, curves: new Map() });
     this.block = document.getElementById("scenario-block");
     this.list = document.getElementById("scenario-fields");
+    this.of = document.getElementById("scenario-of");
     this.note = document.getElementById("scenario-note");
     document.getElementById("scenario-clear").addEventListener("click", () => this.clear());
     const { givens } = state.problem;
@@ -38,6 +39,8 @@ export class Scenario {
   show(name) {
     if (this.name === name) return;
     this.name = name;
+    const several = this.state.problem.experiments.length > 1;
+    this.of.textContent = several ? `Of ${name}; another can be chosen above the figures.` : "";
     const givens = this.state.problem.givens[name] ?? [];
     const single = givens.filter((given) => given.record !== null);
     const rows = givens.filter((given) => given.record === null).map((given) => this.row(given));
