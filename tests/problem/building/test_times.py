@@ -143,3 +143,12 @@ def test_one_mistake_among_dates_gives_one_message(
 def test_whole_numbers_with_the_digits_of_dates_are_pointed_out(tmp_path: Path) -> None:
     found = loaded(tmp_path, "", data="20240131,1\n20240201,2\n")
     assert "have the digits of dates, whose differences are no times" in found.warnings[0]
+
+
+def test_a_temperature_beside_the_time_is_not_taken_for_it() -> None:
+    model = Model(ode={"T": "-h*(T - 21)"})
+    data = {"time": [0.0, 5.0, 10.0], "T": [85.0, 62.0, 47.0]}
+    for table in (data, pd.DataFrame(data)):
+        found = Problem(model, table, {"h": (0.0, 1.0)}, {"T": 85.0})
+        np.testing.assert_array_equal(found.conditions[0].times, [0, 5, 10])
+        np.testing.assert_array_equal(found.conditions[0].series["T"].values, [85, 62, 47])

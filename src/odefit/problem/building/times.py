@@ -63,7 +63,9 @@ def with_times(data: Any, time: str, place: str, issues: Issues) -> tuple[Any, s
 
 
 def _named(names: Sequence[str], known: frozenset[str]) -> list[str]:
-    return [name for name in names if name.casefold() in known]
+    """Return the columns whose names are known; beside others ``T`` is a temperature."""
+    found = [name for name in names if name.casefold() in known]
+    return [name for name in found if name != "T"] or found
 
 
 def without_dates(
