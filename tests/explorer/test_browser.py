@@ -520,3 +520,97 @@ def test_curves_that_arrive_late_leave_the_answers_of_actions(page: Page, file: 
     slider(page, "k").focus()
     page.keyboard.press("Home")
     expect(message).to_be_empty()
+
+
+DATED = """format = 1
+name = "two doses"
+
+[ode]
+gut = "-gut"
+blood = "gut - k*blood"
+
+[parameters]
+k = { lower = 0.01, upper = 1.0, guess = 0.1 }
+
+[initial]
+gut = 0.0
+blood = 0.0
+
+[[experiment]]
+data = { t = [5, 20, 35, 50, 65], blood = [60, 16, 40, 10, 2] }
+origin = "2024-01-01"
+t0 = 0.0
+
+[[experiment.event]]
+times = [0, 30]
+assign = { gut = "gut + 100" }
+"""
+
+SHARE = """(() => {
+  const figures = [...document.querySelectorAll("#view svg")];
+  const boxes = figures.map((svg) => svg.getBoundingClientRect());
+  const area = boxes.reduce((sum, box) => sum + box.width * box.height, 0);
+  const pane = document.querySelector("#view").getBoundingClientRect();
+  return area / (pane.width * (window.innerHeight - pane.top));
+})()"""
+"""The part of the pane that its figures cover."""
+
+
+@pytest.fixture
+def dated(tmp_path: Path) -> Iterator[Explorer]:
+    (tmp_path / "dated.toml").write_text(DATED, encoding="utf-8")
+    made = explore(odefit.load(tmp_path / "dated.toml"))
+    yield made
+    made.stop()
+
+
+def test_dates_stand_on_the_axis_of_time_and_beside_the_pointer(
+    browser: Browser, dated: Explorer
+) -> None:
+    with watched(browser, dated, 1400) as (page, watch):
+        texts = page.locator("#view svg text").all_text_contents()
+        assert texts[texts.index("1 Jan") + 1] == "2024"
+        assert {"15 Jan", "1 Feb", "15 Feb", "1 Mar"} <= set(texts)
+        assert not any(text.startswith("time") for text in texts)
+        box = page.locator("#view svg").bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        expect(page.locator(".readout")).to_contain_text("2024-02-0")
+    assert watch.problems == []
+
+
+def test_one_dose_can_be_changed_beside_the_curve_as_it_was(
+    browser: Browser, dated: Explorer
+) -> None:
+    with watched(browser, dated, 1400) as (page, watch):
+        page.locator("#scenario-block > summary").click()
+        second = page.get_by_role("group", name="dose or change 2")
+        expect(second.get_by_role("textbox")).to_have_count(2)
+        amount = second.get_by_label("gut +")
+        expect(amount).to_have_value("100")
+        before = curve(page)
+        amount.fill("40")
+        amount.press("Enter")
+        expect(page.locator("path.scenario")).to_have_count(1)
+        assert curve(page) == before
+        changed = page.locator("path.scenario").get_attribute("d")
+        second.get_by_label("at t =").fill("40")
+        second.get_by_label("at t =").press("Enter")
+        wait_until(
+            page,
+            "(d) => document.querySelector('path.scenario').getAttribute('d') !== d",
+            changed,
+        )
+        page.get_by_role("button", name="As it was").click()
+        expect(page.locator("path.scenario")).to_have_count(0)
+    assert watch.problems == []
+
+
+def test_figures_fill_the_pane_of_a_wide_window(
+    browser: Browser, explorer: Explorer, dated: Explorer
+) -> None:
+    for one in (explorer, dated):  # two figures of each experiment, and a single one
+        with watched(browser, one, 1400) as (page, watch):
+            page.wait_for_timeout(300)
+            assert page.evaluate(SHARE) > 0.6
+        assert watch.problems == []
