@@ -37,6 +37,7 @@ LAYERS = (
     "methods",
     "assessment",
     "result_data",
+    "designs",
     "reporting",
     "result",
     "fitting",

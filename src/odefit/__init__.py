@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from odefit.problem.sbml import SbmlModel, read_antimony, read_sbml
     from odefit.problem.unit_check import UnitReport, check_units
     from odefit.reporting.comparison import compare
+    from odefit.result.designs import Design, design
     from odefit.result.profiles import Profiles
     from odefit.result.result import Result, Solution, load_result
     from odefit.simulation import Failure, ForwardMap, SimulationError, simulate
@@ -67,6 +68,7 @@ _LATER = {
     "methods.transcription": "AdaptiveMesh Collocation Transcription",
     "problem.unit_check": "UnitReport check_units",
     "reporting.comparison": "compare",
+    "result.designs": "Design design",
     "structure.structural_identifiability": "StructuralIdentifiability",
 }
 """Modules that load much (SciPy, CasADi), and their public names, each imported at its use."""
@@ -81,6 +83,7 @@ __all__ = [
     "Collocation",
     "Constraint",
     "Control",
+    "Design",
     "Doses",
     "Event",
     "Experiment",
@@ -111,6 +114,7 @@ __all__ = [
     "UnitReport",
     "check_units",
     "compare",
+    "design",
     "explore",
     "fit",
     "identifiability",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from odefit.cli import explore, fit, methods, plot, profile
+from odefit.cli import design, explore, fit, methods, plot, profile
 from odefit.cli import problem_commands as problems
 from odefit.cli import result_commands as results
 from odefit.cli.shared import plain_warnings
@@ -62,6 +62,13 @@ COMMANDS = (
         "predictions with confidence and prediction bands",
         "Print predictions of a result as CSV, with standard errors, confidence bands (where the "
         "model's curve is) and prediction bands (where the next measurement is).",
+    ),
+    Command(
+        "design",
+        design.add_options,
+        design.run,
+        "which measurements to make next",
+        design.DESCRIPTION,
     ),
     Command(
         "compare",

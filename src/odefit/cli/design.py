@@ -1,0 +1,228 @@
+"""The command ``odefit design``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odefit.cli.exit_statuses import DONE, NO_FIT
+from odefit.cli.plot import check_figure, write_figure
+from odefit.cli.shared import (
+    add_reading,
+    add_seed,
+    add_table,
+    add_values,
+    check_files,
+    check_positive,
+    check_writable,
+    is_result,
+    loaded,
+    saved_result,
+    told_later,
+)
+from odefit.cli.unknowns import add_fix, with_unknowns
+from odefit.common.errors import InputError
+from odefit.expressions.expressions import number_in
+
+if TYPE_CHECKING:
+    from odefit.problem.problem import Problem
+    from odefit.result.designs import Design
+    from odefit.result.result import Result
+
+DESCRIPTION = (
+    "Find the measurements that tell most of the unknowns: observables, times, initial values, "
+    "doses and inputs. The measurements of a result count; those of a problem alone do not."
+)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit design``."""
+    parser.add_argument("source", metavar="PROBLEM.toml|PETAB.yaml|RESULT.json")
+    parser.add_argument(
+        "--result", metavar="FILE", type=Path, help="take values from a result; its data count"
+    )
+    add_values(parser, "--set", "NAME=VALUE", "values of unknowns; without them the guesses")
+    add_values(
+        parser,
+        "--observable",
+        "NAME",
+        "what may be measured: observables, states, or new ones such as 'total = x1 + x2' "
+        "(default: the observables of the problem)",
+    )
+    add_values(
+        parser,
+        "--times",
+        "FROM:TO[:COUNT]",
+        "the window of the times, or COUNT times in it, or a list such as 1,2,5; for one "
+        "observable as NAME=FROM:TO (default: the span of the data)",
+    )
+    parser.add_argument(
+        "--count", metavar="N", type=int, help="number of measurements (default: of the unknowns)"
+    )
+    parser.add_argument(
+        "--criterion", metavar="NAME", default="D", help="D (the default), A, E, modified-E, Ds, c"
+    )
+    add_values(parser, "--of", "TEXT", "quantities to be precise, such as k1, 'CL = k*V' or y@12")
+    add_values(parser, "--experiment", "NAME", "experiments that may be run again (default: all)")
+    add_values(
+        parser,
+        "--vary",
+        "NAME=FROM:TO[@T1,T2]",
+        "what runs may set: an initial value, a constant, an input; a list such as 0,5,10 for "
+        "levels; the times of pieces or doses behind @",
+    )
+    add_values(parser, "--sd", "NAME=VALUE", "standard deviations where the problem has none")
+    add_values(parser, "--cost", "NAME=VALUE", "costs by observable, and of a run")
+    parser.add_argument("--budget", metavar="B", type=float, help="in place of --count")
+    parser.add_argument("--replicates", metavar="N", type=int, help="at one time of a run, at most")
+    parser.add_argument("--spacing", metavar="T", type=float, default=0.0, help="between two times")
+    parser.add_argument("--runs", metavar="N", type=int, help="at most")
+    parser.add_argument(
+        "--together", action="store_true", help="measure all observables at each time"
+    )
+    parser.add_argument(
+        "--natural", action="store_true", help="for A and E: errors in natural units, not relative"
+    )
+    parser.add_argument(
+        "--over",
+        metavar="REGION",
+        default="estimate",
+        help="average over the profile, bootstrap or posterior of a result (default: estimate)",
+    )
+    parser.add_argument("--level", metavar="P", type=float, default=0.95, help="default: 0.95")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the design to this file")
+    parser.add_argument("--plot", metavar="FILE.png", type=Path, help="draw the design")
+    add_table(parser)
+    add_fix(parser)
+    add_reading(parser)
+    add_seed(parser)
+    parser.add_argument("--jobs", metavar="N", type=int, help="processes of --over")
+    parser.add_argument("--time-limit", metavar="S", type=float, help="seconds of --over")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run ``odefit design``: print the design, and write what is asked for."""
+    check_positive(options, "jobs", "time_limit")
+    check_files(options)
+    check_writable(options.csv)
+    if options.plot is not None:
+        check_figure(options.plot)
+    from odefit.simulation.simulations import values_from_text
+
+    values = values_from_text(options.set)
+    given: dict[str, Any] = {
+        "observables": options.observable or None,
+        "times": _times(options.times),
+        "of": options.of or None,
+        "experiments": options.experiment or None,
+        "vary": dict(_varied(text) for text in options.vary),
+        "noise": _numbers(options.sd, "--sd"),
+        "costs": _numbers(options.cost, "--cost"),
+        "scale": "natural" if options.natural else "relative",
+    }
+    same = (
+        "count", "criterion", "budget", "replicates", "spacing", "runs", "together", "over",
+        "level", "seed", "time_limit", "jobs",
+    )  # fmt: skip
+    given |= {name: getattr(options, name) for name in same}
+    problem, result = _source(options)
+    from odefit.result.designs import design
+
+    found = design(problem, values, result=result, **given)
+    return _told(found, options)
+
+
+def _source(options: argparse.Namespace) -> tuple[Problem | Result, Result | None]:
+    if is_result(options.source):
+        if options.result is not None or options.fix:
+            raise InputError("--result, --fix: they belong to a problem, and this is a result")
+        return saved_result(options.source), None
+    problem = with_unknowns(loaded(options.source, options), options)
+    return problem, None if options.result is None else saved_result(options.result)
+
+
+def _told(found: Design, options: argparse.Namespace) -> int:
+    """Print a design and write its files; return the exit status."""
+    print(found)
+    refusals: list[str] = []
+    written: list[tuple[Path | None, Callable[[Path], None], str]] = [
+        (options.json, found.save, "the design"),
+        (options.csv, lambda path: _write_csv(found, path), "the table"),
+        (options.plot, lambda path: write_figure(found.plot(), path), "the figure"),
+    ]
+    for path, write, what in written:
+        if path is not None:
+            with told_later(refusals, what):
+                write(path)
+                print(f"written: {path}", file=sys.stderr)
+    if refusals:
+        raise InputError(refusals)
+    return DONE if found.found else NO_FIT
+
+
+def _write_csv(found: Design, path: Path) -> None:
+    from odefit.result_data.result_file import write_atomically
+
+    write_atomically(path, found.table.to_csv(index=False, lineterminator="\n"))
+
+
+def _times(texts: Sequence[str]) -> Any:
+    """Return the times that texts say: for all observables, or by observable."""
+    by_name: dict[str, Any] = {}
+    for text in texts:
+        name, separator, rest = text.rpartition("=")
+        by_name[name.strip() if separator else ""] = _range(rest, f"--times {text}")
+    if not by_name:
+        return None
+    if "" in by_name:
+        if len(by_name) > 1:
+            raise InputError("--times: give one window for all observables, or one for each")
+        return by_name[""]
+    return by_name
+
+
+def _range(text: str, place: str) -> Any:
+    """Return the pair that FROM:TO says, or the list of FROM:TO:COUNT or of 1,2,5."""
+    expected = f"{place}: expected FROM:TO, FROM:TO:COUNT or a list such as 1,2,5"
+    parts = text.split(":")
+    if len(parts) == 3:
+        from odefit.simulation.simulations import times_from_text
+
+        return times_from_text(text).tolist()
+    if len(parts) > 3:
+        raise InputError(expected)
+    numbers = [number_in(p) for p in (parts if len(parts) == 2 else text.split(","))]
+    values = [v for v in numbers if v is not None]
+    if len(values) < len(numbers):
+        raise InputError(expected)
+    return tuple(values) if len(parts) == 2 else values
+
+
+def _varied(text: str) -> tuple[str, Any]:
+    name, separator, rest = text.partition("=")
+    if not separator:
+        raise InputError(f"--vary {text}: expected NAME=FROM:TO, such as A=0:10")
+    limits, at, times = rest.partition("@")
+    found = _range(limits, f"--vary {text}")
+    if not at:
+        return name.strip(), found
+    fields: dict[str, Any] = {"at": _range(times, f"--vary {text}")}
+    if isinstance(found, tuple):
+        fields |= {"lower": found[0], "upper": found[1]}
+    else:
+        fields["levels"] = found
+    return name.strip(), fields
+
+
+def _numbers(texts: Sequence[str], option: str) -> dict[str, float]:
+    found = {}
+    for text in texts:
+        name, separator, rest = text.rpartition("=")
+        value = number_in(rest)
+        if not separator or value is None:
+            raise InputError(f"{option} {text}: expected NAME=VALUE with a number, such as y=0.1")
+        found[name.strip()] = value
+    return found

@@ -1,0 +1,1 @@
+"""Designs of experiments: which measurements would make the unknowns known."""

@@ -1,0 +1,222 @@
+"""Exact designs: whole numbers of measurements, by exchange.
+
+As in V. V. Fedorov, Theory of Optimal Experiments, 1972, each measurement in turn gives way to the
+candidate that tells most beside all others, until none is better than what is there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.common.arrays import Array, BoolArray
+from odefit.designs.candidates import Pool
+from odefit.designs.weights import Aims
+
+BETTER = 1e-11
+"""Gain of the criterion from which on an exchange is made."""
+
+PASSES = 60
+"""The largest number of passes through the measurements."""
+
+CHUNK = 4_000_000
+"""Numbers in an array of matrices that are handled at once."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of a design.
+
+    Attributes
+    ----------
+    effort
+        The number of measurements, or the budget that their costs must not exceed.
+    run_cost
+        The cost of a run, beside those of its measurements.
+    replicates
+        The largest number of measurements of an observable at one time of a run; None for any.
+    spacing
+        The smallest distance between different times of an observable in a run.
+    runs
+        The largest number of runs; None for any.
+    """
+
+    effort: float
+    run_cost: float = 0.0
+    replicates: int | None = None
+    spacing: float = 0.0
+    runs: int | None = None
+
+
+class Exchange:
+    """Designs from a pool of candidates, as lists of their numbers."""
+
+    def __init__(self, pool: Pool, aims: Aims, limits: Limits) -> None:
+        self._pool = pool
+        self._aims = aims
+        self._limits = limits
+        self._places = {
+            key: i
+            for i, key in enumerate(
+                zip(pool.run.tolist(), pool.group.tolist(), pool.time.tolist(), strict=True)
+            )
+        }
+
+    def value(self, design: Sequence[int]) -> float:
+        """Return the criterion of a design."""
+        matrices = self._matrices(design)
+        return float(
+            np.mean([a.values(m[None])[0] for a, m in zip(self._aims, matrices, strict=True)])
+        )
+
+    def cost(self, design: Sequence[int]) -> float:
+        """Return the cost of a design."""
+        own = float(self._pool.atoms.costs[list(design)].sum())
+        return own + self._limits.run_cost * len({int(self._pool.run[i]) for i in design})
+
+    def greedy(self, design: Sequence[int] = ()) -> list[int]:
+        """Return a design to which the candidate that tells most was added again and again."""
+        found = list(design)
+        while True:
+            allowed = self._allowed(found)
+            if not allowed.any():
+                return found
+            values = self._with_each(self._matrices(found), allowed)
+            if self._limits.run_cost or len(np.unique(self._pool.atoms.costs)) > 1:
+                base = self.value(found)
+                cost = self._added_costs(found)
+                values = np.where(allowed, (values - base) / cost, -np.inf)
+            found.append(int(np.argmax(values)))
+
+    def improved(self, design: Sequence[int]) -> list[int]:
+        """Return what a design becomes by exchanges that make it better."""
+        found = list(design)
+        value = self.value(found)
+        for _ in range(PASSES):
+            before = value
+            for slot in range(len(found)):
+                rest = found[:slot] + found[slot + 1 :]
+                allowed = self._allowed(rest)
+                values = self._with_each(self._matrices(rest), allowed)
+                best = int(np.argmax(values))
+                if values[best] > value + BETTER:
+                    found[slot], value = best, float(values[best])
+            found = self.greedy(found)
+            found, value = self._other_runs(found, self.value(found))
+            if not value > before + BETTER:
+                break
+        return found
+
+    def _other_runs(self, design: list[int], value: float) -> tuple[list[int], float]:
+        """Let all measurements of a run move to another run, where that is better."""
+        pool = self._pool
+        if len(pool.runs) < 2:
+            return design, value
+        for run in sorted({int(pool.run[i]) for i in design}):
+            for other in range(len(pool.runs)):
+                moved = [self._moved(i, run, other) for i in design]
+                if other == run or None in moved:
+                    continue
+                trial = [i for i in moved if i is not None]
+                if self._holds(trial) and (found := self.value(trial)) > value + BETTER:
+                    design, value, run = trial, found, other
+        return design, value
+
+    def _moved(self, number: int, run: int, other: int) -> int | None:
+        pool = self._pool
+        if pool.run[number] != run:
+            return number
+        return self._places.get((other, int(pool.group[number]), float(pool.time[number])))
+
+    def _holds(self, design: Sequence[int]) -> bool:
+        """Tell whether a design is within the limits."""
+        return all(self._allowed([*design[:k], *design[k + 1 :]])[i] for k, i in enumerate(design))
+
+    # Limits -----------------------------------------------------------------------------------
+
+    def _added_costs(self, design: Sequence[int]) -> Array:
+        used = {int(self._pool.run[i]) for i in design}
+        new = ~np.isin(self._pool.run, list(used))
+        return np.asarray(self._pool.atoms.costs + self._limits.run_cost * new)
+
+    def _allowed(self, design: Sequence[int]) -> BoolArray:
+        """Return which candidates may be added to a design."""
+        pool, limits = self._pool, self._limits
+        spent = self.cost(design)
+        allowed = spent + self._added_costs(design) <= limits.effort * (1 + 1e-12)
+        used = {int(pool.run[i]) for i in design}
+        if limits.runs is not None and len(used) >= limits.runs:
+            allowed &= np.isin(pool.run, list(used))
+        if limits.replicates is not None:
+            for number, count in Counter(design).items():
+                if count >= limits.replicates:
+                    allowed[number] = False
+        if limits.spacing > 0:
+            for i in set(design):
+                same = (pool.run == pool.run[i]) & (pool.group == pool.group[i])
+                distance = np.abs(pool.time - pool.time[i])
+                near = distance < limits.spacing * (1 - 1e-9)
+                allowed &= ~(same & near & (distance > 0))
+        return np.asarray(allowed)
+
+    # Values -----------------------------------------------------------------------------------
+
+    def _matrices(self, design: Sequence[int]) -> Array:
+        numbers = np.bincount(np.asarray(design, dtype=np.intp), minlength=self._pool.count)
+        return self._pool.atoms.information(numbers.astype(float))
+
+    def _with_each(self, matrices: Array, allowed: BoolArray) -> Array:
+        """Return the criterion with each candidate added, minus infinity where it must not be."""
+        found = np.full(self._pool.count, -np.inf)
+        which = np.flatnonzero(allowed)
+        rows = self._pool.atoms.rows
+        n = rows.shape[-1]
+        step = max(1, CHUNK // (n * n))
+        for first in range(0, len(which), step):
+            part = which[first : first + step]
+            total = np.zeros(len(part))
+            for s, (aim, matrix) in enumerate(zip(self._aims, matrices, strict=True)):
+                own = rows[s, part]
+                total += aim.values(matrix + np.swapaxes(own, 1, 2) @ own)
+            values = total / len(matrices)
+            found[part] = np.where(np.isnan(values), -np.inf, values)
+        return found
+
+
+def best_exact(
+    pool: Pool, aims: Aims, limits: Limits, begin: Sequence[Sequence[int]], restarts: int, seed: int
+) -> tuple[list[int], float]:
+    """Return the best design that exchanges find, from some beginnings and random ones."""
+    exchange = Exchange(pool, aims, limits)
+    random = np.random.default_rng(seed)
+    trials = [exchange.greedy(b) for b in begin] + [exchange.greedy()]
+    if limits.runs == 1:
+        for run in range(len(pool.runs)):
+            own = np.flatnonzero(pool.run == run)
+            if len(own):
+                gains = exchange._with_each(
+                    exchange._matrices([]), np.isin(np.arange(pool.count), own)
+                )
+                trials.append(exchange.greedy([int(np.argmax(gains))]))
+    for _ in range(restarts):
+        some = random.integers(0, pool.count, size=max(1, len(trials[-1])))
+        trials.append(exchange.greedy(within(exchange, some.tolist())))
+    best: tuple[list[int], float] = [], -np.inf
+    for trial in trials:
+        found = exchange.improved(trial)
+        value = exchange.value(found) if found else -np.inf
+        if value > best[1] + BETTER:
+            best = found, value
+    return best
+
+
+def within(exchange: Exchange, design: Sequence[int]) -> list[int]:
+    """Return as many of some measurements as the limits allow."""
+    found: list[int] = []
+    for i in design:
+        if exchange._allowed(found)[i]:
+            found.append(i)
+    return found

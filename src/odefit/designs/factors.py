@@ -1,0 +1,186 @@
+"""Factors: what a run may vary, such as initial values, constants, doses and inputs by pieces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+
+from odefit.common.errors import InputError, did_you_mean, shown
+from odefit.designs.parts import Run
+from odefit.problem.condition import Condition
+from odefit.problem.experiment import Event, Experiment, Input
+from odefit.problem.problem import Problem
+
+FIELDS = ("lower", "upper", "levels", "at")
+"""The fields of a factor."""
+
+MOST_RUNS = 60
+"""The number of runs, about, on the grid from which refinement begins."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A quantity that a run may set within limits.
+
+    Attributes
+    ----------
+    name
+        A state, whose initial value is set, or to which doses are added; a constant; or an input.
+    lower, upper
+        The limits.
+    levels
+        The values that are possible, if not all between the limits are.
+    at
+        The times at which pieces begin, or at which doses are given; empty for one value that
+        holds from the beginning.
+    """
+
+    name: str
+    lower: float
+    upper: float
+    levels: tuple[float, ...] = ()
+    at: tuple[float, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of its settings: one, or one for each piece or dose."""
+        return tuple(f"{self.name}@{t:g}" for t in self.at) or (self.name,)
+
+
+def factors_of(problem: Problem, vary: Mapping[str, Any]) -> tuple[Factor, ...]:
+    """Return what a user wants to vary, checked; InputError says what is wrong."""
+    model = problem.given
+    known = [*model.states, *model.constants, *model.inputs]
+    found = []
+    for name, given in vary.items():
+        place = f"vary {name}"
+        if name not in known:
+            raise InputError(
+                f"{place}: there is no state, constant or input '{name}'"
+                f"{did_you_mean(str(name), known)}"
+            )
+        factor = _factor(name, given, place)
+        if name in model.inputs and not factor.at:
+            factor = replace(factor, at=(min(c.t0 for c in problem.conditions),))
+        found.append(factor)
+    return tuple(found)
+
+
+def _factor(name: str, given: Any, place: str) -> Factor:
+    expected = (
+        "expected a pair of limits such as (0, 10), a list of levels, or a mapping of "
+        "lower, upper, levels and at"
+    )
+    fields: dict[str, Any] = {}
+    if isinstance(given, Mapping):
+        fields = dict(given)
+        for key in fields:
+            if key not in FIELDS:
+                raise InputError(f"{place}: unknown field '{key}'; {expected}")
+    elif isinstance(given, tuple) and len(given) == 2:
+        fields = {"lower": given[0], "upper": given[1]}
+    elif isinstance(given, Sequence) and not isinstance(given, str):
+        fields = {"levels": given}
+    else:
+        raise InputError(f"{place}: {expected}, got {shown(given)}")
+    levels = _numbers(fields.get("levels", ()), f"{place}.levels")
+    at = _numbers(fields.get("at", ()), f"{place}.at")
+    if levels:
+        lower, upper = min(levels), max(levels)
+    else:
+        limits = [fields.get("lower"), fields.get("upper")]
+        if any(v is None for v in limits):
+            raise InputError(f"{place}: {expected}; there are no limits and no levels")
+        lower, upper = _numbers(limits, place)
+    if not lower < upper and len(levels) != 1:
+        raise InputError(f"{place}: the lower limit {lower:g} is not below the upper {upper:g}")
+    if any(b <= a for a, b in pairwise(at)):
+        raise InputError(f"{place}.at: times must increase")
+    return Factor(name, lower, upper, tuple(sorted(levels)), at)
+
+
+def _numbers(values: Any, place: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(v) for v in np.atleast_1d(np.asarray(values, dtype=float)))
+    except (TypeError, ValueError):
+        raise InputError(f"{place}: expected numbers, got {shown(values)}") from None
+    if not all(math.isfinite(v) for v in found):
+        raise InputError(f"{place}: expected finite numbers")
+    return found
+
+
+def runs_on_a_grid(experiments: Sequence[str], factors: Sequence[Factor]) -> list[Run]:
+    """Return the runs from which a search begins: all combinations of a few levels."""
+    count = sum(len(f.keys) for f in factors)
+    most = 9 if count == 0 else max(2, min(9, int((MOST_RUNS / len(experiments)) ** (1 / count))))
+    ladders = [
+        f.levels or tuple(np.linspace(f.lower, f.upper, most).tolist())
+        for f in factors
+        for _ in f.keys
+    ]
+    keys = [key for f in factors for key in f.keys]
+    combinations = list(product(*ladders))
+    if len(combinations) > 4 * MOST_RUNS:
+        random = np.random.default_rng(0)
+        some = random.choice(len(combinations), 4 * MOST_RUNS, replace=False)
+        combinations = [combinations[i] for i in sorted(some)]
+    return [
+        Run(e, dict(zip(keys, values, strict=True))) for e in experiments for values in combinations
+    ]
+
+
+def neighbours(run: Run, factors: Sequence[Factor], share: float) -> list[Run]:
+    """Return runs in which one setting is moved by a share of its range, within its limits."""
+    found: list[Run] = []
+    for f in factors:
+        for key in f.keys:
+            if f.levels:
+                continue
+            for step in (-1.0, -0.5, 0.5, 1.0):
+                value = run.settings[key] + step * share * (f.upper - f.lower)
+                value = min(max(value, f.lower), f.upper)
+                if value != run.settings[key]:
+                    found.append(replace(run, settings={**run.settings, key: value}))
+    return found
+
+
+def realised(
+    problem: Problem, experiment: Experiment, name: str, run: Run, factors: Sequence[Factor]
+) -> Experiment:
+    """Return an experiment of the problem with the settings of a run, under another name."""
+    initial, constants = dict(experiment.initial), dict(experiment.constants)
+    events = list(experiment.events)
+    t0 = problem.condition(experiment.name).t0
+    for f in factors:
+        values = [run.settings[key] for key in f.keys]
+        if f.name in problem.given.inputs:
+            continue  # see with_pieces
+        if f.name in problem.given.states and f.at:
+            events += [
+                Event((t,), {f.name: f"{f.name} + {v!r}"})
+                for t, v in zip(f.at, values, strict=True)
+            ]
+        elif f.name in problem.given.states:
+            initial[f.name] = values[0]
+        else:
+            start = [v for t, v in zip(f.at, values, strict=False) if t <= t0]
+            constants[f.name] = start[-1] if start else values[0]
+            events += [
+                Event((t,), {f.name: v}) for t, v in zip(f.at, values, strict=False) if t > t0
+            ]
+    return replace(experiment, name=name, initial=initial, constants=constants, events=events)
+
+
+def with_pieces(condition: Condition, run: Run, factors: Sequence[Factor]) -> Condition:
+    """Return a condition whose inputs have the pieces that a run sets, each held constant."""
+    inputs = dict(condition.inputs)
+    for f in factors:
+        if f.name in inputs:
+            values = np.array([run.settings[key] for key in f.keys])
+            inputs[f.name] = Input(np.array(f.at), values, "constant")
+    return replace(condition, inputs=inputs)

@@ -1,0 +1,152 @@
+"""Intervals that measurements would give, planned before they are made."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from odefit.assessment.intervals.small_samples import intervals_of, quantile_of
+from odefit.assessment.profiles.quantities import Quantity
+from odefit.common.arrays import Array
+from odefit.common.effects import RANK_TOLERANCE, column_norms
+from odefit.designs.information import InformationMap
+from odefit.designs.knowledge import Knowledge
+from odefit.designs.parts import Measurement, PlannedInterval, Run
+from odefit.designs.request import Request
+from odefit.problem.problem import Problem
+
+OUTSIDE = 1e-6
+"""Part of a gradient outside the determined directions from which a quantity has no error."""
+
+
+def errors_of(rows: Array, gradients: Array) -> Array:
+    """Return the standard errors of quantities, infinite where the rows do not determine them.
+
+    `rows`, shape (r, n), have the information as their squares; `gradients`, shape (n, s), are the
+    derivatives of the quantities.
+    """
+    if not len(rows):
+        return np.full(gradients.shape[1], math.inf)
+    norms = column_norms(rows)
+    units = np.where(norms > 0, norms, 1.0)
+    _, s, vt = np.linalg.svd(rows / units, full_matrices=True)
+    s = np.concatenate([s, np.zeros(rows.shape[1] - len(s))])
+    known = s > RANK_TOLERANCE * s.max(initial=0.0)
+    own = gradients / units[:, None]
+    errors = np.sqrt(np.sum((vt[known] @ own / s[known, None]) ** 2, axis=0))
+    outside = np.linalg.norm(vt[~known] @ own, axis=0) > OUTSIDE * np.linalg.norm(own, axis=0)
+    missing = (np.abs(gradients) * (norms == 0)[:, None]).any(axis=0)
+    return np.where(outside | missing, math.inf, errors)
+
+
+def design_rows(
+    information: InformationMap,
+    runs: tuple[Run, ...],
+    measurements: tuple[Measurement, ...],
+    vector: Array,
+) -> Array:
+    """Return rows whose squares are the information of measurements, shape (r, n)."""
+    found = [np.zeros((0, len(vector)))]
+    times = [np.unique([m.time for m in measurements if m.run == k]) for k in range(len(runs))]
+    told = information.of(runs, times, vector)
+    for m in measurements:
+        at = int(np.searchsorted(times[m.run], m.time))
+        for name in m.observables:
+            own = told[m.run].rows[at, information.observables.index(name)]
+            found.append(math.sqrt(m.count) * own)
+    return np.concatenate(found)
+
+
+def planned_intervals(
+    request: Request,
+    known: Knowledge,
+    information: InformationMap,
+    runs: tuple[Run, ...],
+    measurements: tuple[Measurement, ...],
+    before: Array,
+) -> tuple[PlannedInterval, ...]:
+    """Return the interval of each quantity without and with some measurements.
+
+    `before` are the rows of the information that there is already.
+    """
+    problem, vector = request.problem, known.estimate
+    after = np.concatenate([before, design_rows(information, runs, measurements, vector)])
+    unknown_noise = known.variance is None and not information.forward.given_noise
+    old = problem.size if known.existing else 0
+    new = sum(m.count * len(m.observables) for m in measurements)
+    values, gradients = request.quantities.at(information.forward, vector)
+    errors = [errors_of(rows, gradients) for rows in (before, after)]
+    degrees = [
+        _degrees(information, rows, count) for rows, count in ((before, old), (after, old + new))
+    ]
+    quantiles = [quantile_of(request.level, d) for d in degrees]
+    found = []
+    for k, (name, item) in enumerate(
+        zip(request.quantities.names, request.quantities.items, strict=True)
+    ):
+        ends = []
+        for error, quantile in zip(errors, quantiles, strict=True):
+            ends.append(
+                _interval(problem, item, vector, float(values[k]), float(error[k]), quantile)
+            )
+        if unknown_noise:
+            ends = [e if math.isinf(e[1]) else (math.nan, math.nan) for e in ends]
+        profiled = False
+        if isinstance(item, int):
+            of_fit, profiled = _of_result(known, name, item, request.level)
+            ends[0] = of_fit or ends[0]
+        found.append(
+            PlannedInterval(
+                name, float(values[k]), ends[0], ends[1], float(errors[0][k]),
+                float(errors[1][k]), profiled,
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _degrees(information: InformationMap, rows: Array, count: int) -> float:
+    """Return the degrees of freedom of the estimate of the noise; infinite where it is given."""
+    forward = information.forward
+    estimated = any(u.kind == "noise" for u in forward.problem.unknowns)
+    if forward.given_noise and not estimated:
+        return math.inf
+    norms = column_norms(rows)
+    used = int(np.count_nonzero(norms))
+    noise = sum(u.kind == "noise" for u in forward.problem.unknowns)
+    return float(count - max(used - noise, 0))
+
+
+def _interval(
+    problem: Problem,
+    item: int | Quantity,
+    vector: Array,
+    value: float,
+    error: float,
+    quantile: float,
+) -> tuple[float, float]:
+    if math.isinf(error):
+        return -math.inf, math.inf
+    if isinstance(item, int):
+        errors = np.zeros(len(vector))
+        errors[item] = error
+        low, high = intervals_of(problem, vector, errors, np.full(len(vector), quantile))[item]
+        return float(low), float(high)
+    return value - quantile * error, value + quantile * error
+
+
+def _of_result(
+    known: Knowledge, name: str, index: int, level: float
+) -> tuple[tuple[float, float] | None, bool]:
+    """Return the interval that a result has of an unknown, and whether its profile gives it."""
+    profiles, uncertainty = known.profiles, known.uncertainty
+    if profiles is not None and profiles.level == level:
+        for profile in profiles.profiles:
+            ends = profile.lower, profile.upper
+            if profile.key == name and not any(math.isnan(e) for e in ends):
+                return ends, True
+    if uncertainty is not None and uncertainty.level == level:
+        low, high = map(float, uncertainty.intervals[index])
+        if math.isfinite(low) and math.isfinite(high):
+            return (low, high), False
+    return None, False

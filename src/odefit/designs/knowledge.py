@@ -1,0 +1,39 @@
+"""Knowledge before new measurements: values of the unknowns, data, and their uncertainty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odefit.assessment.parts import Uncertainty
+from odefit.assessment.profiles.parts import ProfilesData
+from odefit.common.arrays import Array
+from odefit.designs.parts import Region
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """What is known before the new measurements.
+
+    Attributes
+    ----------
+    vectors
+        Vectors of unknowns for which the design is to be good, shape (S, n).
+    estimate
+        The vector at which intervals are planned, shape (n,).
+    region
+        Where the vectors come from.
+    existing
+        Whether the measurements of the problem count.
+    variance
+        The variance of the noise where the problem gives none; None if it is not known.
+    uncertainty, profiles
+        The uncertainty and the profiles of a result, where there is one.
+    """
+
+    vectors: Array
+    estimate: Array
+    region: Region
+    existing: bool
+    variance: float | None = None
+    uncertainty: Uncertainty | None = None
+    profiles: ProfilesData | None = None

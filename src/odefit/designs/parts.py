@@ -1,0 +1,295 @@
+"""The parts of a design, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from odefit.assessment.parts import Direction
+from odefit.common.arrays import Array
+
+
+class Criterion(StrEnum):
+    """The criteria of a design, as users write them.
+
+    D is the volume of the confidence region, A the mean of the variances, E the longest axis, and
+    the modified E the ratio of the longest and the shortest axis; Ds and c are D and A of chosen
+    quantities. T and Buzzi-Ferraris' tell rival models apart.
+    """
+
+    D = "D"
+    A = "A"
+    E = "E"
+    MODIFIED_E = "modified-E"
+    DS = "Ds"
+    C = "c"
+    T = "T"
+    BUZZI_FERRARIS = "Buzzi-Ferraris"
+
+    @property
+    def discriminates(self) -> bool:
+        """True if the criterion is for telling models apart."""
+        return self in (Criterion.T, Criterion.BUZZI_FERRARIS)
+
+    @property
+    def of_quantities(self) -> bool:
+        """True if the criterion needs chosen quantities."""
+        return self in (Criterion.DS, Criterion.C)
+
+
+class Region(StrEnum):
+    """The values of the unknowns over which a design is good on average."""
+
+    ESTIMATE = "estimate"
+    PROFILE = "profile"
+    BOOTSTRAP = "bootstrap"
+    POSTERIOR = "posterior"
+    GIVEN = "given values"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of the system: an experiment of the problem, and the values that are set anew.
+
+    Attributes
+    ----------
+    experiment
+        The experiment whose conditions hold otherwise.
+    settings
+        The values of what is varied, such as ``{"A": 2.5}``; pieces and doses have their time in
+        the name, as in ``"u@4"``.
+    """
+
+    experiment: str
+    settings: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A measurement that a design asks for.
+
+    Attributes
+    ----------
+    run
+        The number of its run, from 0.
+    observables
+        The observables that are measured; several where they are measured together.
+    time
+        The time.
+    count
+        The number of replicates.
+    """
+
+    run: int
+    observables: tuple[str, ...]
+    time: float
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class SupportPoint:
+    """A point of a continuous design: a measurement and its share of the effort.
+
+    ``measurement.count`` has no meaning here.
+    """
+
+    measurement: Measurement
+    weight: float
+
+
+@dataclass(frozen=True)
+class ContinuousDesign:
+    """The best design of measurements that may be divided at will, and the check that it is.
+
+    Attributes
+    ----------
+    points
+        The points with their weights, which add up to 1.
+    runs
+        The runs of these points.
+    value
+        The criterion as an information, in logarithms: the larger, the better.
+    excess
+        By how much the largest directional derivative of the criterion exceeds its mean over the
+        design, relative to the criterion. It is zero for an optimal design (J. Kiefer and
+        J. Wolfowitz, The equivalence of two extremum problems, 1960).
+    checked
+        The number of candidates over which the largest derivative was taken.
+    """
+
+    points: tuple[SupportPoint, ...]
+    runs: tuple[Run, ...]
+    value: float
+    excess: float
+    checked: int
+
+    @property
+    def efficiency(self) -> float:
+        """A lower bound of the efficiency: no design has 1/efficiency times the information."""
+        return 1.0 / (1.0 + max(self.excess, 0.0))
+
+
+@dataclass(frozen=True)
+class PlannedInterval:
+    """The interval of a quantity without and with the measurements of a design.
+
+    Attributes
+    ----------
+    key
+        The unknown or the quantity.
+    value
+        Its value at the unknowns for which the design was made.
+    before, after
+        The intervals without and with the measurements; infinite where nothing determines it, NaN
+        where the size of the noise is not known.
+    error_before, error_after
+        The standard errors.
+    profiled
+        Whether `before` comes from a profile.
+    """
+
+    key: str
+    value: float
+    before: tuple[float, float]
+    after: tuple[float, float]
+    error_before: float
+    error_after: float
+    profiled: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class InformationCurve:
+    """The derivative of the criterion by a measurement of an observable along the time.
+
+    `values`, shape (k,), are relative to the mean over the continuous design: none exceeds 1, and
+    those that are measured have 1. They are NaN where a measurement is not possible.
+    """
+
+    run: Run
+    observables: tuple[str, ...]
+    times: Array
+    values: Array
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A quantity that would make unknowns known if it were measured, too."""
+
+    name: str
+    determined: tuple[str, ...]
+    remaining: tuple[str, ...]
+
+
+class Excluded(StrEnum):
+    """The reasons why candidates cannot be measured."""
+
+    NO_SPREAD = "no spread"
+    NOT_POSITIVE = "not positive"
+    NOT_FINITE = "not finite"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Candidates that were left out, for one reason; `detail` is that of a failed integration."""
+
+    reason: Excluded
+    name: str
+    count: int
+    detail: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class DesignData:
+    """A design: which measurements to make, and what they would tell.
+
+    Attributes
+    ----------
+    problem
+        The name of the problem.
+    time_unit
+        The unit of the times; it may be empty.
+    criterion
+        The criterion.
+    quantities
+        The quantities that the criterion is about, those of all unknowns if none were chosen.
+    region
+        The values of the unknowns over which the design is good on average.
+    samples
+        The number of these values.
+    level
+        The level of the intervals.
+    existing
+        The number of measurements that exist already, and count.
+    runs
+        The runs of the design.
+    measurements
+        The measurements, in the order of runs, observables and times.
+    value
+        The criterion as an information, in logarithms; for T the weighted sum of squares between
+        the models.
+    efficiency
+        The information of the design relative to that of the best continuous one; NaN without.
+    continuous
+        The continuous design, where there is one.
+    intervals
+        The intervals without and with the measurements.
+    directions
+        What is not determined without the measurements.
+    curves
+        The derivative of the criterion along the time.
+    lost
+        Unknowns that the candidates cannot determine, however many of them are measured.
+    combinations
+        The functions of `lost` that would be known nevertheless.
+    remedies
+        Further quantities whose measurement would determine some of `lost`.
+    excluded
+        Candidates that were left out, and why.
+    noise_known
+        Whether the size of the noise is known, so that intervals have a length.
+    cost
+        The cost of the measurements.
+    seed
+        The seed of the search.
+    """
+
+    problem: str
+    time_unit: str
+    criterion: Criterion
+    quantities: tuple[str, ...]
+    region: Region
+    samples: int
+    level: float
+    existing: int
+    runs: tuple[Run, ...]
+    measurements: tuple[Measurement, ...]
+    value: float
+    efficiency: float
+    continuous: ContinuousDesign | None = None
+    intervals: tuple[PlannedInterval, ...] = ()
+    directions: tuple[Direction, ...] = ()
+    curves: tuple[InformationCurve, ...] = ()
+    lost: tuple[str, ...] = ()
+    combinations: tuple[str, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    excluded: tuple[Exclusion, ...] = ()
+    noise_known: bool = True
+    cost: float = 0.0
+    seed: int = 0
+
+    @property
+    def found(self) -> bool:
+        """True if there is a design."""
+        return bool(self.measurements)
+
+    @property
+    def times(self) -> list[float] | dict[str, list[float]]:
+        """The times, increasing, each as often as it is measured; by observable if several."""
+        by_observable: dict[str, list[float]] = {}
+        for m in self.measurements:
+            for name in m.observables:
+                by_observable.setdefault(name, []).extend([m.time] * m.count)
+        found = {name: sorted(times) for name, times in by_observable.items()}
+        return next(iter(found.values())) if len(found) == 1 else found

@@ -1,0 +1,249 @@
+"""Designs that make unknowns precise: from a request to measurements and what they would tell."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from odefit.common.arrays import Array, IntArray
+from odefit.common.effects import RANK_TOLERANCE, column_norms
+from odefit.common.errors import InputError
+from odefit.designs.candidates import Pool, PoolMaker
+from odefit.designs.continuous import optimal_weights
+from odefit.designs.criteria import Aim
+from odefit.designs.exact import Exchange, Limits, best_exact, within
+from odefit.designs.factors import runs_on_a_grid
+from odefit.designs.information import InformationMap
+from odefit.designs.intervals import planned_intervals
+from odefit.designs.knowledge import Knowledge
+from odefit.designs.parts import (
+    ContinuousDesign,
+    Criterion,
+    DesignData,
+    InformationCurve,
+    Measurement,
+    Run,
+    SupportPoint,
+)
+from odefit.designs.refinement import Refinement
+from odefit.designs.remedies import remedies, structure_of
+from odefit.designs.request import Request
+from odefit.designs.weights import Aims, Weights
+from odefit.problem.variants.sizes import sizes_at
+
+RESTARTS = 3
+"""The number of random designs from which exchanges begin, beside better ones."""
+
+REACHED = 1e-6
+"""Part of a quantity's derivatives outside what candidates determine, from which it is lost."""
+
+SHOWN_WEIGHT = 1e-3
+"""Weight from which a point of a continuous design is reported."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Determined:
+    """The coordinates that candidates and data determine, and the quantities that they do not."""
+
+    transform: Array  # shape (n, r)
+    lost: tuple[str, ...]
+
+
+def plan(request: Request, known: Knowledge) -> DesignData:
+    """Return the design for a request.
+
+    Raises InputError where nothing can be measured, or the model cannot be integrated.
+    """
+    problem = request.problem
+    variance = 1.0 if known.variance is None else known.variance
+    information = InformationMap(problem, request.observables, request.factors, variance)
+    rows = [information.existing(v, measurements=known.existing) for v in known.vectors]
+    runs = runs_on_a_grid(request.experiments, request.factors)
+    places = [(run, [w.grid for w in request.windows]) for run in runs]
+    n = len(known.estimate)
+    at_estimate = PoolMaker(
+        information, request.groups, known.estimate[None], np.eye(n), np.zeros((1, n, n)),
+        request.costs,
+    )  # fmt: skip
+    seen = at_estimate.pool(places)
+    if not seen.count:
+        raise InputError(_nothing_to_measure(information))
+    own = information.existing(known.estimate, measurements=known.existing)
+    sizes = sizes_at(problem, known.estimate, part=0.0)
+    _, gradients = request.quantities.at(information.forward, known.estimate)
+    every = np.concatenate([own, seen.atoms.rows[0].reshape(-1, n)])
+    determined = _determined(every, sizes, gradients, request.quantities.names)
+    common: dict[str, Any] = {
+        "problem": problem.name,
+        "time_unit": problem.time_unit,
+        "criterion": request.criterion,
+        "quantities": request.quantities.names,
+        "region": known.region,
+        "samples": len(known.vectors),
+        "level": request.level,
+        "existing": problem.size if known.existing else 0,
+        "seed": request.seed,
+        "noise_known": known.variance is not None or information.forward.given_noise,
+        "directions": () if known.uncertainty is None else known.uncertainty.directions,
+    }
+    if determined.lost:
+        found = remedies(problem, request.observables, determined.lost, known.existing)
+        structure = structure_of(problem, request.observables, known.existing)
+        return DesignData(
+            **common, runs=(), measurements=(), value=-np.inf, efficiency=np.nan,
+            lost=determined.lost, combinations=structure.combinations, remedies=found,
+            excluded=information.exclusions,
+        )  # fmt: skip
+    transform = determined.transform
+    prior = np.array([(r @ transform).T @ (r @ transform) for r in rows])
+    maker = PoolMaker(information, request.groups, known.vectors, transform, prior, request.costs)
+    aims = _aims(request, information, known.vectors, transform)
+    pool = maker.pool(places)
+    if not pool.count:
+        raise InputError(_nothing_to_measure(information))
+    refinement = Refinement(maker, request.windows, request.factors)
+    effort = request.limits.effort
+    # The modified criterion is not convex: measurements cannot be divided for it.
+    convex = request.criterion is not Criterion.MODIFIED_E
+    divided = aims if convex else [replace(a, criterion=Criterion.D) for a in aims]
+    on_grid = optimal_weights(pool.atoms, divided, effort)
+    begin = _apportioned(on_grid, request.limits, pool)
+    restarts = RESTARTS if len(known.vectors) == 1 else 1
+    design, _ = best_exact(pool, aims, request.limits, [begin], restarts, request.seed)
+    if not design:
+        raise InputError("budget: no single measurement is within the budget and the limits")
+    final, design, value = refinement.exact(pool, design, aims, request.limits)
+    best, checked, weights = None, pool, on_grid
+    if convex:
+        checked, weights = refinement.continuous(pool, on_grid, aims, effort)
+        best = _continuous(checked, weights, aims, effort)
+    used, measurements = _measurements(final, design)
+    intervals = planned_intervals(request, known, information, used, measurements, own)
+    return DesignData(
+        **common,
+        runs=used,
+        measurements=measurements,
+        value=value,
+        efficiency=math.nan if best is None else math.exp(min(value - best.value, 1.0)),
+        continuous=best,
+        intervals=intervals,
+        curves=_curves(checked, weights, used) if convex else (),
+        excluded=information.exclusions,
+        cost=_cost(final, design, request.limits),
+    )
+
+
+def _nothing_to_measure(information: InformationMap) -> str:
+    reasons = {e.reason.value for e in information.exclusions}
+    details = [e.detail for e in information.exclusions if e.detail]
+    why = details[0] if details else f"predictions are not usable ({', '.join(sorted(reasons))})"
+    return f"times: nothing can be measured there: {why}"
+
+
+def _determined(rows: Array, sizes: Array, gradients: Array, names: tuple[str, ...]) -> _Determined:
+    """Return which coordinates some rows determine, and which quantities they do not."""
+    norms = column_norms(rows)
+    acting = norms * sizes > 1e-13 * (norms * sizes).max(initial=0.0)
+    units = np.where(acting, norms, 1.0 / sizes)
+    scaled = rows / units
+    if len(scaled) > len(sizes):
+        scaled = np.asarray(np.linalg.qr(scaled, mode="r"))
+    _, s, vt = np.linalg.svd(scaled, full_matrices=True)
+    s = np.concatenate([s, np.zeros(len(sizes) - len(s))])
+    known = s > RANK_TOLERANCE * s[0]
+    # Scaled derivatives of each quantity, and what of them is outside the determined directions.
+    own = gradients / units[:, None]
+    length = np.linalg.norm(own, axis=0)
+    outside = np.linalg.norm(vt[~known] @ own, axis=0)
+    lost = tuple(
+        name for name, o, of in zip(names, outside, length, strict=True) if o > REACHED * of
+    )
+    basis = vt[known].T / units[:, None]
+    return _Determined(np.asarray(basis), lost)
+
+
+def _aims(request: Request, information: InformationMap, vectors: Array, transform: Array) -> Aims:
+    """Return the aim at each vector, in the coordinates of a transform, shape (n, r).
+
+    Unknowns are the transform times these coordinates.
+    """
+    found = []
+    for vector in vectors:
+        values, gradients = request.quantities.at(information.forward, vector)
+        if request.scale == "relative":
+            gradients = gradients / np.where(values != 0, np.abs(values), 1.0)
+        found.append(Aim(request.criterion, transform.T @ gradients))
+    return found
+
+
+def _apportioned(weights: Weights, limits: Limits, pool: Pool) -> list[int]:
+    """Return whole numbers of measurements that are near the weights of a continuous design."""
+    shares = weights.weights * limits.effort / pool.atoms.costs[weights.support]
+    whole = np.floor(shares + 1e-9).astype(int)
+    order = np.argsort(whole - shares, kind="stable")
+    missing = round(float(shares.sum())) - int(whole.sum())
+    whole[order[: max(missing, 0)]] += 1
+    candidates = [int(i) for i, k in zip(weights.support, whole, strict=True) for _ in range(k)]
+    return within(Exchange(pool, (), limits), candidates)
+
+
+def _continuous(pool: Pool, weights: Weights, aims: Aims, effort: float) -> ContinuousDesign:
+    numbers = np.zeros(pool.count)
+    np.add.at(
+        numbers, weights.support, weights.weights * effort / pool.atoms.costs[weights.support]
+    )
+    matrices = pool.atoms.information(numbers)
+    value = float(np.mean([a.values(m[None])[0] for a, m in zip(aims, matrices, strict=True)]))
+    shown = weights.support[weights.weights > SHOWN_WEIGHT]
+    runs, measurements = _measurements(pool, shown)
+    by_place: dict[tuple[int, tuple[str, ...], float], float] = {}
+    for i, w in zip(weights.support, weights.weights, strict=True):
+        run = pool.runs[pool.run[i]]
+        if run in runs:
+            key = runs.index(run), pool.groups[pool.group[i]], float(pool.time[i])
+            by_place[key] = by_place.get(key, 0.0) + float(w)
+    points = tuple(SupportPoint(m, by_place[m.run, m.observables, m.time]) for m in measurements)
+    return ContinuousDesign(points, runs, value, weights.excess, pool.count)
+
+
+def _measurements(
+    pool: Pool, design: list[int] | IntArray
+) -> tuple[tuple[Run, ...], tuple[Measurement, ...]]:
+    """Return the runs and measurements of a design, in order, replicates counted."""
+    counts: dict[tuple[int, int, float], int] = {}
+    runs: list[Run] = []
+    for i in sorted(int(i) for i in design):
+        run = pool.runs[pool.run[i]]
+        if run not in runs:
+            runs.append(run)
+        key = runs.index(run), int(pool.group[i]), float(pool.time[i])
+        counts[key] = counts.get(key, 0) + 1
+    found = tuple(
+        Measurement(run, pool.groups[group], time, count)
+        for (run, group, time), count in sorted(counts.items())
+    )
+    return tuple(runs), found
+
+
+def _curves(pool: Pool, weights: Weights, runs: tuple[Run, ...]) -> tuple[InformationCurve, ...]:
+    """Return the relative derivative of the criterion along the time, for the runs of a design."""
+    relative = (
+        weights.derivatives / weights.mean if weights.mean > 1e-6 else weights.derivatives + 1
+    )
+    found = []
+    for run in runs:
+        at = [k for k, other in enumerate(pool.runs) if other == run]
+        for group, observables in enumerate(pool.groups):
+            which = np.flatnonzero(np.isin(pool.run, at) & (pool.group == group))
+            times, first = np.unique(pool.time[which], return_index=True)
+            if len(times) > 1:
+                values = relative[which][first]
+                found.append(InformationCurve(run, observables, times, values))
+    return tuple(found)
+
+
+def _cost(pool: Pool, design: list[int], limits: Limits) -> float:
+    return Exchange(pool, (), limits).cost(design)

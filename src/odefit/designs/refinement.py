@@ -1,0 +1,276 @@
+"""Refinement: times and settings of a design between the points of the grid it was found on.
+
+Around each measurement a finer grid is laid, on which the search goes on, and then a finer one
+again. So derivatives by the time are not needed, and events within the window do no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.common.arrays import Array, IntArray
+from odefit.designs.candidates import Pool, PoolMaker, Window
+from odefit.designs.continuous import optimal_weights
+from odefit.designs.exact import Exchange, Limits
+from odefit.designs.factors import Factor, neighbours
+from odefit.designs.parts import Run
+from odefit.designs.weights import Aims, Atoms, Weights, judged
+
+FINEST = 2e-6
+"""The smallest step, relative to the window."""
+
+FINER = 0.25
+"""The step of a grid, relative to that of the grid before."""
+
+SAME = 2e-4
+"""Distance, relative to the window, within which two times of a design are the same."""
+
+AT_ONE_STEP = 6
+"""The number of times that a search may go on with the same step."""
+
+REFINED = 1e-8
+"""Excess of the largest derivative at which a step of refinement ends."""
+
+LIGHT = 1e-4
+"""Weight below which a point of a continuous design is not refined."""
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """What may be refined: the windows of each group of observables, and the factors of runs."""
+
+    maker: PoolMaker
+    windows: Sequence[Window]
+    factors: Sequence[Factor]
+
+    @property
+    def span(self) -> float:
+        """The length of the longest window."""
+        return max((w.high - w.low for w in self.windows), default=0.0)
+
+    def _around(
+        self, points: Sequence[tuple[Run, int, float]], step: float, share: float
+    ) -> list[tuple[Run, list[Array]]]:
+        """Return places near some points: other times, and other settings of their runs."""
+        times: dict[int, list[list[Array]]] = {}
+        runs: list[Run] = []
+        for run, group, time in points:
+            if run not in runs:
+                runs.append(run)
+            own = times.setdefault(runs.index(run), [[] for _ in self.windows])
+            own[group].append(self.windows[group].near(time, step))
+        places: list[tuple[Run, list[Array]]] = []
+        for k, run in enumerate(runs):
+            groups = [np.concatenate([*t, np.zeros(0)]) for t in times[k]]
+            places.append((run, groups))
+        for run, groups in list(places):
+            for other in neighbours(run, self.factors, share):
+                if all(other != known for known, _ in places):
+                    places.append((other, groups))
+        return places
+
+    @property
+    def _steps(self) -> list[tuple[float, float]]:
+        """The steps of times, and the shares of the ranges of settings."""
+        free = any(w.times is None for w in self.windows)
+        settings = any(not f.levels for f in self.factors)
+        steps, step = [], 1.0
+        while step > FINEST * 160 and (free or settings):
+            steps.append((step * self.span / 160, step / 8))
+            step *= FINER
+        return steps
+
+    # Exact designs ----------------------------------------------------------------------------
+
+    def exact(
+        self, pool: Pool, design: Sequence[int], aims: Aims, limits: Limits
+    ) -> tuple[Pool, list[int], float]:
+        """Return a pool and a design of it that is at least as good as the one of the grid."""
+        best_pool, best = pool, list(design)
+        value = Exchange(pool, aims, limits).value(best)
+        for step, share in self._steps:
+            for _ in range(AT_ONE_STEP):
+                points = _points(best_pool, best)
+                local = self.maker.pool(self._around(points, step, share))
+                mapped = [local.index(*point) for point in points]
+                if None in mapped:
+                    return best_pool, best, value
+                exchange = Exchange(local, aims, limits)
+                found = exchange.improved([i for i in mapped if i is not None])
+                new = exchange.value(found)
+                gain = new - value
+                if gain > 0:
+                    best_pool, best, value = local, found, new
+                if not gain > 1e-9:
+                    break
+        return self._merged(best_pool, best, aims, limits, value)
+
+    def _merged(
+        self, pool: Pool, design: list[int], aims: Aims, limits: Limits, value: float
+    ) -> tuple[Pool, list[int], float]:
+        """Return a design in which times that hardly differ are one, if that costs nothing."""
+        before = _points(pool, design)
+        points = self._with_equal_runs(before, [1.0] * len(before))
+        times = _clustered(points, [1.0] * len(points), SAME * self.span)
+        same = points == before and times == [t for *_, t in points]
+        if limits.replicates is not None or same:
+            return pool, design, value
+        merged = [(run, group, t) for (run, group, _), t in zip(points, times, strict=True)]
+        other = self.maker.pool(self._around(merged, 0.0, 0.0))
+        mapped = [other.index(*point) for point in merged]
+        if None in mapped:
+            return pool, design, value
+        found = [i for i in mapped if i is not None]
+        new = Exchange(other, aims, limits).value(found)
+        return (other, found, new) if new > value - 1e-7 else (pool, design, value)
+
+    def _with_equal_runs(
+        self, points: Sequence[tuple[Run, int, float]], weights: Sequence[float]
+    ) -> list[tuple[Run, int, float]]:
+        """Return points in which runs whose settings hardly differ are the heaviest of them."""
+        total: dict[tuple[str, tuple[tuple[str, float], ...]], float] = {}
+        runs: list[Run] = []
+        for (run, *_), weight in zip(points, weights, strict=True):
+            if run not in runs:
+                runs.append(run)
+            total[_hashable(run)] = total.get(_hashable(run), 0.0) + weight
+        kept: list[Run] = []
+        for run in sorted(runs, key=lambda r: -total[_hashable(r)]):
+            if not any(self._alike(run, other) for other in kept):
+                kept.append(run)
+        found = []
+        for run, group, time in points:
+            same = next(other for other in kept if other == run or self._alike(run, other))
+            found.append((same, group, time))
+        return found
+
+    def _alike(self, run: Run, other: Run) -> bool:
+        return run.experiment == other.experiment and all(
+            abs(run.settings[key] - other.settings[key]) <= 10 * SAME * (f.upper - f.lower)
+            for f in self.factors
+            for key in f.keys
+        )
+
+    # Continuous designs -----------------------------------------------------------------------
+
+    def continuous(
+        self, pool: Pool, weights: Weights, aims: Aims, effort: float
+    ) -> tuple[Pool, Weights]:
+        """Return a pool and a continuous design of it, checked over times between the grid's."""
+        best_pool, best = pool, weights
+        for step, share in self._steps:
+            heavy = best.weights > LIGHT
+            support, own = best.support[heavy], best.weights[heavy]
+            points = _points(best_pool, support)
+            local = self.maker.pool(self._around(points, step, share))
+            # Linear programs begin anew each time: they have candidates near the support alone.
+            both: Pool = local
+            numbers: IntArray | None = np.zeros(0, dtype=np.intp)
+            if not (len(aims) == 1 and aims[0].by_cutting_planes):
+                both, numbers = _joined(local, pool, points)
+            if numbers is None:
+                break
+            begin = numbers, own / own.sum()
+            found = optimal_weights(both.atoms, aims, effort, begin, REFINED)
+            best_pool, best = both, found
+        return self._checked(best_pool, best, aims, effort)
+
+    def _checked(
+        self, pool: Pool, weights: Weights, aims: Aims, effort: float
+    ) -> tuple[Pool, Weights]:
+        """Return a design with the times of its support merged, judged over further candidates."""
+        heavy = weights.weights > LIGHT / 10
+        own = weights.weights[heavy]
+        points = self._with_equal_runs(_points(pool, weights.support[heavy]), own.tolist())
+        times = _clustered(points, own.tolist(), 10 * SAME * self.span)
+        merged: dict[tuple[int, int, float], float] = {}
+        runs = list(dict.fromkeys(_hashable(run) for run, *_ in points))
+        for (run, group, _), time, weight in zip(points, times, own, strict=True):
+            key = runs.index(_hashable(run)), group, time
+            merged[key] = merged.get(key, 0.0) + float(weight)
+        by_run = {_hashable(run): run for run, *_ in points}
+        support = [(by_run[runs[k]], group, time) for k, group, time in merged]
+        shares = np.array(list(merged.values()))
+        places = [(run, [w.check for w in self.windows]) for run in pool.runs]
+        places += self._around(support, 0.0, 0.0)
+        checked = self.maker.pool(places)
+        mapped = [_last(checked, *point) for point in support]
+        if None in mapped:
+            return pool, weights
+        numbers = np.array([i for i in mapped if i is not None], dtype=np.intp)
+        found = judged(checked.atoms, aims, effort, numbers, shares / shares.sum(), weights.kink)
+        return checked, found
+
+
+def _hashable(run: Run) -> tuple[str, tuple[tuple[str, float], ...]]:
+    return run.experiment, tuple(run.settings.items())
+
+
+def _points(pool: Pool, design: Sequence[int] | IntArray) -> list[tuple[Run, int, float]]:
+    return [(pool.runs[pool.run[i]], int(pool.group[i]), float(pool.time[i])) for i in design]
+
+
+def _last(pool: Pool, run: Run, group: int, time: float) -> int | None:
+    """Return the number of a candidate, whichever of equal runs it belongs to."""
+    for at in range(len(pool.runs) - 1, -1, -1):
+        if pool.runs[at] == run:
+            same = np.flatnonzero((pool.run == at) & (pool.group == group) & (pool.time == time))
+            if len(same):
+                return int(same[0])
+    return None
+
+
+def _joined(
+    local: Pool, pool: Pool, points: Sequence[tuple[Run, int, float]]
+) -> tuple[Pool, IntArray | None]:
+    """Return a pool of all candidates of two, and where some points are in it."""
+    shift = len(local.runs)
+    groups = max(len(local.groups), 1)
+    width = max(local.atoms.rows.shape[2], pool.atoms.rows.shape[2])
+    rows = [
+        np.pad(p.atoms.rows, ((0, 0), (0, 0), (0, width - p.atoms.rows.shape[2]), (0, 0)))
+        for p in (local, pool)
+    ]
+    run = np.concatenate([local.run, pool.run + shift])
+    group = np.concatenate([local.group, pool.group])
+    atoms = Atoms(
+        np.concatenate(rows, axis=1),
+        np.concatenate([local.atoms.costs, pool.atoms.costs]),
+        local.atoms.prior,
+        run * groups + group,
+    )
+    time = np.concatenate([local.time, pool.time])
+    both = Pool(local.runs + pool.runs, local.groups, run, group, time, atoms)
+    mapped = [local.index(*point) for point in points]
+    if None in mapped:
+        return both, None
+    return both, np.array([i for i in mapped if i is not None], dtype=np.intp)
+
+
+def _clustered(
+    points: Sequence[tuple[Run, int, float]], weights: Sequence[float], reach: float
+) -> list[float]:
+    """Return the times of points, those of one run and group within a reach replaced by a mean."""
+    times = [time for *_, time in points]
+    order = sorted(range(len(points)), key=lambda i: times[i])
+    clusters: list[list[int]] = []
+    for i in order:
+        for cluster in clusters:
+            last = cluster[-1]
+            same = points[last][:2] == points[i][:2]
+            if same and times[i] - times[last] <= reach:
+                cluster.append(i)
+                break
+        else:
+            clusters.append([i])
+    found = list(times)
+    for cluster in clusters:
+        if len(cluster) > 1 and len({times[i] for i in cluster}) > 1:
+            total = sum(weights[i] for i in cluster)
+            mean = sum(weights[i] * times[i] for i in cluster) / total
+            for i in cluster:
+                found[i] = mean
+    return found

@@ -1,0 +1,105 @@
+"""Designs: the information along the time, and the intervals before and after."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from odefit.designs.parts import DesignData, InformationCurve, PlannedInterval
+from odefit.reporting.figures import style
+from odefit.reporting.figures.canvas import SCREEN, Canvas
+
+PANEL_SIZE = (3.6, 2.3)
+"""Width and height of a panel, in inches."""
+
+MOST_PANELS = 8
+"""The number of curves that are drawn."""
+
+MOST_INTERVALS = 12
+"""The number of quantities whose intervals are drawn."""
+
+
+def plot_design(design: DesignData, canvas: Canvas = SCREEN) -> Figure:
+    """Draw the information of a measurement along the time, and intervals before and after."""
+    if not design.found:
+        return canvas.empty("no design: some quantities cannot be determined")
+    curves = design.curves[:MOST_PANELS]
+    intervals = [i for i in design.intervals if math.isfinite(i.after[0])][:MOST_INTERVALS]
+    count = len(curves) + bool(intervals)
+    if not count:
+        return canvas.empty("nothing to draw")
+    with style.plain_style():
+        rows = canvas.panels(count, min(count, 2), PANEL_SIZE)
+        panels = [axes for row in rows for axes in row]
+        for axes, curve in zip(panels, curves, strict=False):
+            _draw_curve(axes, curve, design)
+        if intervals:
+            _draw_intervals(panels[-1], intervals)
+        return canvas.finish(panels[0])
+
+
+def _draw_curve(axes: Axes, curve: InformationCurve, design: DesignData) -> None:
+    name = ", ".join(curve.observables)
+    settings = ", ".join(f"{k} = {v:.3g}" for k, v in curve.run.settings.items())
+    title = f"{name} ({settings})" if settings else name
+    axes.set_title(
+        style.plain(style.shorten(title, 44)),
+        loc="left",
+        fontsize=9.5,
+        color=style.INK,
+        parse_math=False,
+    )
+    axes.plot(curve.times, curve.values, color=style.MODEL, linewidth=1.4)
+    axes.axhline(1.0, color=style.MUTED, linewidth=0.9, linestyle="--")
+    run = design.runs.index(curve.run)
+    own = [m for m in design.measurements if m.run == run and m.observables == curve.observables]
+    heights = np.interp([m.time for m in own], curve.times, curve.values)
+    for m, height in zip(own, heights, strict=True):
+        axes.axvline(m.time, color=style.DATA, linewidth=0.7, alpha=0.5)
+        axes.plot([m.time], [height], "o", color=style.DATA, markersize=4.5, zorder=4)
+        if m.count > 1:
+            axes.annotate(
+                f"× {m.count}", (m.time, height), xytext=(4, 4), textcoords="offset points",
+                fontsize=7.5, color=style.DATA,
+            )  # fmt: skip
+    axes.set_xlabel(style.time_label(design.time_unit), parse_math=False)
+    axes.set_ylabel("relative information")
+    axes.set_ylim(min(0.0, float(np.nanmin(curve.values))), None)
+    style.dress(axes)
+
+
+def _draw_intervals(axes: Axes, intervals: list[PlannedInterval]) -> None:
+    """Draw intervals relative to the values, those before above those after."""
+    axes.set_title("intervals / value", loc="left", fontsize=9.5, color=style.INK)
+    reach = max(_relative(i, i.after)[1] - 1.0 for i in intervals)
+    widest = max(
+        [_relative(i, i.before)[1] - 1.0 for i in intervals if math.isfinite(i.before[1])],
+        default=2 * reach,
+    )
+    limit = min(max(widest, 1.5 * reach), 20 * reach)
+    for k, i in enumerate(intervals):
+        y = len(intervals) - 1 - k
+        before = _relative(i, i.before)
+        low, high = max(before[0], 1.0 - limit), min(before[1], 1.0 + limit)
+        axes.plot([low, high], [y + 0.14] * 2, color=style.MUTED, linewidth=2.2, alpha=0.7)
+        axes.plot(_relative(i, i.after), [y - 0.14] * 2, color=style.MODEL, linewidth=2.8)
+        axes.plot([1.0], [y - 0.14], "o", color=style.MODEL, markersize=3.5)
+    axes.plot([], [], color=style.MUTED, linewidth=2.2, label="before")
+    axes.plot([], [], color=style.MODEL, linewidth=2.8, label="after")
+    axes.set_xlim(1.0 - 1.1 * limit, 1.0 + 1.1 * limit)
+    axes.legend(frameon=False, fontsize=7.5, loc="upper right")
+    style.dress(axes)
+    axes.set_ylim(-0.6, len(intervals) - 0.1)
+    names = [style.plain(style.shorten(i.key, 14)) for i in reversed(intervals)]
+    axes.set_yticks(range(len(intervals)), names, parse_math=False)
+
+
+def _relative(interval: PlannedInterval, ends: tuple[float, float]) -> tuple[float, float]:
+    """Return ends relative to the value, which is 1; differences where the value is zero."""
+    if interval.value == 0:
+        return 1.0 + ends[0], 1.0 + ends[1]
+    low, high = sorted(e / interval.value for e in ends)
+    return low, high
