@@ -34,7 +34,7 @@ from tests.designs.problems import RATES, SCALED, box_lucas, scaled
         ({"vary": {"a": 3}}, "expected a pair of limits"),
         ({"over": "profile"}, "fit the problem first"),
         ({"over": [[1.0]]}, "vectors of 2 finite unknowns"),
-        ({"experiments": ["none"]}, "there is none of this name"),
+        ({"experiments": ["none"]}, "unknown name"),
         ({"noise": {"y": -1.0}}, "positive standard deviation"),
         ({"values": {"k1": 0.7}}, "no value for k2"),
         ({"replicates": 0}, "at least 1"),

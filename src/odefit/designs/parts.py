@@ -15,7 +15,7 @@ class Criterion(StrEnum):
 
     D is the volume of the confidence region, A the mean of the variances, E the longest axis, and
     the modified E the ratio of the longest and the shortest axis; Ds and c are D and A of chosen
-    quantities. T and Buzzi-Ferraris' tell rival models apart.
+    quantities.
     """
 
     D = "D"
@@ -24,13 +24,6 @@ class Criterion(StrEnum):
     MODIFIED_E = "modified-E"
     DS = "Ds"
     C = "c"
-    T = "T"
-    BUZZI_FERRARIS = "Buzzi-Ferraris"
-
-    @property
-    def discriminates(self) -> bool:
-        """True if the criterion is for telling models apart."""
-        return self in (Criterion.T, Criterion.BUZZI_FERRARIS)
 
     @property
     def of_quantities(self) -> bool:
@@ -227,8 +220,7 @@ class DesignData:
     measurements
         The measurements, in the order of runs, observables and times.
     value
-        The criterion as an information, in logarithms; for T the weighted sum of squares between
-        the models.
+        The criterion as an information, in logarithms.
     efficiency
         The information of the design relative to that of the best continuous one; NaN without.
     continuous

@@ -84,14 +84,12 @@ def request_of(
             f"criterion {chosen.value}: it is about chosen quantities; name them with --of "
             "(of=[...]), such as k1 or y@12"
         )
-    if chosen.discriminates and targets is not None:
-        raise InputError(f"criterion {chosen.value}: it tells models apart, and takes no --of")
     wanted = [experiments] if isinstance(experiments, str) else experiments
     every = [c.name for c in problem.conditions]
     for name in wanted or ():
         if name not in every:
             raise InputError(
-                f"experiment '{name}': there is none of this name{one_of(name, every)}"
+                f"experiment '{name}': unknown name{one_of(name, every)}"
             )
     places = tuple(dict.fromkeys(wanted or every))
     groups = (names,) if together else tuple((name,) for name in names)

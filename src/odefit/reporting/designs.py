@@ -30,8 +30,6 @@ CRITERIA = {
     Criterion.C: "c (the variance of chosen quantities)",
     Criterion.E: "E (the longest axis of the confidence region)",
     Criterion.MODIFIED_E: "modified E (the ratio of the longest and the shortest axis)",
-    Criterion.T: "T (the distance between the models)",
-    Criterion.BUZZI_FERRARIS: "Buzzi-Ferraris (the distance beside the uncertainty of predictions)",
 }
 """The criteria in words."""
 
@@ -64,8 +62,6 @@ def design_sentence(design: DesignData) -> str:
     told = _measuring(design)
     known = [i for i in design.intervals if not any(math.isnan(v) for v in i.after)]
     if not known:
-        if design.criterion.discriminates:
-            return f"Measuring {told} tells the models apart best."
         return f"Measuring {told} is best; how long intervals become depends on the noise."
     shown = known[:MAX_TOLD]
     narrowed = [i for i in shown if _had_ends(i)]
