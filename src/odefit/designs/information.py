@@ -1,4 +1,4 @@
-"""What measurements would tell: their Fisher information from the sensitivities of the model."""
+"""Fisher information of measurements that could be made, from the sensitivities of the model."""
 
 from __future__ import annotations
 

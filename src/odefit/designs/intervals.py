@@ -138,7 +138,7 @@ def _interval(
 def _of_result(
     known: Knowledge, name: str, index: int, level: float
 ) -> tuple[tuple[float, float] | None, bool]:
-    """Return the interval that a result has of an unknown, and whether its profile gives it."""
+    """Return the interval of an unknown in a result, and whether its profile gives it."""
     profiles, uncertainty = known.profiles, known.uncertainty
     if profiles is not None and profiles.level == level:
         for profile in profiles.profiles:

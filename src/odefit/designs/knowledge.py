@@ -12,7 +12,7 @@ from odefit.designs.parts import Region
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """What is known before the new measurements.
+    """The values, data and uncertainty that there are before the new measurements.
 
     Attributes
     ----------

@@ -154,7 +154,7 @@ def _determined(rows: Array, sizes: Array, gradients: Array, names: tuple[str, .
     _, s, vt = np.linalg.svd(scaled, full_matrices=True)
     s = np.concatenate([s, np.zeros(len(sizes) - len(s))])
     known = s > RANK_TOLERANCE * s[0]
-    # Scaled derivatives of each quantity, and what of them is outside the determined directions.
+    # Scaled derivatives of each quantity, and their parts outside the determined directions.
     own = gradients / units[:, None]
     length = np.linalg.norm(own, axis=0)
     outside = np.linalg.norm(vt[~known] @ own, axis=0)

@@ -40,7 +40,7 @@ LIGHT = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """What may be refined: the windows of each group of observables, and the factors of runs."""
+    """The refinement of the times of each group of observables, and of the factors of runs."""
 
     maker: PoolMaker
     windows: Sequence[Window]

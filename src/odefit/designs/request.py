@@ -25,7 +25,7 @@ SCALES = ("relative", "natural")
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What a design is asked for; see :func:`odefit.design` for the meaning of all fields."""
+    """A request for a design; see :func:`odefit.design` for the meaning of all fields."""
 
     problem: Problem
     observables: tuple[str, ...]
@@ -88,9 +88,7 @@ def request_of(
     every = [c.name for c in problem.conditions]
     for name in wanted or ():
         if name not in every:
-            raise InputError(
-                f"experiment '{name}': unknown name{one_of(name, every)}"
-            )
+            raise InputError(f"experiment '{name}': unknown name{one_of(name, every)}")
     places = tuple(dict.fromkeys(wanted or every))
     groups = (names,) if together else tuple((name,) for name in names)
     windows = _windows(problem, places, groups, times)
