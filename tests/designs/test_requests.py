@@ -36,6 +36,10 @@ from tests.designs.problems import RATES, SCALED, box_lucas, scaled
         ({"over": [[1.0]]}, "vectors of 2 finite unknowns"),
         ({"experiments": ["none"]}, "unknown name"),
         ({"noise": {"y": -1.0}}, "positive standard deviation"),
+        (
+            {"noise": {"y": {"sd": 0.1, "correlation": "ou", "correlation_time": 1.0}}},
+            "independent",
+        ),
         ({"values": {"k1": 0.7}}, "no value for k2"),
         ({"replicates": 0}, "at least 1"),
     ],

@@ -98,6 +98,11 @@ def _check_noise(problem: Problem, names: Sequence[str]) -> None:
     weighted = [n for n in names if noises[n].known or n in columns]
     others = any(n.known for n in problem.noise.values()) or columns
     for name, noise in noises.items():
+        if noise.correlation is not None:
+            raise InputError(
+                f"noise {name}: it is correlated in time, so that what measurements tell does not "
+                "add up; a design needs independent noise, such as --sd NAME=VALUE gives"
+            )
         estimated = noise.spread == "estimate" and name not in columns
         if estimated and noise.unknown(name) not in unknowns:
             raise InputError(
