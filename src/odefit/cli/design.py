@@ -37,6 +37,9 @@ DESCRIPTION = (
     "doses and inputs. The measurements of a result count; those of a problem alone do not."
 )
 
+MOST_TIMES = 10_000
+"""The largest number of times that may be listed as possible."""
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``odefit design``."""
@@ -189,9 +192,14 @@ def _range(text: str, place: str) -> Any:
     expected = f"{place}: expected FROM:TO, FROM:TO:COUNT or a list such as 1,2,5"
     parts = text.split(":")
     if len(parts) == 3:
-        from odefit.simulation.simulations import times_from_text
-
-        return times_from_text(text).tolist()
+        low, high = (number_in(p) for p in parts[:2])
+        if low is None or high is None or not low < high or not parts[2].strip().isdigit():
+            raise InputError(expected)
+        count = int(parts[2])
+        if not 2 <= count <= MOST_TIMES:
+            raise InputError(f"{place}: expected 2 to {MOST_TIMES} times, got {count}")
+        step = (high - low) / (count - 1)
+        return [*(low + step * k for k in range(count - 1)), high]
     if len(parts) > 3:
         raise InputError(expected)
     numbers = [number_in(p) for p in (parts if len(parts) == 2 else text.split(","))]
