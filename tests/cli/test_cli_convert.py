@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,35 @@ def test_what_petab_has_no_words_for_is_told(
     said = refused(capsys, "convert", "robust.toml", "as-petab")
     assert "PEtab 2 has no words for huber" in said
     assert not Path("as-petab").exists()
+
+
+def test_a_fitted_model_becomes_a_program(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("fit", "decay.toml", "--json", "result.json") == 0
+    capsys.readouterr()
+    assert run("convert", "result.json", "model.py") == 0
+    said = capsys.readouterr()
+    assert said.out.strip() == "model.py"
+    assert "compare it with odefit's own simulation: python model.py" in said.err
+    done = subprocess.run(
+        [sys.executable, "model.py"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "differs from odefit by at most" in done.stdout
+    estimate = odefit.load_result("result.json").params["k"].value
+    assert f"'k': {estimate!r}," in Path("model.py").read_text(encoding="utf-8")
+
+
+def test_a_problem_becomes_a_program_with_values(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("convert", "decay.toml", "model.c", "--set", "k=0.5", "--set", "s=2") == 0
+    assert "cc -std=c99 -O2 model.c -lm -o model" in capsys.readouterr().err
+    assert "0.5, 2.0" in Path("model.c").read_text(encoding="utf-8")
+    assert "no value for k, s; give --set k=VALUE s=VALUE" in refused(
+        capsys, "convert", "decay.toml", "other.c"
+    )
+    assert "values are written into a program alone" in refused(
+        capsys, "convert", "decay.toml", "other.toml", "--set", "k=1"
+    )
+    assert "there is no parameter or state 'kk'" in refused(
+        capsys, "convert", "decay.toml", "other.c", "--set", "kk=1"
+    )

@@ -117,7 +117,7 @@ def test_the_html_report_and_the_result_file_are_written_as_before(
 @pytest.mark.parametrize(
     ("verb", "name", "words"),
     [
-        ("save", "r.xlsx", "a result is written as .json, .csv, .md, .tex, and '.xlsx' is not"),
+        ("save", "r.xlsx", ".csv, .md, .tex, .py, .c, .jl, .m, and '.xlsx' is not"),
         ("save", "r.pdf", "result.report(path) writes .html and .md"),
         ("save", "result", "its name has none of these"),
         ("report", "r.docx", "a report is written as .html, .md, and '.docx' is not one of these"),

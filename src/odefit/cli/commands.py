@@ -112,8 +112,9 @@ COMMANDS = (
         "convert",
         problems.add_convert,
         problems.run_convert,
-        "write a problem in another format",
-        "Write a problem as a problem file with CSV tables, or as PEtab, version 2.",
+        "write a problem in another format, or a fitted model as a program",
+        "Write a problem as a problem file with CSV tables, or as PEtab, version 2; or a model "
+        "with its estimates as a stand-alone program in Python, C, Julia or MATLAB.",
     ),
     Command(
         "methods",

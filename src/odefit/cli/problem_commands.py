@@ -43,17 +43,52 @@ def run_check(options: argparse.Namespace) -> int:
 
 def add_convert(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``odefit convert``."""
-    parser.add_argument("problem", metavar=PROBLEM_FILE)
-    parser.add_argument("target", metavar="NEW.toml|NEW.yaml|FOLDER")
+    parser.add_argument("problem", metavar=f"{PROBLEM_FILE}|RESULT.json")
+    parser.add_argument("target", metavar="NEW.toml|NEW.yaml|FOLDER|NEW.py|NEW.c|NEW.jl|NEW.m")
+    add_values(parser, "--set", "NAME=VALUE", "values of unknowns in a program; else the guesses")
     add_reading(parser)
 
 
 def run_convert(options: argparse.Namespace) -> int:
-    """Write a problem in another format."""
+    """Write a problem in another format, or a model with its estimates as a program."""
     from odefit.formats.files import save
+    from odefit.reporting.programs.languages import TARGETS
+    from odefit.reporting.programs.writing import write_program
+    from odefit.simulation.simulations import chosen_values, values_from_text
 
-    print(save(loaded(options.problem, options), options.target))
+    program = TARGETS.get(Path(options.target).suffix.lower())
+    given = values_from_text(options.set)
+    if program is None:
+        if given:
+            raise InputError(f"--set: values are written into a program alone: NAME{_suffixes()}")
+        if _is_result(options.problem):
+            print(save(saved_result(options.problem).problem, options.target))
+        else:
+            print(save(loaded(options.problem, options), options.target))
+        return DONE
+    if _is_result(options.problem):
+        result = saved_result(options.problem)
+        problem = result.problem
+        given = {**result.best.initial, **result.best.parameters, **given}
+    else:
+        problem = loaded(options.problem, options)
+    problem, vector = chosen_values(problem, given, strict=not _is_result(options.problem))
+    target = write_program(problem, vector, options.target)
+    command = program.run.format(file=shlex.quote(target.name), stem=target.stem)
+    print(target)
+    print(f"compare it with odefit's own simulation: {command}", file=sys.stderr)
     return DONE
+
+
+def _is_result(path: str) -> bool:
+    """Return True if a file is a result by its suffix."""
+    return Path(path).suffix.lower() == ".json"
+
+
+def _suffixes() -> str:
+    from odefit.reporting.programs.languages import TARGETS
+
+    return ", NAME".join(TARGETS)
 
 
 def add_new(parser: argparse.ArgumentParser) -> None:

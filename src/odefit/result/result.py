@@ -369,29 +369,29 @@ class Result(ResultData, ResultFigures):
 
         ``.json`` is the whole result, which :func:`odefit.load_result` reads back. ``.csv`` is
         :attr:`parameters` with all digits; ``.tex`` (for the package booktabs) and ``.md`` are the
-        table as a paper shows it.
+        table as a paper shows it. ``.py``, ``.c``, ``.jl`` and ``.m`` are :doc:`/programs`.
 
         Raises
         ------
         InputError
-            The name has another ending, or the place cannot be written to.
+            Another ending, a place without access, or a model that no program can have.
         """
         from odefit.reporting.documents.estimate_tables import WRITERS
-        from odefit.reporting.documents.file_kinds import check_saved
+        from odefit.reporting.documents.file_kinds import PROGRAMS, check_saved
+        from odefit.reporting.programs.writing import write_program
         from odefit.result_data.result_file import save_result, write_atomically
 
-        suffix = check_saved(path)
-        if suffix in WRITERS:
+        if (suffix := check_saved(path)) in PROGRAMS:
+            write_program(self.problem, self._plain_vector("a program"), path)
+        elif suffix in WRITERS:
             write_atomically(path, WRITERS[suffix](self))
         else:
             save_result(self, path)
 
     def __repr__(self) -> str:
         value = self.value_of(self.best) if self.solutions else self.objective
-        return (
-            f"Result({self.problem.name!r}: {self.status.value}, "
-            f"{self.measure} {value:.6g}, {counted(len(self.solutions), 'solution')})"
-        )
+        status, ends = self.status.value, counted(len(self.solutions), "solution")
+        return f"Result({self.problem.name!r}: {status}, {self.measure} {value:.6g}, {ends})"
 
     def __str__(self) -> str:
         from odefit.reporting.terminal import result_text

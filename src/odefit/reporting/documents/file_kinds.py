@@ -7,6 +7,7 @@ from pathlib import Path
 
 from odefit.common.errors import InputError
 from odefit.common.packages import require
+from odefit.reporting.programs.languages import TARGETS
 
 RESULTS: Mapping[str, str] = {".json": "the result, which odefit.load_result reads back"}
 """Formats of a whole result."""
@@ -17,6 +18,12 @@ TABLES: Mapping[str, str] = {
     ".tex": "the estimates as a LaTeX table (booktabs)",
 }
 """Formats of the table of estimates."""
+
+PROGRAMS: Mapping[str, str] = {
+    suffix: f"the model with its estimates as a program in {target.name}"
+    for suffix, target in TARGETS.items()
+}
+"""Formats of the model with its estimates."""
 
 REPORTS: Mapping[str, Sequence[str]] = {
     ".html": ("matplotlib", "jinja2"),
@@ -42,7 +49,7 @@ def suffix_of(path: str | Path, known: Mapping[str, object], what: str, instead:
 def check_saved(path: str | Path) -> str:
     """Return the suffix of a file for :meth:`odefit.Result.save`; see :func:`suffix_of`."""
     instead = "result.report(path) writes .html and .md"
-    return suffix_of(path, {**RESULTS, **TABLES}, "a result", instead)
+    return suffix_of(path, {**RESULTS, **TABLES, **PROGRAMS}, "a result", instead)
 
 
 def check_table(path: str | Path) -> str:
