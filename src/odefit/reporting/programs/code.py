@@ -10,7 +10,7 @@ from odefit.expressions.expressions import PIECEWISE, Expression
 from odefit.expressions.grammar import CONDITIONS
 
 ATOM, POWER, SIGN, PRODUCT, SUM, COMPARISON, LOOSEST = 10, 9, 7, 6, 5, 4, 0
-"""How tightly the last operation of a text binds."""
+"""Strengths with which the last operation of a text binds its operands."""
 
 PRECEDENCE = {"*": PRODUCT, "/": PRODUCT, "+": SUM, "-": SUM}
 
