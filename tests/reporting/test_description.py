@@ -170,6 +170,13 @@ def test_several_solutions_are_told() -> None:
 def test_a_count_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("odefit.reporting.description.COUNT_WORK", 0.0)
     text = words(description_text(library.load("rational-seir")))
+    assert "Whether other values give the same outputs was not decided within the limit." in text
+    assert "The limit was 0 operations; in Python, odefit.identifiability(problem, " in text
+
+
+def test_an_analysis_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odefit.reporting.description.STRUCTURE_WORK", 0.0)
+    text = words(description_text(library.load("rational-seir")))
     assert "Nothing was decided within the limit." in text
     assert "The limit was 0 operations; in Python, odefit.identifiability(problem, " in text
 

@@ -52,9 +52,15 @@ UNITS_UNCHECKED = (
 MAX_ROWS = 60
 """Largest number of rows of the table of experiments."""
 
-COUNT_WORK = 1e9
+STRUCTURE_WORK = 3e8
 """Operations, see :mod:`odefit.structure.series.deadline`, that the analysis of the equations may
 take."""
+
+COUNT_WORK = 3e7
+"""Operations of these that the count of the solutions may take, one to two seconds.
+
+The counts of all problems of the library that end within 1e9 operations take 2e6 at most.
+"""
 
 
 def print_description(problem: Problem, seed: int = 0, console: Console | None = None) -> None:
@@ -69,8 +75,9 @@ def print_description(problem: Problem, seed: int = 0, console: Console | None =
         # A terminal alone shows this line, and what is known while the solutions are counted.
         structure = analysed(
             problem,
-            Deadline(work=COUNT_WORK),
+            Deadline(work=STRUCTURE_WORK),
             seed=seed,
+            count_work=COUNT_WORK,
             report=lambda found: status.update(f"{found.finding} Counting solutions ..."),
         )
     for part in _structure(problem, structure, console):
@@ -299,10 +306,11 @@ def _structure(
         parts += _rows(["", "identifiable"], rows, [], console)
     parts += [bulleted(Text(line)) for line in found.lines()]
     if found.unfinished:
+        limit = STRUCTURE_WORK if found.named("undecided") else COUNT_WORK
         parts.append(
             bulleted(
                 Text(
-                    f"The limit was {COUNT_WORK:g} operations; in Python, "
+                    f"The limit was {limit:g} operations; in Python, "
                     "odefit.identifiability(problem, time_limit=None) has none."
                 )
             )

@@ -6,6 +6,7 @@ values count as known, inputs as known generic functions.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 
@@ -91,8 +92,12 @@ def analysed(
     count: bool = True,
     seed: int = 0,
     report: Callable[[StructuralIdentifiability], None] = lambda found: None,
+    count_work: float = math.inf,
 ) -> StructuralIdentifiability:
-    """Return what :func:`structural_identifiability` does, with a limit on time or work."""
+    """Return what :func:`structural_identifiability` does, with a limit on time or work.
+
+    The count of the solutions may take `count_work` operations of what the limit leaves.
+    """
     began = time.monotonic()
     try:
         system = DifferentiatedSystem(
@@ -140,6 +145,7 @@ def analysed(
     if not count or before.unfinished:
         return before
     report(before)
+    deadline.narrow(count_work)
     try:
         counted = count_solutions(system, local, frozenset(combined.involved), seed)
     except UnfinishedError:

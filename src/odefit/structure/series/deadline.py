@@ -77,6 +77,11 @@ class Deadline:
         limited = seconds is None or self.work is not None
         return Deadline(seconds, work=work if limited else None, within=self)
 
+    def narrow(self, work: float) -> None:
+        """Allow no more than `work` operations from now on."""
+        left = self.spent + work
+        self.work = left if self.work is None else min(self.work, left)
+
     def check(self) -> None:
         """Raise :class:`UnfinishedError` if the limit was reached."""
         if self.passed:
