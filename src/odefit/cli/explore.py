@@ -5,30 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 import threading
 import webbrowser
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odefit.cli.exit_statuses import DONE, TERMINATED
 from odefit.cli.shared import add_reading, loaded, signals_heeded
 from odefit.common.errors import InputError
-from odefit.common.signals import unfinished
 from odefit.methods.estimate import Cause
 
 if TYPE_CHECKING:
     from odefit.explorer import Explorer
 
 LOOK_SECONDS = 0.2  # seconds between two looks at whether a signal has come
-
-DOORWAY = """<!DOCTYPE html>
-<html lang="en"><meta charset="utf-8"><title>odefit explore</title>
-<meta http-equiv="refresh" content="0;url={url}">
-<p><a href="{url}">odefit explore</a></p></html>
-"""
-"""A page on disk that leads to the address: the command line of a browser, with an address in it,
-could be read by all users of the machine."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -46,20 +37,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run ``odefit explore``: serve the page until Ctrl-C, or until it is closed there."""
+    from odefit.explorer.doorway import doorway
+
     with signals_heeded() as signals:
         explorer = _explorer(options)
         try:
             print(explorer.url)
             print("This address is secret. Ctrl-C ends the page.", file=sys.stderr)
             sys.stdout.flush()
-            with (
-                tempfile.TemporaryDirectory(prefix="odefit-") as folder,
-                unfinished(Path(folder)),
-            ):
-                if not options.no_browser:
-                    _open(explorer.url, Path(folder))
+            with nullcontext() if options.no_browser else doorway(explorer.url) as door:
+                if door is not None:
+                    _open(door.file)
                 while explorer.running and not (signals.is_set() or explorer.wait(LOOK_SECONDS)):
-                    pass
+                    if door is not None and explorer.opened:
+                        door.remove()
         except KeyboardInterrupt:  # a second signal, or one in the program that calls this
             signals.end(Cause.CTRL_C)
         finally:
@@ -90,9 +81,7 @@ def _explorer(options: argparse.Namespace) -> Explorer:
     return explore(problem, result=result, file=file, port=options.port)
 
 
-def _open(url: str, folder: Path) -> None:
-    """Open the address in the browser of the user."""
-    doorway = folder / "explore.html"  # in a folder that only this user can read
-    doorway.write_text(DOORWAY.format(url=url), encoding="utf-8")
-    if not webbrowser.open(doorway.as_uri()):
+def _open(file: Path) -> None:
+    """Open the file that leads to the address in the browser of the user."""
+    if not webbrowser.open(file.as_uri()):
         print("No browser was found: please open the address yourself.", file=sys.stderr)

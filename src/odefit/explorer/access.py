@@ -52,6 +52,7 @@ class Access:
         self._cookie = secrets.token_urlsafe(32)
         # Cookies are shared by all ports of a host: each server has a name of its own.
         self._cookie_name = f"odefit_explore_{port}"
+        self.opened = False  # by anybody who has the token
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -101,6 +102,7 @@ class Access:
         return found is not None and _same(found.value, self._cookie)
 
     def _entrance(self) -> Response:
+        self.opened = True
         response = HTMLResponse(ENTRANCE)
         response.set_cookie(
             self._cookie_name, self._cookie, path="/", httponly=True, samesite="strict"

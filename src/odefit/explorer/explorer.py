@@ -50,6 +50,11 @@ class Explorer:
         """True if the page is still served."""
         return self._server.running
 
+    @property
+    def opened(self) -> bool:
+        """True once a browser has opened the address."""
+        return self._server.opened
+
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the page is closed by its button, or for so many seconds.
 

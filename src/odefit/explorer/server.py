@@ -32,6 +32,7 @@ class LocalServer:
         self.port: int = self._socket.getsockname()[1]
         self._leaving = threading.Event()
         access = Access(application(session, self._leaving.set), self.port)
+        self._access = access
         self.token = access.token
         settings = uvicorn.Config(
             access,
@@ -65,6 +66,11 @@ class LocalServer:
     def running(self) -> bool:
         """True if it still answers."""
         return self._thread.is_alive() and not self._leaving.is_set()
+
+    @property
+    def opened(self) -> bool:
+        """True once a browser has come with the token."""
+        return self._access.opened
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the page asks for the end, and return whether it has."""
