@@ -52,15 +52,9 @@ UNITS_UNCHECKED = (
 MAX_ROWS = 60
 """Largest number of rows of the table of experiments."""
 
-STRUCTURE_WORK = 3e8
-"""Operations, see :mod:`odefit.structure.series.deadline`, that the analysis of the equations may
-take."""
-
-COUNT_WORK = 3e7
-"""Operations of these that the count of the solutions may take, one to two seconds.
-
-The counts of all problems of the library that end within 1e9 operations take 2e6 at most.
-"""
+STRUCTURE_WORK, COUNT_WORK = 3e8, 3e7
+"""Operations, see :mod:`odefit.structure.series.deadline`, that the analysis of the equations and
+the count of solutions may take. Counts of the library that end within 1e9 take 2e6 at most."""
 
 
 def print_description(problem: Problem, seed: int = 0, console: Console | None = None) -> None:
