@@ -117,7 +117,7 @@ def _space() -> str:
 
 
 def _begun(pid: int) -> str:
-    """Return when a process began, in ticks since the computer did; empty if there is none."""
+    """Return when a process began, in ticks since the computer did; empty for no process."""
     try:
         text = (PROCESSES / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
