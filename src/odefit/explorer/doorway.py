@@ -28,7 +28,7 @@ PAGE = """<!DOCTYPE html>
 """
 
 PROCESSES = Path("/proc")
-"""Where Linux describes its processes; elsewhere, whether a process lives is not looked at."""
+"""The folder in which Linux describes its processes; other systems keep folders that are left."""
 
 _NAME = re.compile(r"odefit-explore-([0-9a-f]+)-([0-9]+)-([0-9]+)-([0-9]+)-")
 
