@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
-from odefit.common.effects import acting, column_space
+from odefit.common.effects import acting, column_space, undetermined
 
 RNG = np.random.default_rng(3)
 DESIGN = RNG.standard_normal((8, 2))
@@ -34,3 +36,16 @@ def test_what_rounding_leaves_of_a_column_is_no_effect() -> None:
     rounded = np.column_stack([DESIGN, 1e-16 * DESIGN[:, 0]])
     assert acting(rounded, np.ones(3))[1].tolist() == [True, True, False]
     assert not acting(np.zeros((4, 2)), np.ones(2))[1].any()
+
+
+def test_what_long_data_do_not_determine_takes_no_square_matrix_of_their_length() -> None:
+    columns = RNG.standard_normal((3000, 2))
+    jacobian = np.column_stack([columns, columns[:, 0] - columns[:, 1], RNG.standard_normal(3000)])
+    tracemalloc.start()
+    lost = undetermined(jacobian, np.ones(4))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert lost.tolist() == [True, True, True, False]
+    assert most < 40 * jacobian.nbytes  # a square matrix has 750 times as many
+    wide = undetermined(jacobian[:2], np.ones(4))
+    assert wide.any()

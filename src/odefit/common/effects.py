@@ -62,7 +62,8 @@ def undetermined(jacobian: Array, sizes: Array) -> BoolArray:
     lost = ~effective
     if effective.any():
         scaled = jacobian[:, effective] / norms[effective]
-        _, s, rows = np.linalg.svd(scaled, full_matrices=True)
+        wide = scaled.shape[0] < scaled.shape[1]  # a square matrix as long as the data is huge
+        _, s, rows = np.linalg.svd(scaled, full_matrices=wide)
         null = rows[np.count_nonzero(s > RANK_TOLERANCE * s[0]) :]
         lost[effective] = np.linalg.norm(null, axis=0) > PARTICIPATION
     return np.asarray(lost)
