@@ -15,7 +15,7 @@ import pandas as pd
 
 from evidence.intervals.coverage_problems import KNOWN
 from evidence.running.campaign import Option, Record, Task
-from odefit import Result, fit
+from odefit import Problem, Result, fit
 
 DATA_SETS = 1000  # number of data sets of each problem
 BATCH = 10  # number of data sets of a task
@@ -42,30 +42,29 @@ def tasks(sets: int, problems: Sequence[str]) -> list[Task]:
 def run(task: Task) -> Mapping[str, Any]:
     """Fit and profile each data set of a batch."""
     known = KNOWN[task["problem"]]
-    found = []
-    for number in range(task["first"], task["last"] + 1):
-        problem = known.data_set(number)
-        result = fit(problem, seed=number, jobs=1)
-        began = time.perf_counter()
-        profiles = result.profile(jobs=1)
-        seconds = time.perf_counter() - began
-        limits = {p.key: (p.lower, p.upper, p.verdict) for p in profiles.profiles}
-        found.append(
-            {
-                "number": number,
-                "status": result.status.value,
-                "adopted": profiles.adopted,
-                "fit seconds": result.seconds,
-                "profile seconds": seconds,
-                "minimisations": profiles.minimisations,
-                "bad": result.goodness is not None and result.goodness.bad,
-                "unknowns": {
-                    key: _unknown(result, key, truth, limits[key])
-                    for key, truth in known.truth.items()
-                },
-            }
-        )
-    return {"data sets": found}
+    numbers = range(task["first"], task["last"] + 1)
+    return {"data sets": [examined(known.data_set(n), n, known.truth) for n in numbers]}
+
+
+def examined(
+    problem: Problem, number: int, true: Mapping[str, float], keys: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Fit data set `number`, profile the unknowns `keys`, all if None; compare with the truth."""
+    result = fit(problem, seed=number, jobs=1)
+    began = time.perf_counter()
+    profiles = result.profile(keys, jobs=1)
+    seconds = time.perf_counter() - began
+    limits = {p.key: (p.lower, p.upper, p.verdict) for p in profiles.profiles}
+    return {
+        "number": number,
+        "status": result.status.value,
+        "adopted": profiles.adopted,
+        "fit seconds": result.seconds,
+        "profile seconds": seconds,
+        "minimisations": profiles.minimisations,
+        "bad": result.goodness is not None and result.goodness.bad,
+        "unknowns": {key: _unknown(result, key, truth, limits[key]) for key, truth in true.items()},
+    }
 
 
 def _unknown(
@@ -95,6 +94,11 @@ def _unknown(
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    return tables_of(records)
+
+
+def tables_of(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return the coverage by problem and unknown, and what the fits of each problem took."""
     sets = [
         (record.task["problem"], data_set)
         for record in records

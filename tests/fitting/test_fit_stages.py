@@ -38,6 +38,7 @@ FUNCTIONS = {
     "assess_uncertainty": "uncertainty",
     "checked": "uncertainty",
     "with_curvature": "curvature",
+    "with_folds": "folds",
     "distinct_solutions": "distinct solutions",
     "assess_goodness": "goodness of fit",
     "intervals_of_bad_fit": "wanted intervals",

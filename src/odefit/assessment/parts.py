@@ -30,6 +30,7 @@ class Trouble(StrEnum):
     AT_A_BOUND = "at a bound"
     TIED_TO_A_BOUND = "tied to a bound"
     NOT_LINEAR = "not linear"
+    BY_PROFILE = "interval by profile"
     NO_NOISE = "no noise"
     FIXED = "fixed"
 

@@ -12,6 +12,7 @@ from odefit.assessment.certification import certify_answer
 from odefit.assessment.completeness import assess_completeness
 from odefit.assessment.continuity import assess_continuity
 from odefit.assessment.discretised import assess_agreement, assess_certificate
+from odefit.assessment.folds import with_folds
 from odefit.assessment.intervals.uncertainty import assess_uncertainty, intervals_of_bad_fit
 from odefit.assessment.local import assess_local
 from odefit.assessment.parts import Assessment
@@ -186,6 +187,14 @@ def _curvature(state: FitState) -> FitState:
     spent = sum(start.evaluations for start in state.estimate.starts)
     stop = state.control.should_stop
     uncertainty = with_curvature(*state.at_answer, state.uncertainty, spent, stop)
+    return replace(state, uncertainty=uncertainty)
+
+
+@stage("folds", "uncertainty", needs=assessed, doing="profiling unknowns at a fold")
+def _folds(state: FitState) -> FitState:
+    """Add intervals by profile where solutions merge."""
+    assert state.uncertainty is not None
+    uncertainty = with_folds(*state.at_answer, state.uncertainty, state.control)
     return replace(state, uncertainty=uncertainty)
 
 

@@ -266,6 +266,9 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
     elif trouble is Trouble.TIED_TO_A_BOUND:
         identifiable = None
         remark = Note(own or "no interval: tied to an unknown at a bound")
+    elif trouble is Trouble.BY_PROFILE:
+        identifiable, flag = True, "by profile"
+        remark = Note(own or "the interval is that of a profile")
     elif trouble is Trouble.NOT_LINEAR:
         remark = Note(own or "the linear interval is not to be trusted")
     elif trouble is Trouble.NO_NOISE:

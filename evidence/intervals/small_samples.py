@@ -1,0 +1,49 @@
+"""The campaign `small-samples`: how often intervals hold the truth where values are few.
+
+Data come from SciPy and from closed forms. Each task fits some data sets of one of the problems in
+`small_sample_problems`, profiles all unknowns whose truth is known, and writes down what is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from evidence.intervals.coverage import examined, tables_of
+from evidence.intervals.small_sample_problems import SAMPLES
+from evidence.running.campaign import Option, Record, Task
+
+DATA_SETS = 400  # number of data sets of each problem
+BATCH = 10  # number of data sets of a task
+
+OPTIONS = (
+    Option("sets", DATA_SETS, "number of data sets of each problem", least=1),
+    Option("problems", tuple(SAMPLES), "problems, e.g. fold,methods", tuple(SAMPLES)),
+)
+
+
+def tasks(sets: int, problems: Sequence[str]) -> list[Task]:
+    return [
+        {
+            "key": f"{name}, data sets {first} to {min(first + BATCH, sets) - 1}",
+            "problem": name,
+            "first": first,
+            "last": min(first + BATCH, sets) - 1,
+        }
+        for first in range(0, sets, BATCH)
+        for name in problems
+    ]
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Fit and profile each data set of a batch."""
+    sample = SAMPLES[task["problem"]]
+    numbers = range(task["first"], task["last"] + 1)
+    keys = tuple(sample.truth)
+    return {"data sets": [examined(sample.data_set(n), n, sample.truth, keys) for n in numbers]}
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    return tables_of(records)

@@ -1,0 +1,197 @@
+"""Folds: optima where the Jacobian is singular, and second derivatives make up for it.
+
+Two mirror solutions, such as the exchange of two rates, merge where they meet. There the residuals
+do not change to first order along one direction v, and linearisation says that it is not
+determined. They change to second order, though: with the part q of d^2 r/dv^2 that other unknowns
+cannot follow, the deviance rises as q^2 h^4 / 4 at a distance h along v, beside s^2 h^2 with the
+singular value s (D. M. Bates and D. G. Watts, Relative curvature measures of nonlinearity, Journal
+of the Royal Statistical Society B 42, 1980, 1-25). At an optimum near a fold, the mirror solution
+is at -2 s/q, and between them the residuals change by s^2/(2 q). Where this is within the limit of
+the deviance or a little above, intervals are those of the profiles, which know of all orders.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.parts import Direction, Trouble, Uncertainty
+from odefit.assessment.profiles.parts import Profile
+from odefit.assessment.profiles.profiling import profile_all
+from odefit.common.arrays import Array, IntArray
+from odefit.common.effects import acting
+from odefit.common.errors import InputError
+from odefit.methods.local.scaling import bounds_touched
+from odefit.methods.running.control import Control
+from odefit.problem.variants.sizes import sizes_at
+from odefit.simulation import Evaluation, ForwardMap
+
+SMALL = 0.5
+"""Singular value, relative to the largest, below which a direction may belong to a fold."""
+
+STEP = 0.05
+"""Largest relative change of an unknown in the differences that give second derivatives."""
+
+FARTHEST = 3.0
+"""Relative change of an unknown up to which second derivatives are believed."""
+
+NEAR = 1.5
+"""Change of the residuals at the fold between two mirror solutions, relative to the one at the
+limit, up to which the fold matters for the intervals of each."""
+
+MERGED = 0.05
+"""The same below which two solutions count as one, and no mirror is looked for."""
+
+LIKE_A_MIRROR = 0.5
+"""Change of the residuals at the mirror solution, relative to that at the fold, up to which it is
+one: a model that is bent in another way has none."""
+
+TAKING_PART = 0.02
+"""Change of an unknown along a fold, relative to the largest, from which on it takes part."""
+
+MOST_UNKNOWNS = 12
+"""Number of unknowns up to which profiles are computed with a fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """A direction, relative changes of the n unknowns, that second derivatives determine."""
+
+    relative: Array
+
+    @property
+    def moved(self) -> IntArray:
+        """The numbers of the unknowns that move along it."""
+        size = np.abs(self.relative)
+        return np.flatnonzero(size > TAKING_PART * size.max())
+
+
+def with_folds(
+    forward: ForwardMap,
+    vector: Array,
+    evaluation: Evaluation,
+    uncertainty: Uncertainty,
+    control: Control,
+) -> Uncertainty:
+    """Return the uncertainty with intervals by profile where the optimum lies at a fold.
+
+    Unknowns whose profile is open on a side stay as linearisation has them.
+    """
+    if forward.nodes is not None or len(vector) > MOST_UNKNOWNS or control.should_stop():
+        return uncertainty
+    deviance = Deviance.of(forward, vector, evaluation)
+    limit = deviance.limit(uncertainty.level)
+    if not (math.isfinite(limit) and deviance.variance > 0):
+        return uncertainty
+    folds = _folds(forward, vector, evaluation, math.sqrt(limit * deviance.variance))
+    moved = sorted({int(k) for fold in folds for k in fold.moved})
+    keys = [uncertainty.keys[k] for k in moved]
+    if not keys:
+        return uncertainty
+    alone = replace(control, report=None, checkpoint=None)
+    try:
+        found = profile_all(forward.problem, vector, uncertainty.level, alone, keys)
+    except InputError:
+        return uncertainty
+    closed = {p.key: p for p in found.profiles if math.isfinite(p.upper - p.lower)}
+    return _by_profile(uncertainty, closed) if closed else uncertainty
+
+
+def _folds(forward: ForwardMap, vector: Array, evaluation: Evaluation, reach: float) -> list[_Fold]:
+    """Return the folds at an optimum; residuals may grow by `reach` within the intervals."""
+    sizes = sizes_at(forward.problem, vector)
+    jacobian = evaluation.jacobian
+    norms, effective = acting(jacobian, sizes)
+    free = np.flatnonzero(~bounds_touched(forward.problem, vector) & effective)
+    if len(free) < 2 or len(jacobian) < len(free):
+        return []
+    u, s, vt = np.linalg.svd(jacobian[:, free] / norms[free], full_matrices=False)
+    found = []
+    for k in np.flatnonzero(s < SMALL * s[0]):
+        direction = np.zeros(len(vector))
+        direction[free] = vt[k] / norms[free]
+        relative = direction / np.where(vector != 0.0, np.abs(vector), sizes)
+        step = STEP / np.abs(relative).max()
+        both = [_change(forward, vector, evaluation, h * direction) for h in (step, -step)]
+        if both[0] is None or both[1] is None:
+            continue
+        others = u[:, np.arange(len(s)) != k]
+        bent = (both[0] + both[1]) / step**2
+        bent -= others @ (others.T @ bent)
+        curvature = float(np.linalg.norm(bent))
+        if not curvature > 0:
+            continue
+        distance = math.sqrt(2.0 * reach / curvature)
+        barrier = s[k] ** 2 / (2.0 * curvature)
+        if barrier > NEAR * reach or distance * np.abs(relative).max() > FARTHEST:
+            continue
+        if barrier > MERGED * reach:
+            # The mirror solution is where first and second order cancel, on one of the sides.
+            away = -2.0 * s[k] * math.copysign(1.0, float(u[:, k] @ bent)) / curvature
+            mirror = _change(forward, vector, evaluation, away * direction)
+            if mirror is None:
+                continue
+            mirror = mirror - others @ (others.T @ mirror)
+            if not float(np.linalg.norm(mirror)) < LIKE_A_MIRROR * barrier:
+                continue
+        found.append(_Fold(relative))
+    return found
+
+
+def _change(
+    forward: ForwardMap, vector: Array, evaluation: Evaluation, move: Array
+) -> Array | None:
+    """Return the change of the residuals by a move; None where they cannot be computed.
+
+    Unknowns that are positive by their bounds or their scale move by factors, in which mirror
+    solutions, such as the exchange of two rates, lie about the fold alike.
+    """
+    problem = forward.problem
+    positive = vector > 0.0
+    positive &= np.array(
+        [u.parameter.lower >= 0.0 or u.parameter.scale == "log10" for u in problem.unknowns]
+    )
+    moved = vector + move
+    moved[positive] = vector[positive] * np.exp(move[positive] / vector[positive])
+    if ((moved < problem.lower) | (moved > problem.upper)).any():
+        return None
+    there = forward.evaluate(moved, evaluation.choice)
+    if not isinstance(there, Evaluation) or len(there.residuals) != len(evaluation.residuals):
+        return None
+    return np.asarray(there.residuals - evaluation.residuals)
+
+
+def _by_profile(uncertainty: Uncertainty, closed: dict[str, Profile]) -> Uncertainty:
+    """Return the uncertainty with the intervals of profiles in the place of linear ones."""
+    intervals, errors = uncertainty.intervals.copy(), uncertainty.standard_errors.copy()
+    trouble, notes = dict(uncertainty.trouble), dict(uncertainty.notes)
+    for key, profile in closed.items():
+        i = uncertainty.keys.index(key)
+        intervals[i] = profile.lower, profile.upper
+        errors[i] = math.nan
+        trouble[key] = Trouble.BY_PROFILE
+        notes[key] = "interval by profile: two solutions merge here, where linearisation fails"
+    covariance = np.where(np.isnan(errors)[:, None] | np.isnan(errors), np.nan, 1.0)
+    left = [d for d in uncertainty.directions if not all(key in closed for key in d.keys)]
+    settled: Sequence[Direction] = [d for d in uncertainty.directions if d not in left]
+    sentence = uncertainty.sentence
+    for direction in settled:
+        sentence = sentence.replace(direction.sentence, "")
+    names = ", ".join(closed)
+    said = f"At a fold, where two solutions merge: {names}; their intervals are those of profiles."
+    return replace(
+        uncertainty,
+        intervals=intervals,
+        standard_errors=errors,
+        covariance=uncertainty.covariance * covariance,
+        correlation=uncertainty.correlation * covariance,
+        trouble=trouble,
+        notes=notes,
+        directions=tuple(left),
+        rank=uncertainty.rank + len(settled),
+        sentence=" ".join(f"{said} {sentence}".split()),
+    )

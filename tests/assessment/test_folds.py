@@ -1,0 +1,86 @@
+"""Optima where two solutions merge: intervals by profile where linearisation has none."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq, least_squares
+from scipy.special import fdtri
+
+import odefit
+from odefit.assessment.parts import Trouble
+from odefit.common.arrays import Array
+
+TIMES = np.array([0.5, 1, 2, 3, 4, 6, 8, 12, 16, 24])
+VALUES = np.array([1.0429, 1.7674, 2.6855, 2.9357, 2.8486, 2.4092, 1.8461, 0.8627, 0.2597, -0.0582])
+LIMITS: dict[str, Any] = {"lower": 0.01, "upper": 10.0, "scale": "log10"}
+
+
+def oral_dose(observable: str = "blood/V", **parameters: Any) -> odefit.Problem:
+    return odefit.Problem(
+        odefit.Model(
+            ode={"gut": "-ka*gut", "blood": "ka*gut - ke*blood"}, observables={"c": observable}
+        ),
+        data={"t": TIMES, "c": VALUES},
+        t0=0.0,
+        parameters={"ka": LIMITS, "ke": LIMITS, "V": LIMITS, **parameters},
+        initial={"gut": 4.0, "blood": 0.0},
+    )
+
+
+def concentration(ka: float, ke: float, volume: float) -> Array:
+    """Return the closed form (H. Bateman), with its limit where the rates are equal."""
+    half = 0.5 * (ka - ke) * TIMES
+    ratio = np.where(half == 0.0, 1.0, np.sinh(half) / np.where(half == 0.0, 1.0, half))
+    return np.asarray(4 * ka / volume * TIMES * np.exp(-0.5 * (ka + ke) * TIMES) * ratio)
+
+
+def squares(held: float | None) -> float:
+    """Return the least sum of squares with ka held, from both sides of the fold."""
+    found = []
+    for factor in (0.7, 1.0, 1.4):
+        start = np.log([0.3 * factor, 0.5] if held is not None else [0.3, 0.3 * factor, 0.5])
+
+        def residuals(x: Array) -> Array:
+            values = np.exp(x)
+            ka = values[0] if held is None else held
+            return np.asarray(concentration(ka, values[-2], values[-1]) - VALUES)
+
+        found.append(2 * float(least_squares(residuals, start, xtol=1e-12, ftol=1e-12).cost))
+    return min(found)
+
+
+def test_at_a_fold_intervals_are_those_of_a_profile_by_closed_form() -> None:
+    start = {"ka": 0.3, "ke": 0.25, "V": 0.5}
+    result = odefit.fit(oral_dose(), odefit.SingleShooting(), start=start)
+    uncertainty = result.uncertainty
+    assert uncertainty is not None
+    assert uncertainty.directions == ()
+    assert set(uncertainty.trouble.values()) == {Trouble.BY_PROFILE}
+    least = squares(None)
+    most = least * (1 + float(fdtri(1, 8, 0.95)) / 8)
+    ends = [
+        brentq(lambda k: squares(k) - most, *ends, xtol=1e-4) for ends in ((0.1, 0.29), (0.3, 0.8))
+    ]
+    for key in ("ka", "ke"):
+        assert uncertainty.intervals[uncertainty.keys.index(key)] == pytest.approx(ends, rel=0.01)
+    of_volume = uncertainty.intervals[uncertainty.keys.index("V")]
+    assert of_volume == pytest.approx((0.327, 0.697), abs=0.002)  # of the issue's note
+    assert "by profile" in str(result)
+
+
+def test_what_is_not_determined_stays_so() -> None:
+    problem = oral_dose("blood/(V*F)", F=LIMITS)
+    start = {"ka": 0.5, "ke": 0.2, "V": 0.5, "F": 1.0}
+    result = odefit.fit(problem, odefit.SingleShooting(), start=start)
+    uncertainty = result.uncertainty
+    assert uncertainty is not None
+    assert uncertainty.trouble["V"] is uncertainty.trouble["F"] is Trouble.NOT_DETERMINED
+    assert not np.isfinite(uncertainty.intervals[uncertainty.keys.index("V")]).any()
+
+
+def test_a_plain_problem_has_no_fold() -> None:
+    problem = oral_dose().with_unknowns(fix={"ka": 1.5})
+    result = odefit.fit(problem, odefit.SingleShooting(), start={"ke": 0.15, "V": 0.8})
+    assert result.uncertainty is not None
+    assert Trouble.BY_PROFILE not in result.uncertainty.trouble.values()
