@@ -1,4 +1,4 @@
-"""The command line under attack: signals, workers, clocks, streams and files, with counts.
+"""The command line under attack: signals, workers, clocks, streams, limits and files, with counts.
 
 Every run is a process of its own. A run is right if it ends in time, prints no traceback, leaves no
 unfinished file, and has the exit status and the files that ``docs/command-line.md`` and
@@ -10,11 +10,14 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,19 +31,30 @@ from evidence.running.output import listed
 
 PROBLEM = str(odefit.library.path("alpha-pinene"))
 FIT = ("fit", PROBLEM, "--jobs", "1", "--json", "r.json")
+RESULTS = Path(__file__).parents[2] / "tests" / "results-format-1"
+STORED = "stored.json"  # a result that is copied into each folder
 COMMANDS: Mapping[str, Sequence[str]] = {
     "fit": FIT,
     "profile": ("profile", PROBLEM, "--jobs", "1", "--json", "r.json"),
     "check": ("check", PROBLEM),
     "methods": ("methods",),
     "explore": ("explore", PROBLEM, "--no-browser"),
+    "show": ("show", STORED),
+    "plot": ("plot", STORED, "-o", "fit.svg"),
+    "residuals": ("residuals", STORED),
+    "predict": ("predict", STORED, "--times", "0:4:9"),
+    "compare": ("compare", STORED, STORED),
+    "simulate": ("simulate", PROBLEM, "--set", "p1=1e-5"),
+    "new": ("new", "small.csv", "-o", "new.toml"),
+    "convert": ("convert", PROBLEM, "other.toml"),
 }
+ENDING = tuple(name for name in COMMANDS if name != "explore")  # commands that end by themselves
 LATEST = 12.0  # seconds after which a signal comes at the latest
 PATIENCE = 120.0  # seconds after which a run that should have ended counts as one that hangs
 JUMPING = "import random, time\nright = time.time\ntime.time = lambda: right() + random.choice("
 JUMPING += "(-86400, 0, 86400))\n"  # a clock on the wall for `sitecustomize`, also of workers
 
-HEADS: Mapping[str, Callable[[int], str]] = {
+HEADS: dict[str, Callable[[int], str]] = {
     "parts of a key": lambda n: ".".join("a" * n) + " = 1",
     "nested lists": lambda n: f"z = {'[' * n}",
     "unknown keys": lambda n: "\n".join(f"k{i} = 1" for i in range(n)),
@@ -48,13 +62,46 @@ HEADS: Mapping[str, Callable[[int], str]] = {
     "columns": lambda n: ",".join(["t", *(f"c{i}" for i in range(n))]) + "\n0,1\n",
     "rows": lambda n: "t,y\n" + "0,1\n" * (10 * n),
 }
-"""Files that grow with a number; the last two are tables."""
+"""Files that grow with a number, of the kinds of :data:`SUFFIXES`."""
+
+HEADS |= {
+    "quoted cell": lambda n: 't,y\n0,"' + "x" * (20 * n),
+    "zero bytes": lambda n: "t,y\n0,1\n" + "\0" * n,
+    "aliases": lambda n: (
+        "a0: &a0 [1]\n"
+        + "\n".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, n % 40 + 40))
+    ),
+    "nested flow": lambda n: "a: " + "[" * n,
+    "nested JSON": lambda n: '{"format": 1, "problem": ' + "[" * (10 * n),
+    "repeated keys": lambda n: "{" + ",".join('"format": 1' for _ in range(n)) + "}",
+    "entities": lambda n: (
+        '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a0 "ha">'
+        + "".join(f'<!ENTITY a{i} "&a{i - 1};&a{i - 1};">' for i in range(1, n % 40 + 40))
+        + "]><sbml>&a39;</sbml>"
+    ),
+    "nested elements": lambda n: '<?xml version="1.0"?><sbml>' + "<a>" * n,
+    "deep expressions": lambda n: (
+        f'[ode]\nx = "{"(" * (n % 60 + 20)}x{" + k)^2" * (n % 60 + 20)}"\n'
+        '[parameters]\nk = [0.1, 1]\n[initial]\nx = 0.1\n[[experiment]]\ndata = "small.csv"\n'
+    ),
+    "blown workbook": lambda n: " " * (1000 * n),
+}
+SUFFIXES: Mapping[str, str] = {
+    **dict.fromkeys(("columns", "rows", "quoted cell", "zero bytes"), "csv"),
+    **dict.fromkeys(("aliases", "nested flow"), "yaml"),
+    **dict.fromkeys(("nested JSON", "repeated keys"), "json"),
+    **dict.fromkeys(("entities", "nested elements"), "xml"),
+    "blown workbook": "xlsx",
+}
+"""How the names of such files end; the others are problem files."""
 
 
 def command(arguments: Sequence[str], folder: Path, **more: Any) -> subprocess.Popen[str]:
     """Begin a command in a folder, which is that of its temporary files too."""
     scratch = folder / "scratch"
     scratch.mkdir(exist_ok=True)
+    (folder / "small.csv").write_text("t,x\n0,1\n1,0.5\n2,0.3\n", encoding="utf-8")
+    shutil.copy(RESULTS / "0.1-single-shooting.json", folder / STORED)
     environment = dict(os.environ) | {"TMPDIR": str(scratch)} | more.pop("env", {})
     return subprocess.Popen(
         [sys.executable, "-m", "odefit", *arguments], cwd=folder, env=environment, text=True,
@@ -131,20 +178,45 @@ def by_workers(name: str, drawn: random.Random, folder: Path) -> str:
 
 
 def by_stream(name: str, drawn: random.Random, folder: Path) -> str:
-    """Close standard output or error, or limit the size of files; the result is written."""
-    process = command(FIT, folder, preexec_fn=lambda: os.close(int(name)))
+    """Close standard output or error of a command; what it writes is written."""
+    chosen = drawn.choice(ENDING)
+    process = command(COMMANDS[chosen], folder, preexec_fn=lambda: os.close(int(name)))
     _, err = ended(process)
-    fault = wrong(process, err, folder, (2,) if name == "1" else (0,))
-    return fault or ("" if (folder / "r.json").exists() else "no result was written")
+    fault = wrong(process, err, folder, (0, 2) if name == "1" else (0,))
+    unwritten = "r.json" in COMMANDS[chosen] and not (folder / "r.json").exists()
+    fault = fault or ("no result was written" if unwritten else "")
+    return f"{chosen}: {fault}" if fault else ""
+
+
+def by_limit(name: str, drawn: random.Random, folder: Path) -> str:
+    """Limit the memory of a command, or the size of its files; it ends with a sentence."""
+    chosen = drawn.choice(ENDING)
+    kind, size = LIMITS[name]
+    most = drawn.randrange(*size)
+    process = command(
+        COMMANDS[chosen], folder, preexec_fn=lambda: resource.setrlimit(kind, (most, most))
+    )
+    _, err = ended(process)
+    fault = wrong(process, err, folder, (0, 2))
+    told = process.returncode == 0 or err.strip()
+    fault = fault or ("" if told else "no sentence")
+    return f"{chosen}, {most}: {fault}" if fault else ""
 
 
 def by_file(name: str, drawn: random.Random, folder: Path) -> str:
     """Check a file that is larger than any that people write."""
     text = HEADS[name](drawn.randrange(110_000, 200_000))
-    table = name in ("columns", "rows")
-    file = folder / ("d.csv" if table else "p.toml")
-    file.write_text(text if table else f"format = 1\n{text}", encoding="utf-8")
-    process = command(("new", "d.csv") if table else ("check", "p.toml"), folder)
+    suffix = SUFFIXES.get(name, "toml")
+    file = folder / f"hostile.{suffix}"
+    if suffix == "xlsx":
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+            for part in ("[Content_Types].xml", "xl/workbook.xml", "xl/worksheets/sheet1.xml"):
+                packed.writestr(part, text)
+    else:
+        file.write_text(f"format = 1\n{text}" if suffix == "toml" else text, encoding="utf-8")
+    del text  # a process that is forked counts what this one holds until it runs the command
+    reading = {"csv": "new", "xlsx": "new", "json": "show"}.get(suffix, "check")
+    process = command((reading, file.name), folder)
     spent = psutil.Process(process.pid)
     largest, seconds = 0.0, 0.0
     while process.poll() is None:
@@ -155,16 +227,24 @@ def by_file(name: str, drawn: random.Random, folder: Path) -> str:
             break
         time.sleep(0.05)
     _, err = ended(process)
-    most = 20 * len(text) + 2e8
+    most = 20 * file.stat().st_size + 2e8
     over = f"{seconds:.0f} s, {largest / 1e6:.0f} MB" if seconds > 10 or largest > most else ""
-    return wrong(process, err, folder, (2,)) or over
+    allowed = (0,) if name == "deep expressions" else (2,)
+    return wrong(process, err, folder, allowed) or over
 
+
+LIMITS: Mapping[str, tuple[int, tuple[int, int]]] = {
+    "memory": (resource.RLIMIT_AS, (150_000_000, 700_000_000)),
+    "size of files": (resource.RLIMIT_FSIZE, (0, 4096)),
+}
+"""What is limited, and between which sizes, in bytes."""
 
 ATTACKS: Mapping[str, tuple[Callable[[str, random.Random, Path], str], Sequence[str]]] = {
     "signals": (by_signal, tuple(COMMANDS)),
     "clocks": (by_clock, ("1", "2")),
     "workers": (by_workers, ("stopped", "killed")),
     "streams": (by_stream, ("1", "2")),
+    "limits": (by_limit, tuple(LIMITS)),
     "files": (by_file, tuple(HEADS)),
 }
 
