@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import random
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -200,6 +201,19 @@ def test_what_is_no_workbook_is_refused_with_a_remedy(tmp_path: Path) -> None:
         draft(tmp_path / "none.xlsx", tmp_path, "p")
 
 
+def test_the_area_of_a_sheet_is_that_of_its_last_row_and_column() -> None:
+    drawn = random.Random("38 workbooks")
+    for _ in range(20):
+        row, column = drawn.randrange(1, 1_048_577), drawn.randrange(1, 16_385)
+        name, left = "", column
+        while left:
+            left, digit = divmod(left - 1, 26)
+            name = chr(65 + digit) + name
+        cells = [f'<c r="A{row}">', f'<c r="{name}1">', '<c r="A1">']
+        drawn.shuffle(cells)
+        assert workbooks._area("".join(cells).encode()) == row * column, (row, column)
+
+
 def test_a_workbook_that_would_fill_the_memory_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,7 +224,7 @@ def test_a_workbook_that_would_fill_the_memory_is_refused(
         for name in old.namelist():
             new.writestr(name, old.read(name).replace(b'r="A5"', b'r="XFD1048576"'))
     (tmp_path / "far.xlsx").write_bytes(far.getvalue())
-    with pytest.raises(InputError, match="more than 20 million cells between its first and last"):
+    with pytest.raises(InputError, match="more than 1,000,000 cells between its first and last"):
         draft(tmp_path / "far.xlsx", tmp_path, "p")
     (tmp_path / "large.xlsx").write_bytes(book)
     monkeypatch.setattr(workbooks, "MAX_UNPACKED", 1000)

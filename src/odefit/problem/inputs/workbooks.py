@@ -20,10 +20,10 @@ SUFFIXES = (".xlsx", ".xlsm")
 _NAMED = re.compile(rf"(.*(?:{'|'.join(map(re.escape, SUFFIXES))}))#(.+)\Z", re.IGNORECASE)
 _CELL = re.compile(rb'\br="([A-Z]{1,3})([0-9]{1,7})"')
 
-MAX_UNPACKED = 4 * MAX_TABLE_SIZE
-"""Bytes of a workbook when unpacked; tables shrink to a fifth or a tenth in it."""
+MAX_UNPACKED = MAX_TABLE_SIZE
+"""Bytes of a workbook when unpacked: what repeats shrinks to a hundredth in it."""
 
-MAX_CELLS = 20_000_000
+MAX_CELLS = 1_000_000
 """Cells from the first to the last row and column of a sheet: a single one far away makes many."""
 
 
@@ -93,8 +93,9 @@ def _too_large(content: bytes) -> str:
             for name in parts.namelist():
                 if name.startswith("xl/worksheets/") and _area(parts.read(name)) > MAX_CELLS:
                     return (
-                        f"has a sheet of more than {MAX_CELLS / 1e6:g} million cells between its "
-                        "first and last one; remove what stands far from the table"
+                        f"has a sheet of more than {MAX_CELLS:,} cells between its "
+                        "first and last one; remove what stands far from the table, or "
+                        "save it as CSV"
                     )
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError) as error:
         return f"cannot be read as a workbook: {error}; save it anew, or as CSV"
@@ -103,13 +104,14 @@ def _too_large(content: bytes) -> str:
 
 def _area(sheet: bytes) -> int:
     """Return the number of cells up to the last row and the last column that are named."""
-    rows = columns = 0
-    for letters, number in set(_CELL.findall(sheet)):
-        rows = max(rows, int(number))
-        column = 0
-        for letter in letters:
-            column = 26 * column + letter - 64
-        columns = max(columns, column)
+    rows, last = 0, b""
+    for found in _CELL.finditer(sheet):  # one by one: a list of all would take more than the sheet
+        rows = max(rows, int(found[2]))
+        if (len(found[1]), found[1]) > (len(last), last):
+            last = found[1]
+    columns = 0
+    for letter in last:
+        columns = 26 * columns + letter - 64
     return rows * columns
 
 
