@@ -107,6 +107,10 @@ def lack_of_fit(result: ResultData) -> str:
     return "" if goodness is None or not goodness.bad or _unfit(result) else goodness.sentence
 
 
+MIN_CORRELATED = 20
+"""Number of values from which on they tell something of a correlation time."""
+
+
 def correlated_noise_sentence(result: ResultData) -> str:
     """Return how to get intervals where residuals run in a pattern and the noise may be correlated.
 
@@ -115,7 +119,11 @@ def correlated_noise_sentence(result: ResultData) -> str:
     goodness, noise = result.goodness, result.problem.noise
     if goodness is None or not goodness.bad:
         return ""
-    names = {c.observable for c in goodness.checks if c.kind == "pattern" and c.p < SIGNIFICANCE}
+    names = {
+        c.observable
+        for c in goodness.checks
+        if c.kind == "pattern" and c.p < SIGNIFICANCE and c.count >= MIN_CORRELATED
+    }
     plain = [
         name
         for name in result.problem.model.observables
