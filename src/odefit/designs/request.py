@@ -173,7 +173,7 @@ def _windows(
     found = []
     for group in groups:
         given = times.get(group[0]) if isinstance(times, Mapping) else times
-        window = _window(problem, experiments, given)
+        window = window_of(problem, experiments, given)
         for name in experiments:
             t0 = problem.condition(name).t0
             if window.low < t0:
@@ -185,7 +185,8 @@ def _windows(
     return tuple(found)
 
 
-def _window(problem: Problem, experiments: Sequence[str], given: Any) -> Window:
+def window_of(problem: Problem, experiments: Sequence[str], given: Any) -> Window:
+    """Return the window that a user gives; None stands for the span of the data."""
     expected = "times: expected a window such as (0, 20), or a list of the times that are possible"
     if given is None:
         conditions = [problem.condition(name) for name in experiments]

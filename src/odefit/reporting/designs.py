@@ -17,6 +17,7 @@ from odefit.designs.parts import (
     Region,
     Run,
 )
+from odefit.designs.settling import Settlement
 from odefit.reporting.numbers import level_words, percent, significant
 from odefit.reporting.sentences import some
 
@@ -50,6 +51,9 @@ REASONS = {
 """Reasons why candidates were left out, in words."""
 
 TIMES_IN_WORDS = {1: "", 2: " twice", 3: " three times", 4: " four times"}
+
+CLEARLY = 3.0
+"""Distance of two predictions, in standard deviations, that a measurement tells surely."""
 
 MAX_TOLD = 6
 """The number of intervals that the first sentence tells."""
@@ -259,6 +263,21 @@ def _measurement(m: Measurement) -> dict[str, Any]:
 
 def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
+
+
+def settling_sentence(found: Settlement) -> str:
+    """Return the sentence on a measurement that tells several solutions apart."""
+    unit = f" {found.time_unit}" if found.time_unit else ""
+    values = _joined([significant(v, 3) for v in found.predictions])
+    tells = "tells" if found.distance >= CLEARLY else "tells most, though not surely, of"
+    count = len(found.predictions)
+    apart = " apart" if found.distance >= CLEARLY else ""
+    noise = ", which is assumed" if found.assumed else ""
+    return (
+        f'Measuring {found.observable} at {significant(found.time, 3)}{unit} in "'
+        f'{found.experiment}" {tells} the {count} solutions{apart}: they predict {values}, and a '
+        f"measurement scatters by {significant(found.sd, 2)}{noise}."
+    )
 
 
 # Parts of sentences -----------------------------------------------------------------------------

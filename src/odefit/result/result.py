@@ -18,6 +18,7 @@ from odefit.common.option_checks import check_level
 from odefit.methods.running.control import Progress
 from odefit.result.profiles import Profiles
 from odefit.result.result_figures import ResultFigures
+from odefit.result.settling import ResultSettling
 from odefit.result_data import ResultData, Solution
 
 if TYPE_CHECKING:
@@ -33,13 +34,12 @@ __all__ = ["Result", "Solution", "load_result"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result(ResultData, ResultFigures):
+class Result(ResultData, ResultFigures, ResultSettling):
     """An estimate, with what it is worth.
 
-    ``print(result)`` shows it as text; a notebook shows its tables. Its data are the attributes
-    of :class:`odefit.result_data.ResultData`, such as ``best``, ``status``, ``solutions`` and
-    ``warnings``. ``profiles`` are those given to :meth:`with_profiles`. What needs a solution
-    raises a ValueError if there is no solution.
+    ``print(result)`` shows it as text; a notebook shows its tables. Its data are the attributes of
+    :class:`odefit.result_data.ResultData`, such as ``best``, ``status`` and ``solutions``.
+    ``profiles`` are those given to :meth:`with_profiles`. Without a solution, ValueError is raised.
     """
 
     @property

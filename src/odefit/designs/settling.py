@@ -1,0 +1,118 @@
+"""The single measurement that would tell several solutions apart.
+
+As in G. Buzzi-Ferraris and P. Forzatti, A new sequential experimental design procedure for
+discriminating among rival models, Chemical Engineering Science 38, 1983, 225-232: the difference of
+two predictions counts beside their own uncertainty and the noise of a measurement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError
+from odefit.designs.candidates import Window
+from odefit.designs.information import InformationMap
+from odefit.designs.intervals import errors_of
+from odefit.designs.parts import Run
+from odefit.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """The measurement that tells solutions apart best.
+
+    Attributes
+    ----------
+    observable, experiment, time, time_unit
+        What to measure: of several solutions, the two that it tells apart least are as far from
+        each other as possible.
+    predictions
+        The predictions of the solutions, the best solution first.
+    sd
+        The standard deviation of the measurement.
+    distance
+        The smallest difference of two predictions over the standard deviation of that difference,
+        the uncertainty of both predictions and the noise of one measurement included.
+    assumed
+        Whether the noise is assumed, as nothing tells it.
+    """
+
+    observable: str
+    experiment: str
+    time: float
+    time_unit: str
+    predictions: tuple[float, ...]
+    sd: float
+    distance: float
+    assumed: bool = False
+
+
+def settlement(
+    problem: Problem,
+    vectors: Sequence[Array],
+    observables: Sequence[str],
+    windows: Sequence[tuple[str, Window]],
+    variance: float,
+    assumed: Sequence[str] = (),
+) -> Settlement | None:
+    """Return the best measurement for telling solutions apart; None where none can be made.
+
+    Parameters
+    ----------
+    problem
+        The problem, with all `observables`.
+    vectors
+        The unknowns of the solutions, two or more.
+    observables
+        The observables that may be measured.
+    windows
+        The experiments that may be measured again, each with its times.
+    variance
+        The variance of the noise where the problem gives none.
+    assumed
+        Observables whose noise is assumed.
+
+    Raises
+    ------
+    InputError
+        There are fewer than two solutions.
+    """
+    if len(vectors) < 2:
+        raise InputError("settle: a single solution fits, so that nothing is to be told apart")
+    information = InformationMap(problem, observables, (), variance)
+    existing = [information.existing(v, measurements=True) for v in vectors]
+    best: Settlement | None = None
+    for name, window in windows:
+        times = window.grid
+        told = [information.of([Run(name)], [times], v)[0] for v in vectors]
+        for j, observable in enumerate(observables):
+            possible = np.all([t.possible[:, j] for t in told], axis=0)
+            errors = [
+                errors_of(rows, t.gradients[:, j].T) for rows, t in zip(existing, told, strict=True)
+            ]
+            distances = np.full(len(times), np.inf)
+            for a, b in combinations(range(len(vectors)), 2):
+                difference = np.abs(told[a].values[:, j] - told[b].values[:, j])
+                noise = np.maximum(told[a].sds[:, j], told[b].sds[:, j]) ** 2
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    own = difference / np.sqrt(noise + errors[a] ** 2 + errors[b] ** 2)
+                distances = np.minimum(distances, np.where(np.isfinite(own), own, 0.0))
+            distances = np.where(possible, distances, -1.0)
+            at = int(np.argmax(distances))
+            if distances[at] > (0.0 if best is None else best.distance):
+                best = Settlement(
+                    observable,
+                    name,
+                    float(times[at]),
+                    problem.time_unit,
+                    tuple(float(t.values[at, j]) for t in told),
+                    float(max(t.sds[at, j] for t in told)),
+                    float(distances[at]),
+                    observable in assumed,
+                )
+    return best

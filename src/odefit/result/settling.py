@@ -1,0 +1,100 @@
+"""The question to a result with several solutions: which measurement would tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from odefit.common.errors import InputError
+from odefit.designs.settling import Settlement, settlement
+from odefit.result_data import ResultData
+
+ASSUMED_NOISE = 0.05
+"""Noise of a state that was never measured, relative to its largest prediction."""
+
+
+@dataclass(frozen=True)
+class Settling(Settlement):
+    """A :class:`~odefit.designs.settling.Settlement` that is shown as a sentence."""
+
+    def __str__(self) -> str:
+        from odefit.reporting.designs import settling_sentence
+
+        return settling_sentence(self)
+
+
+class ResultSettling:
+    """The measurement that would tell the solutions of a result apart."""
+
+    def settle(self, observables: Sequence[str] | str | None = None, times: Any = None) -> Settling:
+        """Return the single measurement that would tell the solutions that fit apart.
+
+        ``print`` shows it as a sentence. Solutions count up to the limit of the likelihood ratio
+        at 95 %. The noise of a state that was never measured is assumed to be 5 % of its largest
+        prediction, which ``assumed`` says.
+
+        Parameters
+        ----------
+        observables
+            Observables or states; None for all.
+        times
+            A window ``(from, to)``, or a list of times; None for the span of the data.
+
+        Raises
+        ------
+        InputError
+            A single solution fits, an argument makes no sense, or no measurement tells the
+            solutions apart at all.
+        """
+        assert isinstance(self, ResultData)
+        return settled(self, observables, times)
+
+
+def settled(result: ResultData, observables: Sequence[str] | str | None, times: Any) -> Settling:
+    """Return what :meth:`ResultSettling.settle` does."""
+    from odefit.assessment.intervals.small_samples import quantile_of
+    from odefit.designs.observables import with_observables
+    from odefit.designs.request import window_of
+    from odefit.problem.noise import Noise
+    from odefit.simulation.simulations import simulated
+
+    best = result.best
+    variance = 1.0 if result.uncertainty is None else result.uncertainty.variance
+    if not np.isfinite(variance) or variance <= 0:
+        variance = 1.0
+    scale = 1.0 if best.log_likelihood is not None else variance
+    limit = result.value_of(best) + scale * quantile_of(0.95, np.inf) ** 2
+    fitting = [s for s in result.solutions if s.nodes is None and result.value_of(s) <= limit]
+    if len(fitting) < 2:
+        raise InputError("settle: a single solution fits, so that nothing is to be told apart")
+    problem = result.problem
+    model = problem.given
+    texts = [observables] if isinstance(observables, str) else observables
+    names = list(texts or dict.fromkeys([*model.observables, *model.states]))
+    measured = {n for c in problem.conditions for n in c.series}
+    known = any(n.known for n in problem.noise.values()) or best.log_likelihood is not None
+    windows = [(c.name, window_of(problem, [c.name], times)) for c in problem.conditions]
+    noise = {}
+    for name in names:
+        if name in measured or problem.noise.get(name, Noise()).known or not known:
+            continue
+        if name in model.states:
+            largest = 0.0
+            for solution in fitting:
+                for experiment, window in windows:
+                    found = simulated(problem, solution.vector, window.grid, experiment)
+                    values = getattr(found, "states", {}).get(name, np.zeros(1))
+                    largest = max(largest, float(np.max(np.abs(values))))
+            noise[name] = ASSUMED_NOISE * (largest or 1.0)
+    extended, known_names = with_observables(problem, names, noise)
+    vectors = [np.asarray(s.vector, dtype=float) for s in fitting]
+    found = settlement(extended, vectors, known_names, windows, variance, tuple(noise))
+    if found is None:
+        raise InputError(
+            "settle: the solutions predict the same of all that may be measured; name other "
+            "observables or times"
+        )
+    return Settling(**vars(found))
