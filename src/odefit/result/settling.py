@@ -85,8 +85,8 @@ def settled(result: ResultData, observables: Sequence[str] | str | None, times: 
             largest = 0.0
             for solution in fitting:
                 for experiment, window in windows:
-                    found = simulated(problem, solution.vector, window.grid, experiment)
-                    values = getattr(found, "states", {}).get(name, np.zeros(1))
+                    curve = simulated(problem, solution.vector, window.grid, experiment)
+                    values = getattr(curve, "states", {}).get(name, np.zeros(1))
                     largest = max(largest, float(np.max(np.abs(values))))
             noise[name] = ASSUMED_NOISE * (largest or 1.0)
     extended, known_names = with_observables(problem, names, noise)
