@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.assessment.intervals.deviance import Deviance
-from odefit.assessment.prediction import outputs_of
+from odefit.assessment.outputs import outputs_of
 from odefit.assessment.profiles.coordinates import Coordinates
 from odefit.assessment.profiles.families import values_over_errors
 from odefit.common.arrays import Array, BoolArray, IntArray
@@ -74,8 +74,9 @@ class End:
 class FarthestValues:
     """The farthest values of the curves of one condition, found with all that was evaluated before.
 
-    `estimates` are the optimum, whose `deviance` counts, and the estimate of the user, whose curves
-    belong to the band, too. `chosen` are the times, by number, at which values are sought. `low`
+    `estimates` are the optimum that the search begins from, and where that is not the user's
+    estimate, the latter, whose curves belong to the band, too. The `deviance` is that from the
+    best. `chosen` are the times, by number, at which values are sought. `low`
     and `high` hold the least and the largest value of each curve at all times among the points that
     fit, and `better` is a vector that fits better than the optimum, if one was found.
     """
@@ -86,7 +87,7 @@ class FarthestValues:
         condition: Condition,
         grid: tuple[Array, IntArray],
         names: Collection[str],
-        estimates: tuple[Array, Array],
+        estimates: tuple[Array, ...],
         deviance: Deviance,
         limit: float,
     ) -> None:
@@ -100,7 +101,7 @@ class FarthestValues:
         self._points: list[Point] = []
         self.low: dict[str, Array] = {}
         self.high: dict[str, Array] = {}
-        self._estimate, _ = (self._at(vector) for vector in estimates)
+        self._estimate, *_ = [self._at(vector) for vector in estimates]
 
     def end(self, name: str, k: int, sign: int) -> End:
         """Return the farthest value of a curve at the time chosen as number `k`, below or above."""

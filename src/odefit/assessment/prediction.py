@@ -8,13 +8,14 @@ covariance of the unknowns through the sensitivities; those of samples are perce
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Protocol
 
 import numpy as np
 
+from odefit.assessment.fitting_solutions import remaining
 from odefit.assessment.intervals.degrees_of_freedom import (
     corrected_covariance,
     effective_degrees,
@@ -25,17 +26,19 @@ from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.intervals.dispersions import AdjustedDispersion, adjusted_dispersions
 from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.assessment.intervals.small_samples import quantile_of
+from odefit.assessment.outputs import evaluated, noise_sds, outputs_of
+from odefit.assessment.profiles.linear_checks import MAX_SHIFT
+from odefit.assessment.profiles.released import released
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import RANK_TOLERANCE, acting
 from odefit.common.errors import InputError
 from odefit.expressions.algebras import Dual
-from odefit.problem.condition import Condition, Series
+from odefit.methods.local.scaling import bounds_touched
+from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.variants.sizes import sizes_at
-from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.residuals.noise import standard_deviations
-from odefit.simulation.trajectories.trajectory import Trajectory
+from odefit.simulation import Failure, ForwardMap
 from odefit.structure.signs import nonnegative_names
 
 UNDETERMINED_SHARE = 1e-5
@@ -56,6 +59,9 @@ class NoBand(Enum):
     UNBOUNDED = "unbounded"
     NO_FREEDOM = "no freedom"
     NOT_POSITIVE = "not positive"
+    AT_A_BOUND = "at a bound"
+    ELSEWHERE = "elsewhere"
+    NOT_COMPUTED = "not computed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +71,11 @@ class Band:
     `values`, shape (k,), are those at the estimate, with standard `errors`, NaN where the data do
     not determine them. `confidence` and `prediction` are the ends of the bands, shape (2, k); the
     latter is NaN without a noise model. `cut` tells that a linear band was cut at zero, which the
-    equations keep the values above.
+    equations keep the values above. `lacking` has the reasons where ends are missing, with the
+    unknowns that are `undetermined`, and those `at_bounds` along with which values move.
+
+    Where several solutions fit, the band is over all of them, the curve is that of the best, and
+    `others`, shape (m, k), are those of the rest; `mixed` tells that their weights count.
     """
 
     name: str
@@ -81,6 +91,9 @@ class Band:
     undetermined: tuple[str, ...] = ()
     unfinished: int = 0
     better: bool = False
+    at_bounds: tuple[str, ...] = ()
+    others: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    mixed: bool = False
 
 
 class BandSource(Protocol):
@@ -95,14 +108,27 @@ class BandSource(Protocol):
         """
 
 
+@dataclass(frozen=True, eq=False)
+class _Errors:
+    """Standard errors, NaN where unknown, their quantiles, and the reasons with the unknowns."""
+
+    errors: Array
+    quantiles: Array
+    lacking: tuple[NoBand, ...]
+    undetermined: tuple[str, ...]
+    at_bounds: tuple[str, ...] = ()
+
+
 class LinearBands:
     """Bands by linearisation at the estimate, with Student's t where the noise is estimated.
 
-    Raises InputError if the model cannot be integrated at the estimate, or if its trajectories
-    begin anew at shooting nodes, so that they have no sensitivities.
+    Unknowns at a bound are held there. Where they have room and a curve moves with them, it has no
+    band. Raises InputError if the model cannot be integrated at the estimate, or if its
+    trajectories begin anew at shooting nodes, so that they have no sensitivities. `rise` is the
+    deviance of the estimate from the best solution: confidence bands are narrower by it.
     """
 
-    def __init__(self, forward: ForwardMap, vector: Array) -> None:
+    def __init__(self, forward: ForwardMap, vector: Array, rise: float = 0.0) -> None:
         if forward.nodes is not None:
             raise InputError(
                 "the answer is on shooting nodes, since no single integration can follow it; "
@@ -111,12 +137,16 @@ class LinearBands:
         evaluation = evaluated(forward, vector)
         self._forward = forward
         self._vector = vector
+        self._evaluation = evaluation
+        self._rise = rise
         self._deviance = Deviance.of(forward, vector, evaluation)
         jacobian = evaluation.information
         self._sizes = sizes_at(forward.problem, vector)
         norms, self._effective = acting(jacobian, self._sizes)
         self._norms = np.where(self._effective, norms, 1.0)
-        u, s, vt = np.linalg.svd(jacobian / self._norms, full_matrices=False)
+        self._held = bounds_touched(forward.problem, vector)
+        columns = np.where(self._held, 0.0, jacobian / self._norms)
+        u, s, vt = np.linalg.svd(columns, full_matrices=False)
         known = s > RANK_TOLERANCE * s.max(initial=0.0)
         self._orthonormal = u[:, known]
         self._directions = vt[known] / s[known, None]
@@ -173,11 +203,13 @@ class LinearBands:
         if isinstance(trajectory, Failure):
             return trajectory
         found = []
+        share = remaining(self._deviance, self._rise, level)
         outputs = outputs_of(self._forward, condition, vector, trajectory, names)
         predicted = self._forward.predictions(condition, vector, trajectory, noise=True)
         for name, (output, observable) in outputs.items():
             values = output.array(len(times))
-            errors, quantiles, lost, lacking = self._errors(output, values, level)
+            known = self._errors(output, values, level)
+            errors, quantiles, lacking = known.errors, known.quantiles, known.lacking
             log = _base(self._forward, name) if observable else None
             none = np.zeros(len(times))
             prediction = scatter = np.full((2, len(times)), np.nan)
@@ -193,7 +225,7 @@ class LinearBands:
                     scatter = np.abs(_ends(values, none, sides, quantiles, log) - values)
             if observable and math.isfinite(own.law.least):
                 np.maximum(prediction, own.law.least, out=prediction)
-            confidence = _ends(values, errors, (0.0, 0.0), quantiles, log)
+            confidence = _ends(values, share * errors, (0.0, 0.0), quantiles, log)
             if log is not None and not (values > 0).all():
                 lacking = (*lacking, NoBand.NOT_POSITIVE)
             found.append(
@@ -207,19 +239,19 @@ class LinearBands:
                     prediction,
                     scatter,
                     lacking=lacking,
-                    undetermined=lost,
+                    undetermined=known.undetermined,
+                    at_bounds=known.at_bounds,
                 )
             )
         return found
 
-    def _errors(
-        self, output: Dual, values: Array, level: float
-    ) -> tuple[Array, Array, tuple[str, ...], tuple[NoBand, ...]]:
-        """Return standard errors, NaN where they are unknown, quantiles, what is lost, and why."""
+    def _errors(self, output: Dual, values: Array, level: float) -> _Errors:
         count = len(values)
         gradient = output.gradient(len(self._vector), count)
         unbounded = ~np.isfinite(gradient).all(axis=1)  # as that of a root of zero
         gradient[unbounded] = 0.0
+        whole = gradient.copy()
+        gradient[:, self._held & self._effective] = 0.0
         scaled = gradient / self._norms
         lost, undetermined = self._lost(gradient, scaled, values)
         reasons = {
@@ -235,7 +267,7 @@ class LinearBands:
             with np.errstate(invalid="ignore", divide="ignore"):
                 quantiles = self._fits.half_widths(gradient, level) / errors
             quantiles = np.where(errors > 0, quantiles, quantile_of(level, math.inf))
-            return errors, quantiles, undetermined, lacking
+            return self._unheld(_Errors(errors, quantiles, lacking, undetermined), whole, level)
         directions = scaled @ self._directions.T
         covariance = self._covariance
         degrees = np.full(count, self._deviance.degrees)
@@ -246,7 +278,30 @@ class LinearBands:
             )
         errors = np.sqrt(np.einsum("ki,ij,kj->k", directions, covariance, directions))
         quantiles = np.array([quantile_of(level, d) for d in degrees])
-        return np.where(lost, np.nan, errors), quantiles, undetermined, lacking
+        errors = np.where(lost, np.nan, errors)
+        return self._unheld(_Errors(errors, quantiles, lacking, undetermined), whole, level)
+
+    def _unheld(self, known: _Errors, gradient: Array, level: float) -> _Errors:
+        """Return errors without those of values that move with an unknown that leaves its bound.
+
+        As intervals of unknowns are withheld that are tied to a bound, by the same measure.
+        """
+        free = np.flatnonzero(~self._held & self._effective)
+        allowed = (self._deviance.limit(level) - self._rise) * self._deviance.variance
+        if not self._held.any() or not allowed > 0:
+            return known
+        errors, names = known.errors.copy(), []
+        for left in released(self._forward, self._vector, self._evaluation, free, allowed):
+            moved = np.abs(gradient @ left.direction) * left.distance
+            reach = np.linalg.norm(gradient * self._sizes, axis=1)
+            far = moved > np.maximum(
+                MAX_SHIFT * known.quantiles * known.errors, UNDETERMINED_SHARE * reach
+            )
+            if far.any():
+                errors[far] = np.nan
+                names.append(self._forward.problem.keys[left.index])
+        lacking = (*known.lacking, NoBand.AT_A_BOUND) if names else known.lacking
+        return replace(known, errors=errors, lacking=lacking, at_bounds=tuple(names))
 
     def _lost(
         self, gradient: Array, scaled: Array, values: Array
@@ -284,39 +339,6 @@ def _cut(band: Band) -> Band:
     return replace(band, confidence=np.array([np.where(beyond, 0.0, low), high]), cut=True)
 
 
-def evaluated(forward: ForwardMap, vector: Array) -> Evaluation:
-    """Return the evaluation at the estimate; InputError where it fails."""
-    evaluation = forward.evaluate(vector)
-    if isinstance(evaluation, Failure):
-        raise InputError(f"bands need a model that can be integrated: {evaluation}")
-    return evaluation
-
-
-def outputs_of(
-    forward: ForwardMap,
-    condition: Condition,
-    vector: Array,
-    trajectory: Trajectory,
-    names: Collection[str] | None = None,
-) -> dict[str, tuple[Dual, bool]]:
-    """Return observables, then the states with other names, each with whether it is the former.
-
-    Where there are `names`, they are those alone.
-    """
-    predicted = forward.predictions(condition, vector, trajectory)
-    wanted = {*predicted, *forward.field.states} if names is None else names
-    found = {name: (output, True) for name, output in predicted.items() if name in wanted}
-    for i, name in enumerate(forward.field.states):
-        if name in wanted and name not in predicted:
-            partials = {}
-            if trajectory.sensitivities.size:
-                partials = {
-                    u: trajectory.sensitivities[:, i, k] for k, u in enumerate(trajectory.unknowns)
-                }
-            found[name] = Dual(trajectory.states[:, i], partials), False
-    return found
-
-
 def _base(forward: ForwardMap, name: str) -> float | None:
     """Return the natural logarithm of the base of a logarithmic noise model; None without one."""
     transform = forward.problem.noise.get(name, Noise()).transform
@@ -342,40 +364,3 @@ def _ends(
         below, above = (quantiles * np.hypot(relative, sds * log) for sds in scatter)
         ends = np.stack([values * np.exp(-below), values * np.exp(above)])
     return np.where(values > 0, ends, np.nan)
-
-
-def noise_sds(
-    forward: ForwardMap,
-    condition: Condition,
-    name: str,
-    vector: Array,
-    predicted: Mapping[str, Dual],
-    times: Array,
-) -> Array | None:
-    """Return the standard deviations of measurements at any times, shape (k,); None if unknown.
-
-    They are on the scale of their noise. Where the data have a column of them, those between the
-    measurements are interpolated. `predicted` holds the observables at `times` by name, and
-    whatever else in the noise changes in time.
-    """
-    problem = forward.problem
-    series = condition.series.get(name)
-    if series is not None and series.sds is not None and series.sds_given:
-        at = condition.times[series.rows]
-        known, first = np.unique(at, return_index=True)
-        return np.asarray(np.interp(times, known, series.sds[first]))
-    noise = problem.noise.get(name, Noise())
-    unknown = [i for i, u in enumerate(problem.unknowns) if u.key == noise.unknown(name)]
-    if noise.spread == "estimate" and not unknown:
-        return None
-    values = np.abs(predicted[name].array(len(times)))
-    every = np.arange(len(times))
-    return standard_deviations(
-        noise,
-        Series(every, np.where(values > 0, values, 1.0), None),
-        predicted,
-        name,
-        replace(condition, times=times),
-        vector,
-        unknown[0] if unknown and noise.spread == "estimate" else None,
-    )

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from odefit.assessment.farthest_values import FarthestValues
-from odefit.assessment.prediction import Band, LinearBands
+from odefit.assessment.prediction import Band, LinearBands, NoBand
 from odefit.assessment.profiles.profiling import MAX_ADOPTIONS, optimum_at
 from odefit.common.arrays import Array, IntArray
 from odefit.common.errors import counted
@@ -41,13 +41,21 @@ class ProfileBands:
     """Bands whose ends are those of the profile likelihood of each value.
 
     Raises InputError if the model cannot be integrated at the estimate, or if the answer is on
-    shooting nodes.
+    shooting nodes. Where the estimate is another solution that fits, `best` is the one with which
+    deviances compare.
     """
 
-    def __init__(self, forward: ForwardMap, vector: Array, control: Control | None = None) -> None:
+    def __init__(
+        self,
+        forward: ForwardMap,
+        vector: Array,
+        control: Control | None = None,
+        best: Array | None = None,
+    ) -> None:
         self._linear = LinearBands(forward, vector)
         self._forward = forward
         self._vector = vector
+        self._best = vector if best is None else best
         self._control = control or Control()
 
     def bands(
@@ -63,7 +71,7 @@ class ProfileBands:
             return linear
         at = np.unique(np.linspace(0, len(times) - 1, min(len(times), MAX_TIMES)).round())
         chosen = at.astype(np.intp)
-        best = self._vector
+        best = self._best
         with running(self._control):
             for _ in range(MAX_ADOPTIONS + 1):
                 optimum = optimum_at(self._forward, best, level)
@@ -72,7 +80,7 @@ class ProfileBands:
                     condition,
                     (times, chosen),
                     [band.name for band in linear],
-                    (best, self._vector),
+                    (self._vector,) if best is self._best else (best, self._vector),
                     optimum.deviance,
                     optimum.limit,
                 )
@@ -80,7 +88,7 @@ class ProfileBands:
                 if values.better is None or self._control.should_stop():
                     break
                 best = POLISH.run(self._forward, 0, values.better, self._control).vector
-        return [replace(band, better=best is not self._vector) for band in found]
+        return [replace(band, better=best is not self._best) for band in found]
 
     def _profiled(self, linear: Band, values: FarthestValues, condition: Condition) -> Band:
         """Return the band of one curve."""
@@ -126,7 +134,8 @@ class ProfileBands:
             confidence=confidence,
             prediction=linear.values + np.array([[-1.0], [1.0]]) * reach,
             unfinished=int(unsettled.sum()),
-            lacking=(),
+            lacking=(NoBand.NOT_COMPUTED,) if np.isnan(confidence).any() else (),
+            at_bounds=(),
             undetermined=linear.undetermined if np.isinf(ends).any() else (),
         )
 

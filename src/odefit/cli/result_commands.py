@@ -125,6 +125,13 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
         default="linear",
         help="linear bands (the default), or by profile likelihood, which take longer",
     )
+    parser.add_argument(
+        "--solutions",
+        choices=("all", "mixture", "best"),
+        default="all",
+        help="where several solutions fit: bands over all of them (the default), over their "
+        "mixture by weight, or of the best alone",
+    )
     add_table(parser)
 
 
@@ -148,7 +155,9 @@ def run_predict(options: argparse.Namespace) -> int:
             if options.times is not None:
                 times = times_from_text(options.times, result.problem, name)
             try:
-                table = prediction_table(result, times, options.level, name, options.by, control)
+                table = prediction_table(
+                    result, times, options.level, name, options.by, control, options.solutions
+                )
             except RuntimeError as error:
                 raise InputError(str(error)) from error
             notes += table.attrs["notes"]

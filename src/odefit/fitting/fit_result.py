@@ -26,7 +26,12 @@ from odefit.fitting.fit_notices import (
     unintegrated,
 )
 from odefit.fitting.fit_stages import STAGES, FitState, Wanted, carried_out, stage
-from odefit.fitting.other_optima import near_solutions, with_other_ends, with_other_optima
+from odefit.fitting.other_optima import (
+    near_solutions,
+    with_fitting,
+    with_other_ends,
+    with_other_optima,
+)
 from odefit.fitting.solutions import (
     bounded,
     distinct_solutions,
@@ -319,6 +324,11 @@ def _equal(state: FitState) -> FitState:
     found = state.answer
     equal = equal_solutions(found.forward, state.solutions, found.evaluation.choice)
     return replace(state, equal=tuple(equal), near=near_solutions(state, equal))
+
+
+@stage("solutions that fit", "solutions", needs=lambda s: len(s.equal) + len(s.near) > 1)
+def _fitting(state: FitState) -> FitState:
+    return replace(state, solutions=with_fitting(state))
 
 
 @stage("assessment", "assessment", needs=answered)

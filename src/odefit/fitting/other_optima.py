@@ -13,8 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from odefit.assessment.fitting_solutions import fitting_solutions
 from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.intervals.uncertainty import intervals_of_bad_fit
 from odefit.assessment.local import assess_local
+from odefit.assessment.parts import Uncertainty
 from odefit.common.arrays import Array
 from odefit.common.effects import undetermined
 from odefit.fitting.fit_stages import FitState
@@ -74,6 +77,32 @@ def near_solutions(state: FitState, equal: Sequence[Solution]) -> tuple[Solution
         for s in state.solutions
         if s not in equal and any(np.array_equal(s.vector, v) for v in vectors)
     )
+
+
+def with_fitting(state: FitState) -> tuple[Solution, ...]:
+    """Return all solutions, those that fit with their deviances, weights and intervals."""
+    several = [s for s in (*state.equal, *state.near) if s.nodes is None]
+    if len(several) < 2 or state.uncertainty is None or several[0] is not state.solutions[0]:
+        return state.solutions
+    forward, vector, evaluation = state.at_answer
+
+    def adapted(x: Array, uncertainty: Uncertainty) -> Uncertainty:
+        wanted = state.wanted.intervals
+        return intervals_of_bad_fit(state.problem, x, uncertainty, state.goodness, wanted)
+
+    at_best = vector, evaluation, state.uncertainty
+    known = fitting_solutions(forward, at_best, [s.vector for s in several[1:]], adapted)
+    described = {
+        id(s): replace(
+            s,
+            deviance=found.deviance,
+            weight=found.weight,
+            intervals=tuple((float(low), float(high)) for low, high in found.intervals),
+        )
+        for s, found in zip(several, known, strict=True)
+        if found is not None
+    }
+    return tuple(described.get(id(s), s) for s in state.solutions)
 
 
 def other_optima(

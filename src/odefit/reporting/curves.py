@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Curve:
     without a solution there is none, and ``failure`` has the reason. ``infinity`` is the place of t
     = inf on the axis, where measurements of the steady state and the last point of the model lie.
     ``no_band`` tells why there is no band where one was asked for. With a ``calendar`` the axis of
-    time shows dates.
+    time shows dates. ``others``, shape (k, m), are the curves of other solutions that fit.
     """
 
     experiment: str
@@ -75,6 +75,7 @@ class Curve:
     infinity: float | None = None
     no_band: str = ""
     calendar: Calendar | None = None
+    others: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def dense(self) -> bool:
@@ -145,6 +146,7 @@ def _condition_curves(
         for name in names
         if name in model
     }
+    others = _other_lines(result, condition, grid, forward) if model else []
     made = {} if bands is None or not model else _bands(bands, condition, grid, level, drawn)
     for name in names:
         series = condition.series.get(name, NOTHING)
@@ -176,7 +178,23 @@ def _condition_curves(
             censored=series.censored,
             infinity=infinity,
             no_band="" if failed is None else f"the integration fails: {failed}",
+            others=np.array([line[name][drawn[name]] for line in others])
+            if name in model
+            else np.zeros((0, 0)),
         )
+
+
+def _other_lines(
+    result: ResultData, condition: Condition, grid: Array, forward: ForwardMap | None
+) -> list[Mapping[str, Array]]:
+    """Return the observables of the other solutions that fit, as far as they can be integrated."""
+    if forward is None or forward.nodes is not None:
+        return []
+    lines = (
+        simulated(result.problem, s.vector, times=grid, experiment=condition.name, forward=forward)
+        for s in result.fitting[1:]
+    )
+    return [line.observables for line in lines if not isinstance(line, Failure)]
 
 
 def told_apart(times: Array, values: Array, log_time: bool = False) -> IntArray:
@@ -305,10 +323,6 @@ def read_off(times: Array, values: Array, condition: Condition, series: Series) 
     return np.isin(times, ends) | np.isinf(times)
 
 
-def _placed_band(band: Band, infinity: float | None) -> Band:
-    return replace(band, times=placed(band.times, infinity))
-
-
 def _part(band: Band, rows: BoolArray) -> Band:
     """Return a band at some of its times."""
     return replace(
@@ -319,6 +333,7 @@ def _part(band: Band, rows: BoolArray) -> Band:
         confidence=band.confidence[:, rows],
         prediction=band.prediction[:, rows],
         scatter=band.scatter[:, rows],
+        others=band.others[:, rows] if band.others.size else band.others,
     )
 
 

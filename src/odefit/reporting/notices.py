@@ -128,15 +128,16 @@ def _equal_solutions(notice: Notice) -> str:
     return (
         f"{notice.numbers['count']:.0f} different solutions fit equally well; they differ in "
         f"{', '.join(notice.names)}. "
-        "The estimates shown are those of one of them; all are in the list of solutions"
+        "The estimates shown are those of one of them; intervals, profiles and bands are over all, "
+        "which are in the list of solutions"
     )
 
 
 def _near_solutions(notice: Notice) -> str:
     return (
         f"{notice.numbers['count']:.0f} different solutions fit the data within their noise; they "
-        f"differ in {', '.join(notice.names)}. The estimates and intervals shown are those of the "
-        "best one alone; all are in the list of solutions, and profiles begin at each of them"
+        f"differ in {', '.join(notice.names)}. The estimates shown are those of the best; "
+        "intervals, profiles and bands are over all of them, which are in the list of solutions"
     )
 
 

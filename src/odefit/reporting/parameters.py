@@ -124,7 +124,8 @@ def parameter_rows(result: ResultData) -> list[Row]:
             reason = f"no solution was found: {result.message}".rstrip(": ")
             rows.append(_row(unknown, MISSING, flag="no solution", remark=Note(reason)))
         else:
-            rows.append(_unknown_row(unknown, value, result.uncertainty))
+            row = _unknown_row(unknown, value, result.uncertainty)
+            rows.append(over_all_solutions(row, result, problem.keys.index(key)))
     return rows
 
 
@@ -306,6 +307,50 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
         flag=flag,
         remark=remark,
     )
+
+
+def over_all_solutions(row: Row, result: ResultData, index: int) -> Row:
+    """Return the row of an unknown, its interval over all solutions that fit.
+
+    The interval of one of them alone excludes what the others say. Where one has no interval, there
+    is none of all.
+    """
+    several = [s for s in result.fitting if s.intervals]
+    if len(several) < 2 or not (math.isfinite(row.ci_low) and math.isfinite(row.ci_high)):
+        return row
+    intervals = joined_intervals([s.intervals[index] for s in several])
+    count = len(several)
+    own = str(row.remark)
+    rest = f"; of the best alone: {own}" if own else ""
+    if not intervals:
+        words = (
+            f"no interval: {count} solutions fit within the noise, and linearisation has no "
+            "interval at one of them; a profile can tell more"
+        )
+        nothing = {"ci_low": MISSING, "ci_high": MISSING}
+        return replace(row, **nothing, flag="several solutions", remark=Note(words + rest))
+    ends = {"ci_low": intervals[0][0], "ci_high": intervals[-1][1]}
+    if len(intervals) == 1:
+        return replace(row, **ends)
+    decade = decade_for(row.estimate, row.std_error)
+    listed = " or ".join(
+        f"{to_decade(low, decade)} to {to_decade(high, decade)}" for low, high in intervals
+    )
+    words = f"{count} solutions fit within the noise: {listed}"
+    return replace(row, **ends, flag="several intervals", remark=Note(words + rest))
+
+
+def joined_intervals(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return intervals in their order, those that overlap as one; none where an end is missing."""
+    if not all(math.isfinite(end) for pair in intervals for end in pair):
+        return []
+    found: list[tuple[float, float]] = []
+    for low, high in sorted(intervals):
+        if found and low <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], high)
+        else:
+            found.append((low, high))
+    return found
 
 
 def _weak_note(value: float, std_error: float, own: str) -> Note:

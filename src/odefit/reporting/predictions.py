@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.outputs import evaluated
 from odefit.assessment.prediction import Band, BandSource, LinearBands, NoBand
 from odefit.assessment.profile_bands import ProfileBands
 from odefit.assessment.sampled_bands import SampledBands
 from odefit.assessment.sampling.bootstrap import Bootstrap
 from odefit.assessment.sampling.posterior import Posterior
+from odefit.assessment.union_bands import Member, UnionBands
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, one_of, shown
 from odefit.common.option_checks import check_level
@@ -39,19 +42,32 @@ KINDS = ("linear", "profile")
 """Ways to bands that need no samples."""
 
 
+SolutionChoice = Literal["all", "mixture", "best"]
+"""The solutions that bands are over where several fit: their union, their mixture, or one."""
+
+CHOICES: tuple[SolutionChoice, ...] = get_args(SolutionChoice)
+
+
 def band_source(
     result: ResultData,
     by: BandKind,
     forward: ForwardMap | None = None,
     control: Control | None = None,
+    solutions: str = "all",
 ) -> BandSource:
     """Return what makes the bands of a result's predictions.
 
     ``by`` is ``"linear"``, ``"profile"``, or the samples of a bootstrap or of a posterior;
-    ``forward`` integrates the best solution, and ``control`` hears of progress. What does not
-    apply to the result raises an :class:`InputError`, a result without a solution ValueError.
+    ``forward`` integrates the best solution, and ``control`` hears of progress. Where several
+    solutions fit, ``solutions`` are ``"all"`` of them, their ``"mixture"`` by weight, or the
+    ``"best"`` alone; samples are of all anyway. What does not apply to the result raises an
+    :class:`InputError`, a result without a solution ValueError.
     """
     vector = result.best.vector
+    if solutions not in CHOICES:
+        raise InputError(
+            f"solutions: {shown(solutions)} is not known{one_of(str(solutions), CHOICES)}"
+        )
     if forward is None:
         forward = able_to_integrate(result.problem, vector, result.best.nodes)
     if isinstance(by, Bootstrap | Posterior):
@@ -64,9 +80,26 @@ def band_source(
             f"by: {shown(by)} is not known{one_of(str(by), KINDS)}; or give the samples that "
             "result.bootstrap() or result.sample() returns"
         )
-    if by == "profile":
-        return ProfileBands(forward, vector, control)
-    return LinearBands(forward, vector)
+    several = [s for s in result.fitting if s.nodes is None]
+
+    def source(x: Array, rise: float) -> BandSource:
+        if by == "profile":
+            return ProfileBands(forward, x, control, vector)
+        return LinearBands(forward, x, rise)
+
+    if len(several) < 2 or solutions == "best" or forward.nodes is not None:
+        return source(vector, 0.0)
+    mixed = solutions == "mixture"
+    members = [
+        Member(
+            source(s.vector, 0.0 if mixed else s.deviance or 0.0),
+            s.deviance or 0.0,
+            s.weight or 0.0,
+        )
+        for s in several
+    ]
+    deviance = Deviance.of(forward, vector, evaluated(forward, vector))
+    return UnionBands(members, deviance, mixed=mixed)
 
 
 def prediction_table(
@@ -76,6 +109,7 @@ def prediction_table(
     experiment: str | None = None,
     by: BandKind = "linear",
     control: Control | None = None,
+    solutions: str = "all",
 ) -> pd.DataFrame:
     """Return predictions with bands as a table, see :meth:`odefit.Result.predict`."""
     import pandas as pd
@@ -83,7 +117,8 @@ def prediction_table(
     check_level(level)
     condition = result.problem.condition(experiment)
     wanted = condition.times if times is None else _times(times, result.problem, condition)
-    bands = band_source(result, by, control=control).bands(condition, wanted, level)
+    source = band_source(result, by, control=control, solutions=solutions)
+    bands = source.bands(condition, wanted, level)
     if isinstance(bands, Failure):
         raise RuntimeError(f"the simulation fails: {bands}")  # noqa: TRY004 - no wrong type
     parts = [
@@ -143,6 +178,14 @@ def beyond_the_data(problem: Problem, condition: Condition, end: float) -> Itera
 
 def band_notes(result: ResultData, bands: Sequence[Band]) -> Iterator[str]:
     """Yield what has to be known of bands: why some are missing, and what they stand for."""
+    count = max((1 + len(band.others) for band in bands), default=1)
+    if count > 1:
+        weights = " and ".join(f"{s.weight or 0.0:.2g}" for s in result.fitting)
+        over = f"mixtures with the weights {weights}" if bands[0].mixed else "over all of them"
+        yield (
+            f"{count} solutions fit the data within their noise: the bands are {over}, the values "
+            "and standard errors are those of the best"
+        )
     cut = [band.name for band in bands if band.cut]
     if cut:
         yield (
@@ -152,7 +195,8 @@ def band_notes(result: ResultData, bands: Sequence[Band]) -> Iterator[str]:
     without: dict[tuple[NoBand, tuple[str, ...]], list[str]] = {}
     for band in bands:
         for reason in band.lacking:
-            keys = band.undetermined if reason is NoBand.UNDETERMINED else ()
+            named = {NoBand.UNDETERMINED: band.undetermined, NoBand.AT_A_BOUND: band.at_bounds}
+            keys = named.get(reason, ())
             without.setdefault((reason, keys), []).append(band.name)
     for (reason, keys), names in without.items():
         yield f"no band of {some(names)}{_why_no_band(result, reason, keys)}"
@@ -185,6 +229,16 @@ def _why_no_band(result: ResultData, reason: NoBand, keys: tuple[str, ...]) -> s
             ": too few measurements are left to estimate the noise from; give its standard "
             "deviation in [noise]"
         )
+    if reason is NoBand.AT_A_BOUND:
+        one = len(keys) == 1
+        return (
+            f", where it moves with {some(keys)}, which {'is' if one else 'are'} at a bound in this"
+            " fit and may as well be elsewhere: take the band by profile"
+        )
+    if reason is NoBand.ELSEWHERE:
+        return ": another solution that fits cannot be integrated there"
+    if reason is NoBand.NOT_COMPUTED:
+        return ": its search found no end, as integrations failed; take samples instead"
     found = () if result.uncertainty is None else result.uncertainty.directions
     words = [d.sentence for d in found if set(d.keys) & set(keys)]
     known = f" ({' '.join(words)})" if words else ""

@@ -88,14 +88,28 @@ def verdict(result: ResultData) -> Verdict:
     determined, words = _determined(result)
     sentences.append(words)
     bad = lack_of_fit(result)
-    if bad:
-        sentences.insert(0, bad)
+    above = [text for text in (bad, several_answers(result)) if text]
+    sentences = [*above, *sentences]
     tone: Tone = "caution"
     if ended is Status.FAILED:
         tone = "bad"
-    elif ended is Status.CONVERGED and optimal and determined and not bad:
+    elif ended is Status.CONVERGED and optimal and determined and not above:
         tone = "good"
     return Verdict(tone, headline, tuple(sentences))
+
+
+def several_answers(result: ResultData) -> str:
+    """Return a sentence on other solutions that fit, to stand above the estimates; or nothing."""
+    kinds = {
+        NoticeKind.EQUAL_SOLUTIONS: "fit equally well",
+        NoticeKind.NEAR_SOLUTIONS: "fit the data within their noise",
+    }
+    for notice in result.notices:
+        if notice.kind in kinds:
+            count = round(notice.numbers["count"])
+            names = ", ".join(notice.names)
+            return f"{count} solutions {kinds[notice.kind]}: they differ in {names}."
+    return ""
 
 
 def lack_of_fit(result: ResultData) -> str:

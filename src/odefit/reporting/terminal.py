@@ -36,6 +36,7 @@ from odefit.reporting.sentences import (
     objective_name,
     remarks,
     sentence,
+    several_answers,
     some,
     squares_say_nothing,
     starts_sentence,
@@ -163,9 +164,8 @@ def _header(result: ResultData) -> RenderableType:
     title.append(f"  {result.method}, {duration(result.seconds)}, seed {result.seed}", style="dim")
     lines = [title, Text(data_sentence(result.problem))]
     lines.append(Text(found.headline, style=f"bold {TONES[found.tone]}"))
-    bad = lack_of_fit(result)
-    if bad:
-        lines.append(Text(bad, style="bold yellow"))
+    above = (lack_of_fit(result), several_answers(result))
+    lines += [Text(told, style="bold yellow") for told in above if told]
     if result.solutions:
         lines.append(Text(_value_line(result)))
     if result.message:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from odefit.assessment.sampling.bootstrap import Bootstrap, BootstrapKind
     from odefit.assessment.sampling.posterior import Posterior
-    from odefit.reporting.predictions import BandKind
+    from odefit.reporting.predictions import BandKind, SolutionChoice
     from odefit.result.params import Params
 
 __all__ = ["Result", "Solution", "load_result"]
@@ -117,6 +117,7 @@ class Result(ResultData, ResultFigures, ResultSettling):
         level: float = 0.95,
         experiment: str | None = None,
         by: BandKind = "linear",
+        solutions: SolutionChoice = "all",
     ) -> pd.DataFrame:
         """Return predictions with confidence and prediction bands as a table.
 
@@ -133,15 +134,17 @@ class Result(ResultData, ResultFigures, ResultSettling):
             ``"profile"`` profiles each value, which takes longer, and holds where the model is
             far from linear; the samples that :meth:`bootstrap` or :meth:`sample` returns give
             percentiles.
+        solutions
+            What bands are over where several fit: ``"all"``, ``"mixture"`` (weighted), ``"best"``.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each time of each observable and of each other state, with the columns
-            ``name``, ``kind`` ("observable" or "state"), ``t``, ``date`` where the data have dates,
-            ``value``, ``std_error``, the ends ``ci_low`` and ``ci_high`` of the confidence band
-            (where the model's own curve is) and ``pi_low`` and ``pi_high`` of the prediction band
-            (where the next measurement is). What the data do not determine is NaN.
+            A row for each time of each observable and other state, with the columns ``name``,
+            ``kind`` ("observable" or "state"), ``t``, ``date`` where the data have dates, ``value``,
+            ``std_error``, ``ci_low`` and ``ci_high`` (confidence band: where the model's own curve
+            is), ``pi_low`` and ``pi_high`` (prediction band: the next measurement). What the data
+            leave open is NaN.
 
         Raises
         ------
@@ -152,7 +155,7 @@ class Result(ResultData, ResultFigures, ResultSettling):
         """
         from odefit.reporting.predictions import prediction_table
 
-        return prediction_table(self, times, level, experiment, by)
+        return prediction_table(self, times, level, experiment, by, None, solutions)
 
     def bootstrap(
         self,
@@ -168,7 +171,7 @@ class Result(ResultData, ResultFigures, ResultSettling):
         checkpoint: str | Path | None = None,
         stop: threading.Event | None = None,
     ) -> Bootstrap:
-        """Simulate data at the best solution, and fit each of them from there.
+        """Simulate data at the best solution, and fit each of them from all solutions that fit.
 
         Parameters
         ----------
@@ -201,6 +204,7 @@ class Result(ResultData, ResultFigures, ResultSettling):
             progress=progress,
             checkpoint=checkpoint,
             stop=stop,
+            others=self._other_vectors,
         )
 
     def sample(
@@ -218,7 +222,7 @@ class Result(ResultData, ResultFigures, ResultSettling):
         checkpoint: str | Path | None = None,
         stop: threading.Event | None = None,
     ) -> Posterior:
-        """Sample the posterior distribution of the unknowns, from the best solution.
+        """Sample the posterior distribution of the unknowns, from the solutions that fit.
 
         The prior is what the problem gives, within the bounds; where it gives none, a uniform
         density there (of the logarithm for unknowns on a log10 scale and standard deviations). It
@@ -226,10 +230,9 @@ class Result(ResultData, ResultFigures, ResultSettling):
 
         Parameters
         ----------
-        draws, chains
-            The number of samples of a chain, and of chains.
-        tune
-            The number of samples before these, by which the sampler adapts.
+        draws, chains, tune
+            The number of samples of a chain, of chains, and of samples before these, by which the
+            sampler adapts.
         seed
             The seed; None for that of the fit.
         time_limit, memory, executor, jobs, progress, checkpoint, stop
@@ -256,14 +259,15 @@ class Result(ResultData, ResultFigures, ResultSettling):
             progress=progress,
             checkpoint=checkpoint,
             stop=stop,
+            others=self._other_vectors,
         )
 
     def _plain_vector(self, what: str) -> Array:
         """Return the unknowns of the best solution, unless it is on shooting nodes."""
         if self.best.nodes is not None:
             raise InputError(
-                "the trajectories of this answer begin anew at shooting nodes, or obey constraints "
-                f"beside the data: {what} needs trajectories from one integration each"
+                "the trajectories of this answer begin anew at shooting nodes, or obey constraints"
+                f" beside the data: {what} needs trajectories from one integration each"
             )
         return np.asarray(self.best.vector, dtype=float)
 
@@ -291,10 +295,9 @@ class Result(ResultData, ResultFigures, ResultSettling):
 
         Parameters
         ----------
-        keys
-            The unknowns; None for all, or for none where there are expressions.
-        level
-            The level of the intervals; None for that of the fit.
+        keys, level
+            The unknowns (None for all, or for none where there are expressions), and the level of
+            the intervals (None for that of the fit).
         expressions
             Other quantities: expressions in the unknowns such as ``"CL = k*V"``, and states or
             observables at a time such as ``"x1@5"``.
@@ -328,8 +331,8 @@ class Result(ResultData, ResultFigures, ResultSettling):
         )
         keys = [keys] if isinstance(keys, str) else keys
         texts = [expressions] if isinstance(expressions, str) else expressions
+        others = [s.vector for s in self.solutions[1:] if s.nodes is None]
         with interruptible(control):
-            others = [s.vector for s in self.solutions[1:] if s.nodes is None]
             found = profile_all(self.problem, vector, level, control, keys, texts, others)
         return Profiles(**vars(found))
 

@@ -46,6 +46,13 @@ class Solution:
     nodes
         The points at which its trajectories begin anew, if no single integration can follow
         them, or if it satisfies conditions beside the data.
+    deviance
+        The deviance from the best solution, where several solutions fit and this is one of them,
+        that is, within the limit of the likelihood ratio; else None.
+    weight
+        Its share of the posterior probability of these, by Laplace's approximation.
+    intervals
+        The linear confidence interval of each unknown at this solution, NaN where there is none.
     """
 
     vector: Array
@@ -55,6 +62,9 @@ class Solution:
     log_likelihood: float | None = None
     hits: int = 1
     nodes: Nodes | None = None
+    deviance: float | None = field(default=None, metadata=OPTIONAL)
+    weight: float | None = field(default=None, metadata=OPTIONAL)
+    intervals: tuple[tuple[float, float], ...] = field(default=(), metadata=OPTIONAL)
 
     def __repr__(self) -> str:
         return f"Solution({self.line})"
@@ -197,6 +207,19 @@ class ResultData:
         if not self.solutions:
             raise ValueError(f"no solution was found: {self.message}")
         return self.solutions[0]
+
+    @property
+    def fitting(self) -> tuple[Solution, ...]:
+        """The solutions that fit the data within their noise, the best first.
+
+        There are others beside the best where :attr:`ambiguous` is true.
+        """
+        return tuple(s for s in self.solutions if s.deviance is not None) or self.solutions[:1]
+
+    @property
+    def _other_vectors(self) -> list[Array]:
+        """The unknowns of the other solutions that fit and need one integration each."""
+        return [s.vector for s in self.fitting[1:] if s.nodes is None]
 
     @property
     def objective(self) -> float:

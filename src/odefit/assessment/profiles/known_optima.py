@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from odefit.assessment.profiles.parts import OPEN, Side
 from odefit.assessment.profiles.tasks import Optimum, Task
 from odefit.assessment.profiles.valleys import LOWER, between, whole_curve
@@ -37,24 +39,27 @@ def known_optima(
         if isinstance(at, Failure) or best.deviance.at(at.cost) > best.limit:
             continue
         if not any(close(vector, x, NEAR, sizes, ignored) for x in found) and not _passed(
-            best, vector, best.deviance.at(at.cost), sides
+            forward, best, vector, at, sides
         ):
             found.append(vector)
     return found[1:]
 
 
-def _passed(best: Optimum, vector: Array, deviance: float, sides: Mapping[Task, Side]) -> bool:
-    """Return whether the curves of all unknowns pass a point, or are below it."""
-    scaling = Scaling.of(best.problem)
-    coordinates, first = scaling.coordinates(vector), scaling.coordinates(best.vector)
-    lowest: dict[int, float] = {}
+def _passed(
+    forward: ForwardMap, best: Optimum, vector: Array, at: Evaluation, sides: Mapping[Task, Side]
+) -> bool:
+    """Return whether the curves of all quantities pass a point, or are below it."""
+    deviance = best.deviance.at(at.cost)
+    coordinates = Scaling.of(best.problem).coordinates(vector)
+    lowest: dict[str, float] = {}
     for task, side in sides.items():
-        if task.quantity is None:
-            at, deviances, slopes = whole_curve(best, task, side)
-            there = coordinates[[task.index]]
-            if task.sign * float(there[0] - first[task.index]) >= 0:
-                found = float(between(at, deviances, slopes, there)[0])
-                lowest[task.index] = min(found, lowest.get(task.index, math.inf))
+        here = float(coordinates[task.index])
+        if task.quantity is not None:
+            here = task.quantity.at(forward, vector, at.choice)[0]
+        if task.sign * (here - best.first(task)) >= 0:
+            curve = whole_curve(best, task, side)
+            found = float(between(*curve, np.array([here]))[0])
+            lowest[task.key] = min(found, lowest.get(task.key, math.inf))
     return all(value <= deviance + LOWER * best.limit for value in lowest.values())
 
 
@@ -63,7 +68,7 @@ def separate_intervals(
 ) -> tuple[tuple[float, float], ...]:
     """Return the intervals that the curves of several optima make, where they do not overlap.
 
-    `task` is a side of an unknown; the intervals are in its coordinate. The result is empty
+    The intervals are in the coordinate of `task`, a side. The result is empty
     where one interval has all values that fit, or an end of a curve is not known.
     """
     ends: dict[tuple[float, ...], list[float]] = {}

@@ -18,10 +18,9 @@ import numpy as np
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.assessment.profiles.held import HeldUnknown
+from odefit.assessment.profiles.released import released
 from odefit.common.arrays import Array
-from odefit.common.effects import column_norms
 from odefit.methods.local.scaling import bounds_touched
-from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 
 MAX_SHIFT = 0.5
@@ -189,36 +188,21 @@ def _tied(
     An unknown at a bound is released, and moved inwards as far as the limit of the deviance allows.
     All others that follow it by more than a part of their intervals are tied to it.
     """
-    problem, jacobian = forward.problem, evaluation.information
-    touched = np.flatnonzero(bounds_touched(problem, vector))
+    touched = bounds_touched(forward.problem, vector)
     known = np.flatnonzero(np.isfinite(uncertainty.standard_errors))
-    if not len(touched) or not len(known):
+    if not touched.any() or not len(known):
         return {}
     deviance = Deviance.of(forward, vector, evaluation, conditions)
     limit = deviance.limit(uncertainty.level)
     if not (math.isfinite(limit) and deviance.variance > 0):
         return {}
-    norms = column_norms(jacobian[:, known])
-    allowed = limit * deviance.variance
     half = deviance.root(limit) * uncertainty.standard_errors[known]
-    gradient = evaluation.jacobian.T @ evaluation.residuals
-    sizes = sizes_at(problem, vector)
+    allowed = limit * deviance.variance
     tied: dict[int, list[int]] = {}
-    for j in touched:
-        column = jacobian[:, j]
-        if not float(column @ column) > 0:
-            continue
-        follow = -np.linalg.lstsq(jacobian[:, known] / norms, column, rcond=1e-8)[0] / norms
-        along = column + jacobian[:, known] @ follow
-        curvature, slope = float(along @ along), abs(float(gradient[j]))
-        # The distance at which 2 slope d + curvature d^2 is what is allowed.
-        room = problem.upper[j] - problem.lower[j]
-        bottom = slope + math.sqrt(slope**2 + curvature * allowed)
-        distance = min(allowed / bottom if bottom > 0 else math.inf, room)
-        if not math.isfinite(distance):
-            distance = sizes[j]
-        for k in known[np.abs(follow) * distance > MAX_SHIFT * half]:
-            tied.setdefault(int(k), []).append(int(j))
+    for left in released(forward, vector, evaluation, known, allowed):
+        moved = np.abs(left.direction[known]) * left.distance
+        for k in known[moved > MAX_SHIFT * half]:
+            tied.setdefault(int(k), []).append(left.index)
     return tied
 
 

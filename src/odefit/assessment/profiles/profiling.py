@@ -73,14 +73,14 @@ def profile_all(
 ) -> ProfilesData:
     """Return profile likelihoods of the unknowns `keys` and of the quantities `expressions`.
 
-    Without `keys` all unknowns are profiled, or none where there are expressions. Profiles of
-    unknowns begin also at those `others`, optima that are known, that fit within the limit. Raises
-    InputError if a key or an expression is unknown, or there is no noise by which to judge.
+    Without `keys` all unknowns are profiled, or none where there are expressions. Profiles begin
+    also at those `others`, optima that are known, that fit within the limit. Raises InputError if
+    a key or an expression is unknown, or there is no noise by which to judge.
     """
     began = time.perf_counter()
     tasks = _tasks(problem, keys, expressions)
     forward = able_to_integrate(problem, vector, None)
-    first = best = optimum_at(forward, vector, level)
+    first = best = _with_quantities(forward, optimum_at(forward, vector, level), tasks)
     records = opened(control, "sides of profiles", problem, {"level": level, "vector": vector})
     checkpoint = None if records is None else SideCheckpoint(records)
     evaluations = minimisations = 0
@@ -112,13 +112,13 @@ def profile_all(
                     break
             if better is None or control.should_stop():
                 break
-            best = optimum_at(forward, better, level)
+            best = _with_quantities(forward, optimum_at(forward, better, level), tasks)
     lowest = refuted(best, merged(best, tasks, sides))[0]
     evaluation = forward.evaluate(best.vector)
     for task in unchecked(tasks, sides, begins_on_nodes(forward, best, evaluation)):
         if task in lowest and lowest[task].end == "limit":
             lowest[task] = replace(lowest[task], unchecked=True)
-    apart = {t.key: separate_intervals(best, t, sides) for t in tasks if t.quantity is None}
+    apart = {t.key: separate_intervals(best, t, sides) for t in tasks}
     profiles = _assembled(forward, best, tasks, lowest, level, apart)
     stopped = any(s.end == "stopped" for s in sides.values()) or len(sides) < len(tasks)
     status, message = Status.CONVERGED, "all profiles are complete"
@@ -185,6 +185,17 @@ def optimum_at(forward: ForwardMap, vector: Array, level: float) -> Optimum:
     return Optimum(forward.problem, vector, deviance, limit, noise)
 
 
+def _with_quantities(forward: ForwardMap, best: Optimum, tasks: Sequence[Task]) -> Optimum:
+    """Return the optimum with the values of the quantities that are profiled."""
+    evaluation = forward.evaluate(best.vector)
+    values = {
+        task.key: task.quantity.at(forward, best.vector, evaluation.choice)[0]
+        for task in tasks
+        if task.quantity is not None and task.sign < 0
+    }
+    return replace(best, quantities=values)
+
+
 # Sides ----------------------------------------------------------------------------------------
 
 
@@ -199,7 +210,7 @@ def _everywhere(
 ) -> Iterator[tuple[Task, Side]]:
     """Yield all sides from the optimum, and then those that check them from other valleys.
 
-    The sides of unknowns begin at other known `optima` that fit as well, and where valleys are
+    The sides begin at other known `optima` that fit as well, and where valleys are
     narrow at the optima of other valleys. After that they begin at fits of other profiles that
     refute their limits. Last come points where the lowest curve passes from one to another.
     """
@@ -218,9 +229,10 @@ def _everywhere(
     again = [
         replace(t, start=tuple(map(float, x)))
         for limited in (True, False)  # intervals are checked before curves: time may be up
-        for x in others
+        for k, x in enumerate(others)
         for t in tasks
-        if t.quantity is None and (known[t].end == "limit") == limited
+        # A quantity is not traced on nodes, which narrow valleys need.
+        if (t.quantity is None or k < len(hills)) and (known[t].end == "limit") == limited
     ]
     empty = side_without_points(len(best.vector), "stopped", "")
     for _ in range(1 + MAX_CHECKS):

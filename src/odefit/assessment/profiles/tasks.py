@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Optimum:
     """The optimum that profiles begin from.
 
     `noise` holds limits of the lower and the upper side, by number, of unknowns that are factors of
-    a standard deviation.
+    a standard deviation, and `quantities` the values of other quantities, by name.
     """
 
     problem: Problem
@@ -40,6 +40,13 @@ class Optimum:
     deviance: Deviance
     limit: float
     noise: dict[int, tuple[float, float]]
+    quantities: dict[str, float] = field(default_factory=dict)
+
+    def first(self, task: Task) -> float:
+        """Return the coordinate of a task at the optimum."""
+        if task.quantity is not None:
+            return self.quantities.get(task.key, math.nan)
+        return float(Scaling.of(self.problem).coordinates(self.vector)[task.index])
 
     def limit_of(self, task: Task) -> float:
         """Return the limit of the deviance on one side of a profile."""

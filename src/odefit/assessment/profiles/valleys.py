@@ -64,7 +64,6 @@ OTHER = 0.05
 
 def merged(best: Optimum, tasks: Sequence[Task], sides: dict[Task, Side]) -> dict[Task, Side]:
     """Return the sides of the tasks, each the lowest of the curves of all valleys."""
-    coordinates = Scaling.of(best.problem).coordinates(best.vector)
     sides, found = with_points(best, sides), {}
     for task in tasks:
         others = [(t, s) for t, s in sides.items() if t != t.side and t.key == task.key]
@@ -73,7 +72,7 @@ def merged(best: Optimum, tasks: Sequence[Task], sides: dict[Task, Side]) -> dic
             curves = [sides[task], *(s for no_end, s in own if not no_end)]
             back = [s for no_end, s in own if no_end]
             across = [s for t, s in others if t.side != task]
-            first = 0.0 if task.quantity is not None else float(coordinates[task.index])
+            first = best.first(task)
             found[task] = (
                 lowest_of(curves, task.sign, first, best.limit, back, across)
                 if others
@@ -262,7 +261,7 @@ def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -
 
 def whole_curve(best: Optimum, task: Task, side: Side) -> tuple[Array, Array, Array]:
     """Return coordinates, deviances and slopes of a curve, the estimate among them if it is."""
-    first = [float(Scaling.of(best.problem).coordinates(best.vector)[task.index])]
+    first = [best.first(task)]
     first, none = ([], []) if task.start else (first, [0.0])
     return (
         np.concatenate([first, side.at]),

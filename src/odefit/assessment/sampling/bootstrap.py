@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -144,14 +144,16 @@ class Resampling:
     """The search of the optimum of a simulated data set, of which the number is the index.
 
     `pools` are standardised residuals by observable from which noise is drawn, empty for normal
-    noise; `unit_sd` is the standard deviation of noise that is not given; `inflation` is a factor
-    of estimated standard deviations, for small samples.
+    noise; searches begin at the estimate and at `others`; `unit_sd` is the standard deviation of
+    noise that is not given; `inflation` is a factor of estimated standard deviations, for small
+    samples.
     """
 
     vector: Array
     pools: Mapping[str, Array] = field(default_factory=dict)
     unit_sd: float = 1.0
     inflation: float = 1.0
+    others: tuple[Array, ...] = ()
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the optimum of sample number `index`; a failure is counted, never raised."""
@@ -160,7 +162,14 @@ class Resampling:
             return Start(
                 index, self.vector, self.vector, math.inf, Status.FAILED, str(problem), 0, 0.0
             )
-        return LOCAL_SEARCH.run(forward.of(problem), index, self.vector, control)
+        simulated = forward.of(problem)
+        ends = [LOCAL_SEARCH.run(simulated, index, self.vector, control)]
+        ends += [
+            LOCAL_SEARCH.run(simulated, index, x, control)
+            for x in self.others
+            if not control.should_stop()
+        ]
+        return min(ends, key=lambda end: (end.status is Status.FAILED, end.cost))
 
     def sample(self, forward: ForwardMap, index: int, seed: int) -> Problem | Failure:
         """Return the problem with the simulated data of sample number `index`."""
@@ -192,8 +201,9 @@ def bootstrap(
     progress: Callable[[Progress], None] | None = None,
     checkpoint: str | Path | None = None,
     stop: threading.Event | None = None,
+    others: Sequence[Array] = (),
 ) -> Bootstrap:
-    """Simulate data at an estimate, and fit each of them from there.
+    """Simulate data at an estimate, and fit each of them from there, and from `others`.
 
     ``"parametric"`` draws noise from the noise model, ``"residual"`` from the residuals. Samples
     depend on `seed` alone, whatever `jobs`. What is there when the `time_limit`, the `memory` or
@@ -209,8 +219,11 @@ def bootstrap(
     evaluation = forward.evaluate(vector)
     if isinstance(evaluation, Failure):
         raise InputError(f"a bootstrap needs a model that can be integrated: {evaluation}")
-    search = _resampling(forward, vector, evaluation, kind)
-    options = {"bootstrap": kind, "seed": seed, "estimate": [repr(float(v)) for v in vector]}
+    search = replace(_resampling(forward, vector, evaluation, kind), others=tuple(others))
+    options: dict[str, Any] = {"bootstrap": kind, "seed": seed}
+    options["estimate"] = [repr(float(v)) for v in vector]
+    if others:
+        options["others"] = [[repr(float(v)) for v in x] for x in others]
     kept = StartCheckpoint.of(control, "bootstrap samples", problem, options)
     stored = {} if kept is None else {i: s for i, s in kept.starts.items() if i < count}
     ends = dict(stored)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -174,8 +174,11 @@ def sample_posterior(
     progress: Callable[[Progress], None] | None = None,
     checkpoint: str | Path | None = None,
     stop: threading.Event | None = None,
+    others: Sequence[Array] = (),
 ) -> Posterior:
     """Sample the posterior distribution from the optimum, each chain after `tune` steps.
+
+    Where there are `others`, optima that fit as well, chains begin at each of them in turn.
 
     Samples depend on `seed` alone, whatever `jobs`. What is there when the `time_limit`, the
     `memory` or the event `stop` ends the work is returned, labelled as such; `checkpoint` is a file
@@ -190,17 +193,20 @@ def sample_posterior(
     control = control_of(seed, time_limit, executor, jobs, progress, checkpoint, stop, memory)
     with interruptible(control):  # which takes seconds
         require("nutpie")
-    options = {"vector": vector, "draws": draws, "tune": tune, "seed": seed}
+    options: dict[str, Any] = {"vector": vector, "draws": draws, "tune": tune, "seed": seed}
+    begin = np.array([vector, *others])
+    if len(others):
+        options["others"] = np.array(others)
     kept = opened(control, "chains of a posterior", problem, options)
     found = {} if kept is None else _kept_chains(kept, range(chains), draws, len(vector))
     left = [number for number in range(chains) if number not in found]
     with running(control), Workers(control) as workers, kept or nullcontext():
-        work = Work(partial(_given, problem), partial(_run_remotely, vector, draws, tune, seed))
+        work = Work(partial(_given, problem), partial(_run_remotely, begin, draws, tune, seed))
 
         def here(number: int) -> tuple[Array, int]:
             rounds = math.ceil((chains - number) / max(workers.number, 1))
             own = control.with_share(1 / rounds)  # the others have their share of the time
-            return run_chain(problem, vector, draws, tune, seed, number, own)
+            return run_chain(problem, begin[number % len(begin)], draws, tune, seed, number, own)
 
         def remote(number: int) -> tuple[Work, tuple[int, RemoteControl]]:
             return work, (number, control.for_workers())
@@ -247,7 +253,7 @@ def _given(problem: Problem) -> Problem:
 
 
 def _run_remotely(
-    vector: Array,
+    begin: Array,
     draws: int,
     tune: int,
     seed: int,
@@ -257,7 +263,7 @@ def _run_remotely(
     """Run a chain in a worker process."""
     number, told = task
     with told.running() as control:
-        return run_chain(problem, vector, draws, tune, seed, number, control)
+        return run_chain(problem, begin[number % len(begin)], draws, tune, seed, number, control)
 
 
 def run_chain(

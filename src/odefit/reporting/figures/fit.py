@@ -153,6 +153,8 @@ def draw_panel(axes: Axes, curve: Curve, several: bool, log_y: bool = False) -> 
     if not logarithmic:
         _keep_constant_visible(axes, curve)
     missing = "no model" if curve.failure else "no band" if lacks_band(curve) else ""
+    if len(curve.others) and not missing:
+        missing = "dashed: other solutions"
     if missing:
         axes.set_title(missing, loc="right", fontsize=8.0, color=style.MUTED)
 
@@ -184,6 +186,9 @@ def _draw_model(axes: Axes, curve: Curve) -> None:
         axes.plot(times[-1:], values[-1:], color=style.MODEL, marker="_", markersize=9, zorder=3)
         times, values = times[:-1], values[:-1]
     axes.plot(times, values, color=style.MODEL, linewidth=0.9 if curve.dense else 1.4, zorder=3)
+    for other in curve.others:
+        line = np.where(np.isfinite(other), other, np.nan)[: len(times)]
+        axes.plot(times, line, color=style.MODEL, linewidth=0.9, linestyle=(0, (4, 2)), zorder=2.5)
 
 
 def _draw_band(axes: Axes, band: Band, infinite: bool) -> None:

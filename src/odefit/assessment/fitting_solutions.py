@@ -1,0 +1,99 @@
+"""Several solutions that fit: how much worse each is, its weight, and the intervals around it.
+
+The weights are shares of the posterior probability by Laplace's approximation (D. J. C. MacKay,
+Information Theory, Inference, and Learning Algorithms, 2003, chapter 27): the density at a solution
+times the volume of its hill, within the bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.intervals.uncertainty import assess_uncertainty
+from odefit.assessment.parts import Uncertainty
+from odefit.assessment.profiles.linear_checks import checked
+from odefit.common.arrays import Array
+from odefit.methods.local.scaling import Scaling
+from odefit.problem.variants.sizes import sizes_at
+from odefit.simulation import Evaluation, ForwardMap
+
+
+@dataclass(frozen=True, eq=False)
+class FittingSolution:
+    """A solution that fits: its deviance from the best, its weight, and its intervals (n, 2)."""
+
+    deviance: float
+    weight: float
+    intervals: Array
+
+
+def fitting_solutions(
+    forward: ForwardMap,
+    best: tuple[Array, Evaluation, Uncertainty],
+    others: Sequence[Array],
+    adapted: Callable[[Array, Uncertainty], Uncertainty],
+) -> list[FittingSolution | None]:
+    """Return what is known of the best solution, and of others that fit, in their order.
+
+    `adapted` returns the uncertainty at a solution as the user wants it. The result has None for
+    solutions that cannot be evaluated.
+    """
+    vector, evaluation, uncertainty = best
+    deviance = Deviance.of(forward, vector, evaluation)
+    evaluations = [evaluation, *map(forward.evaluate, others)]
+    found: list[FittingSolution | None] = []
+    logarithms = []
+    for at, x in zip(evaluations, [vector, *others], strict=True):
+        if not isinstance(at, Evaluation):
+            found.append(None)
+            continue
+        there = uncertainty
+        if x is not vector:
+            there = checked(forward, x, at, assess_uncertainty(forward, x, at, uncertainty.level))
+            there = adapted(x, there)
+        rise = max(deviance.at(at.cost), 0.0)
+        intervals = x[:, None] + (there.intervals - x[:, None]) * remaining(
+            deviance, rise, uncertainty.level
+        )
+        logarithms.append(_log_mass(forward, x, at, deviance))
+        found.append(FittingSolution(rise, math.nan, intervals))
+    masses = np.exp(np.array(logarithms) - np.max(logarithms))
+    weights = iter((masses / masses.sum()).tolist())
+    return [f and FittingSolution(f.deviance, next(weights), f.intervals) for f in found]
+
+
+def remaining(deviance: Deviance, rise: float, level: float) -> float:
+    """Return the part of a half-width that is left at a solution whose deviance is `rise`.
+
+    The interval has the values whose deviance from the best solution is within the limit.
+    """
+    limit = deviance.limit(level)
+    if not (limit > 0 and rise < limit):
+        return 0.0 if rise >= limit else 1.0
+    whole = deviance.root(limit)
+    return math.sqrt(max(whole**2 - deviance.root(rise) ** 2, 0.0)) / whole
+
+
+def _log_mass(
+    forward: ForwardMap, vector: Array, evaluation: Evaluation, deviance: Deviance
+) -> float:
+    """Return the logarithm of density times volume, in the coordinates of the unknowns.
+
+    Directions that the data leave open are as long as the bounds are wide: a normal density with
+    the width of the bounds stands for these.
+    """
+    scaling = Scaling.of(forward.problem)
+    with np.errstate(all="ignore"):
+        factor = scaling.derivative(vector)
+        widths = scaling.upper - scaling.lower
+        sizes = np.abs(sizes_at(forward.problem, vector) / factor)
+    widths = np.where(np.isfinite(widths) & (widths > 0), widths, np.where(sizes > 0, sizes, 1.0))
+    scaled = evaluation.information * factor * widths / math.sqrt(deviance.variance or 1.0)
+    singular = np.linalg.svd(scaled, compute_uv=False)
+    rise = deviance.at(evaluation.cost)
+    return -0.5 * rise - 0.5 * float(np.sum(np.log1p(singular**2)))
