@@ -27,7 +27,6 @@ from odefit.assessment.intervals.dispersions import AdjustedDispersion, adjusted
 from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.assessment.intervals.small_samples import quantile_of
 from odefit.assessment.outputs import evaluated, noise_sds, outputs_of
-from odefit.assessment.profiles.linear_checks import MAX_SHIFT
 from odefit.assessment.profiles.released import released
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import RANK_TOLERANCE, acting
@@ -47,6 +46,10 @@ change does more, the prediction is not determined either."""
 
 ROUNDING = 1e-9
 """Part of the largest value of a curve that integration may make of nothing."""
+
+WIDENED = 0.1
+"""Movement with an unknown that leaves its bound, relative to the half-width of the band, from
+which on it is worth telling."""
 
 PARTICIPATION = 1e-3
 """Part of the largest share in an undetermined change from which on an unknown takes part."""
@@ -72,7 +75,9 @@ class Band:
     not determine them. `confidence` and `prediction` are the ends of the bands, shape (2, k); the
     latter is NaN without a noise model. `cut` tells that a linear band was cut at zero, which the
     equations keep the values above. `lacking` has the reasons where ends are missing, with the
-    unknowns that are `undetermined`, and those `at_bounds` along with which values move.
+    unknowns that are `undetermined`, and those `at_bounds` along with which values move; those
+    `widening` a band are at a bound, too. `errorless` has the reasons where errors alone are
+    missing.
 
     Where several solutions fit, the band is over all of them, the curve is that of the best, and
     `others`, shape (m, k), are those of the rest; `mixed` tells that their weights count.
@@ -92,6 +97,8 @@ class Band:
     unfinished: int = 0
     better: bool = False
     at_bounds: tuple[str, ...] = ()
+    widening: tuple[str, ...] = ()
+    errorless: tuple[NoBand, ...] = ()
     others: Array = field(default_factory=lambda: np.zeros((0, 0)))
     mixed: bool = False
 
@@ -110,22 +117,33 @@ class BandSource(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _Errors:
-    """Standard errors, NaN where unknown, their quantiles, and the reasons with the unknowns."""
+    """Standard errors, NaN where unknown, their quantiles, and the reasons with the unknowns.
+
+    `factors`, shape (2, k), widen the lower and the upper half for unknowns at bounds.
+    """
 
     errors: Array
     quantiles: Array
     lacking: tuple[NoBand, ...]
     undetermined: tuple[str, ...]
     at_bounds: tuple[str, ...] = ()
+    widening: tuple[str, ...] = ()
+    factors: Array = field(default_factory=lambda: np.ones((2, 1)))
+
+    @property
+    def sides(self) -> Array:
+        """The errors below and above the values, shape (2, k)."""
+        return np.asarray(self.factors * self.errors)
 
 
 class LinearBands:
     """Bands by linearisation at the estimate, with Student's t where the noise is estimated.
 
-    Unknowns at a bound are held there. Where they have room and a curve moves with them, it has no
-    band. Raises InputError if the model cannot be integrated at the estimate, or if its
-    trajectories begin anew at shooting nodes, so that they have no sensitivities. `rise` is the
-    deviance of the estimate from the best solution: confidence bands are narrower by it.
+    Unknowns at a bound are held there; a curve that moves with them has a wider band for it, or
+    none where that is most of it. Raises InputError if the model cannot be integrated at the
+    estimate, or if its trajectories begin anew at shooting nodes, so that they have no
+    sensitivities. `rise` is the deviance of the estimate from the best solution: confidence bands
+    are narrower by it.
     """
 
     def __init__(self, forward: ForwardMap, vector: Array, rise: float = 0.0) -> None:
@@ -209,9 +227,9 @@ class LinearBands:
         for name, (output, observable) in outputs.items():
             values = output.array(len(times))
             known = self._errors(output, values, level)
-            errors, quantiles, lacking = known.errors, known.quantiles, known.lacking
+            quantiles, lacking = known.quantiles, known.lacking
             log = _base(self._forward, name) if observable else None
-            none = np.zeros(len(times))
+            none = np.zeros((2, len(times)))
             prediction = scatter = np.full((2, len(times)), np.nan)
             if observable:
                 at = self._noise_vector
@@ -221,11 +239,11 @@ class LinearBands:
                 if sds is not None:
                     ends = [end / quantile_of(level, math.inf) for end in own.law.interval(level)]
                     sides = [unit * end * sds for end in ends]
-                    prediction = _ends(values, errors, sides, quantiles, log)
+                    prediction = _ends(values, known.sides, sides, quantiles, log)
                     scatter = np.abs(_ends(values, none, sides, quantiles, log) - values)
             if observable and math.isfinite(own.law.least):
                 np.maximum(prediction, own.law.least, out=prediction)
-            confidence = _ends(values, share * errors, (0.0, 0.0), quantiles, log)
+            confidence = _ends(values, share * known.sides, (0.0, 0.0), quantiles, log)
             if log is not None and not (values > 0).all():
                 lacking = (*lacking, NoBand.NOT_POSITIVE)
             found.append(
@@ -234,13 +252,14 @@ class LinearBands:
                     observable,
                     times,
                     values,
-                    errors,
+                    known.errors,
                     confidence,
                     prediction,
                     scatter,
                     lacking=lacking,
                     undetermined=known.undetermined,
                     at_bounds=known.at_bounds,
+                    widening=known.widening,
                 )
             )
         return found
@@ -282,26 +301,39 @@ class LinearBands:
         return self._unheld(_Errors(errors, quantiles, lacking, undetermined), whole, level)
 
     def _unheld(self, known: _Errors, gradient: Array, level: float) -> _Errors:
-        """Return errors without those of values that move with an unknown that leaves its bound.
+        """Return errors that allow for the unknowns at a bound, which may leave it inwards.
 
-        As intervals of unknowns are withheld that are tied to a bound, by the same measure.
+        In the quadratic model of the cost, what a value moves with such an unknown adds to its
+        half-width as squares, on one side. Where it is more than the half-width, there is no error.
         """
         free = np.flatnonzero(~self._held & self._effective)
         allowed = (self._deviance.limit(level) - self._rise) * self._deviance.variance
         if not self._held.any() or not allowed > 0:
             return known
-        errors, names = known.errors.copy(), []
+        errors, names, widening = known.errors.copy(), [], []
+        squares = np.ones((2, len(errors)))
+        least = UNDETERMINED_SHARE * np.linalg.norm(gradient * self._sizes, axis=1)
         for left in released(self._forward, self._vector, self._evaluation, free, allowed):
-            moved = np.abs(gradient @ left.direction) * left.distance
-            reach = np.linalg.norm(gradient * self._sizes, axis=1)
-            far = moved > np.maximum(
-                MAX_SHIFT * known.quantiles * known.errors, UNDETERMINED_SHARE * reach
-            )
-            if far.any():
-                errors[far] = np.nan
-                names.append(self._forward.problem.keys[left.index])
+            moved = gradient @ left.direction * left.distance * left.inward
+            half = known.quantiles * known.errors
+            far = np.abs(moved) > np.maximum(half, least)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                part = np.where(np.abs(moved) > least, moved / half, 0.0)
+            part[far | ~np.isfinite(part)] = 0.0
+            squares += np.stack([np.minimum(part, 0.0), np.maximum(part, 0.0)]) ** 2
+            key = self._forward.problem.keys[left.index]
+            errors[far] = np.nan
+            names += [key] if far.any() else []
+            widening += [key] if np.abs(part).max(initial=0.0) > WIDENED else []
         lacking = (*known.lacking, NoBand.AT_A_BOUND) if names else known.lacking
-        return replace(known, errors=errors, lacking=lacking, at_bounds=tuple(names))
+        return replace(
+            known,
+            errors=errors,
+            lacking=lacking,
+            at_bounds=tuple(names),
+            widening=tuple(widening),
+            factors=np.sqrt(squares),
+        )
 
     def _lost(
         self, gradient: Array, scaled: Array, values: Array
@@ -354,13 +386,18 @@ def _ends(
 ) -> Array:
     """Return the ends of a band, shape (2, k); on the logarithmic scale where the noise is.
 
-    `scatter` is how far measurements lie below and above the curve, beside what it is uncertain.
+    `errors`, shape (2, k), and `scatter` are how far the curve and measurements of it may lie below
+    and above.
     """
     if log is None:
-        below, above = (quantiles * np.hypot(errors, sds) for sds in scatter)
+        below, above = (
+            quantiles * np.hypot(e, sds) for e, sds in zip(errors, scatter, strict=True)
+        )
         return np.stack([values - below, values + above])
     with np.errstate(all="ignore"):
         relative = errors / np.abs(values)
-        below, above = (quantiles * np.hypot(relative, sds * log) for sds in scatter)
+        below, above = (
+            quantiles * np.hypot(e, sds * log) for e, sds in zip(relative, scatter, strict=True)
+        )
         ends = np.stack([values * np.exp(-below), values * np.exp(above)])
     return np.where(values > 0, ends, np.nan)

@@ -135,8 +135,11 @@ class ProfileBands:
             prediction=linear.values + np.array([[-1.0], [1.0]]) * reach,
             unfinished=int(unsettled.sum()),
             lacking=(NoBand.NOT_COMPUTED,) if np.isnan(confidence).any() else (),
-            at_bounds=(),
-            undetermined=linear.undetermined if np.isinf(ends).any() else (),
+            errorless=linear.lacking,
+            widening=(),
+            undetermined=linear.undetermined
+            if np.isinf(ends).any() or np.isnan(linear.errors).any()
+            else (),
         )
 
 

@@ -83,6 +83,7 @@ class UnionBands:
             lacking=tuple(dict.fromkeys(lacking)),
             undetermined=tuple(dict.fromkeys(key for b in bands for key in b.undetermined)),
             at_bounds=tuple(dict.fromkeys(key for b in bands for key in b.at_bounds)),
+            widening=tuple(dict.fromkeys(key for b in bands for key in b.widening)),
             unfinished=sum(b.unfinished for b in bands),
             better=any(b.better for b in bands),
             others=np.array([b.values for b in bands[1:]]).reshape(-1, len(best.times)),

@@ -327,17 +327,17 @@ def over_all_solutions(row: Row, result: ResultData, index: int) -> Row:
             f"no interval: {count} solutions fit within the noise, and linearisation has no "
             "interval at one of them; a profile can tell more"
         )
-        nothing = {"ci_low": MISSING, "ci_high": MISSING}
-        return replace(row, **nothing, flag="several solutions", remark=Note(words + rest))
-    ends = {"ci_low": intervals[0][0], "ci_high": intervals[-1][1]}
+        missing = replace(row, ci_low=MISSING, ci_high=MISSING)
+        return replace(missing, flag="several solutions", remark=Note(words + rest))
+    row = replace(row, ci_low=intervals[0][0], ci_high=intervals[-1][1])
     if len(intervals) == 1:
-        return replace(row, **ends)
+        return row
     decade = decade_for(row.estimate, row.std_error)
     listed = " or ".join(
         f"{to_decade(low, decade)} to {to_decade(high, decade)}" for low, high in intervals
     )
     words = f"{count} solutions fit within the noise: {listed}"
-    return replace(row, **ends, flag="several intervals", remark=Note(words + rest))
+    return replace(row, flag="several intervals", remark=Note(words + rest))
 
 
 def joined_intervals(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

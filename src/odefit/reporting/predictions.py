@@ -192,14 +192,28 @@ def band_notes(result: ResultData, bands: Sequence[Band]) -> Iterator[str]:
             f"the linear confidence bands of {some(cut)} reached below zero, where the equations "
             "let nothing be, and are cut there; by profiles or samples they are not linear"
         )
-    without: dict[tuple[NoBand, tuple[str, ...]], list[str]] = {}
+    reasons = {
+        "band": [band.lacking for band in bands],
+        "standard error": [band.errorless for band in bands],
+    }
+    for what, listed in reasons.items():
+        without: dict[tuple[NoBand, tuple[str, ...]], list[str]] = {}
+        for band, those in zip(bands, listed, strict=True):
+            for reason in those:
+                named = {NoBand.UNDETERMINED: band.undetermined, NoBand.AT_A_BOUND: band.at_bounds}
+                without.setdefault((reason, named.get(reason, ())), []).append(band.name)
+        for (reason, keys), names in without.items():
+            remedy = what == "band"
+            yield f"no {what} of {some(names)}{_why_no_band(result, reason, keys, remedy=remedy)}"
+    wider: dict[tuple[str, ...], list[str]] = {}
     for band in bands:
-        for reason in band.lacking:
-            named = {NoBand.UNDETERMINED: band.undetermined, NoBand.AT_A_BOUND: band.at_bounds}
-            keys = named.get(reason, ())
-            without.setdefault((reason, keys), []).append(band.name)
-    for (reason, keys), names in without.items():
-        yield f"no band of {some(names)}{_why_no_band(result, reason, keys)}"
+        if band.widening:
+            wider.setdefault(band.widening, []).append(band.name)
+    for keys, names in wider.items():
+        yield (
+            f"the linear bands of {some(names)} are wider on one side for {some(keys)}, which "
+            f"{'is' if len(keys) == 1 else 'are'} at a bound and may leave it"
+        )
     unfinished = [f"{band.name} ({band.unfinished})" for band in bands if band.unfinished]
     if unfinished:
         yield (
@@ -218,10 +232,13 @@ def band_notes(result: ResultData, bands: Sequence[Band]) -> Iterator[str]:
         )
 
 
-def _why_no_band(result: ResultData, reason: NoBand, keys: tuple[str, ...]) -> str:
-    """Return the rest of a sentence that begins with what has no band."""
+def _why_no_band(
+    result: ResultData, reason: NoBand, keys: tuple[str, ...], *, remedy: bool = True
+) -> str:
+    """Return the rest of a sentence that begins with what has no band or no error."""
     if reason is NoBand.UNBOUNDED:
-        return ", where its derivatives by unknowns are infinite; take samples instead"
+        instead = "; take samples instead" if remedy else ""
+        return f", where its derivatives by unknowns are infinite{instead}"
     if reason is NoBand.NOT_POSITIVE:
         return ", where it is not positive: its noise is on a logarithmic scale"
     if reason is NoBand.NO_FREEDOM:
@@ -230,22 +247,22 @@ def _why_no_band(result: ResultData, reason: NoBand, keys: tuple[str, ...]) -> s
             "deviation in [noise]"
         )
     if reason is NoBand.AT_A_BOUND:
-        one = len(keys) == 1
-        return (
-            f", where it moves with {some(keys)}, which {'is' if one else 'are'} at a bound in this"
-            " fit and may as well be elsewhere: take the band by profile"
-        )
+        are = "is" if len(keys) == 1 else "are"
+        words = f", where it moves with {some(keys)}, which {are} at a bound and may leave it"
+        return f"{words}; take the band by profile" if remedy else words
     if reason is NoBand.ELSEWHERE:
         return ": another solution that fits cannot be integrated there"
     if reason is NoBand.NOT_COMPUTED:
         return ": its search found no end, as integrations failed; take samples instead"
     found = () if result.uncertainty is None else result.uncertainty.directions
-    words = [d.sentence for d in found if set(d.keys) & set(keys)]
-    known = f" ({' '.join(words)})" if words else ""
+    told = [d.sentence for d in found if set(d.keys) & set(keys)]
+    known = f" ({' '.join(told)})" if told else ""
+    words = f", where it changes with {some(keys)}, which the data do not determine{known}"
+    if not remedy:
+        return words
     return (
-        f", where it changes with {some(keys)}, which the data do not determine{known}; give the "
-        "value of one as known, measure what tells it, or take the band by profile, which ends "
-        "where bounds do"
+        f"{words}; give the value of one as known, measure what tells it, or take the band by "
+        "profile, which ends where bounds do"
     )
 
 

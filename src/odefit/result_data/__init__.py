@@ -214,7 +214,9 @@ class ResultData:
 
         There are others beside the best where :attr:`ambiguous` is true.
         """
-        return tuple(s for s in self.solutions if s.deviance is not None) or self.solutions[:1]
+        return tuple(s for s in self.solutions if s.deviance is not None) or tuple(
+            self.solutions[:1]
+        )
 
     @property
     def _other_vectors(self) -> list[Array]:

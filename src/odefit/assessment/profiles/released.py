@@ -18,13 +18,15 @@ from odefit.simulation import Evaluation, ForwardMap
 class Released:
     """An unknown at a bound by its number, and the changes that go with its leaving the bound.
 
-    `direction`, shape (n,), has the changes of all unknowns for one unit of it; `distance` is how
-    far it can go before the fit becomes too bad.
+    `direction`, shape (n,), has the changes of all unknowns for one unit of it; `inward`, 1 or -1,
+    is the sign of its way from the bound, and `distance` how far it can go before the fit becomes
+    too bad.
     """
 
     index: int
     direction: Array
     distance: float
+    inward: int
 
 
 def released(
@@ -53,5 +55,7 @@ def released(
         direction = np.zeros(len(vector))
         direction[j] = 1.0
         direction[known] = follow
-        found.append(Released(int(j), direction, distance if math.isfinite(distance) else sizes[j]))
+        near = vector[j] - problem.lower[j] <= problem.upper[j] - vector[j]
+        length = float(distance if math.isfinite(distance) else sizes[j])
+        found.append(Released(int(j), direction, length, 1 if near else -1))
     return found
