@@ -24,10 +24,10 @@ from odefit.assessment.intervals.degrees_of_freedom import (
 )
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.intervals.dispersions import AdjustedDispersion, adjusted_dispersions
+from odefit.assessment.intervals.released import released
 from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.assessment.intervals.small_samples import quantile_of
 from odefit.assessment.outputs import evaluated, noise_sds, outputs_of
-from odefit.assessment.profiles.released import released
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import RANK_TOLERANCE, acting
 from odefit.common.errors import InputError

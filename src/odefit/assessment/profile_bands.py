@@ -135,7 +135,7 @@ class ProfileBands:
             prediction=linear.values + np.array([[-1.0], [1.0]]) * reach,
             unfinished=int(unsettled.sum()),
             lacking=(NoBand.NOT_COMPUTED,) if np.isnan(confidence).any() else (),
-            errorless=linear.lacking,
+            errorless=() if np.isinf(ends).any() else linear.lacking,
             widening=(),
             undetermined=linear.undetermined
             if np.isinf(ends).any() or np.isnan(linear.errors).any()

@@ -21,7 +21,9 @@ from odefit.assessment.parts import Uncertainty
 from odefit.common.arrays import Array
 from odefit.common.effects import undetermined
 from odefit.fitting.fit_stages import FitState
+from odefit.fitting.other_hills import Candidate, candidates
 from odefit.fitting.solutions import DISTANCE
+from odefit.methods.bounded_problem import with_bounds
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance, close
 from odefit.methods.polish import Answer, answer_by
@@ -29,7 +31,7 @@ from odefit.methods.running.control import Control, interruptible
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.variants.sizes import expected_sizes, sizes_at
 from odefit.result_data import Solution
-from odefit.simulation import Evaluation
+from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.cut_off import CutOffError
 
 NEAR = 1e-2
@@ -45,6 +47,15 @@ may take in any case."""
 
 MOST = 60
 """Evaluations for one end."""
+
+HOPEFUL = 30.0
+"""Deviance, relative to the limit, that a place must promise, and keep after its first steps."""
+
+SURE = 3.0
+"""The same after the time limit."""
+
+FIRST = 15
+"""Evaluations of the first steps from a place."""
 
 
 def with_other_ends(state: FitState) -> bool:
@@ -110,47 +121,119 @@ def other_optima(
 ) -> tuple[Start, ...]:
     """Return optima besides the answer whose deviance is within the limit, the lowest first.
 
-    Each has the index of the start that led there. Differences of unknowns that are not
-    determined at the answer do not count. An optimum that is better than the answer is among them.
+    Each has the index of the start that led there; those that begin at places which the answer
+    tells have further indices. Differences of unknowns that are not determined at the answer do not
+    count. An optimum that is better than the answer is among them.
     """
     forward, best = answer.forward, answer.start
     deviance = Deviance.of(forward, best.vector, answer.evaluation)
     limit = deviance.limit(level)
     if not (math.isfinite(limit) and deviance.variance > 0) or best.nodes is not None:
         return ()
-    sizes = expected_sizes(forward.problem)
-    ignored = undetermined(answer.evaluation.information, sizes_at(forward.problem, best.vector))
-    left = max(LEAST, SHARE * sum(start.evaluations for start in estimate.starts))
-    tried: list[Array] = [best.vector]
-    found: list[Start] = []
+    share = SHARE * sum(start.evaluations for start in estimate.starts)
+    left = max(LEAST, share)
+    search = _Search(answer, deviance, limit, control, left)
     for end in _ends(estimate):
         height = deviance.at(end.cost)
-        if left <= 0 or control.should_stop():
-            break
         if height > (limit if end.status is Status.CONVERGED else REACH * limit):
             continue
-        if any(close(end.vector, x, NEAR, sizes, ignored) for x in tried):
-            continue
-        tried.append(end.vector)
-        search = SingleShooting(evaluations=int(min(left, MOST)) + 1)
+        if not search.follow(end.vector, end.index, MOST):
+            break
+    late = control.out_of_time and not control.interrupted.is_set()
+    if search.left > 0 and (late or not search.over):
+        # What the answer tells at once is worth the seconds between the limit and its cut-off.
+        search.control = replace(control, deadline=None) if late else control
         try:
             with interruptible(control):
-                polished = search.run(forward, end.index, end.vector, control)
+                budgets = search.left, 0.0 if late else share
+                places = candidates(forward, best.vector, budgets, search.control.should_stop)
         except CutOffError:
-            break
-        left -= polished.evaluations
-        if polished.status is Status.FAILED or deviance.at(polished.cost) > limit:
-            continue
-        tried.append(polished.vector)
-        known = [best.vector, *(s.vector for s in found)]
-        if any(close(polished.vector, x, DISTANCE, sizes, ignored) for x in known):
-            continue
-        evaluation = forward.evaluate(polished.vector)
+            places = []
+        first = 1 + max((start.index for start in estimate.starts), default=0)
+        for k, place in enumerate(places):
+            promised = deviance.at(place.cost)
+            if place.held is None and promised > (SURE if late else HOPEFUL) * limit:
+                continue
+            if not search.from_place(place, first + k):
+                break
+    return tuple(sorted(search.found, key=lambda s: (s.cost, s.index)))
+
+
+class _Search:
+    """The polishing of ends and places, for `left` evaluations of the model together."""
+
+    def __init__(
+        self, answer: Answer, deviance: Deviance, limit: float, control: Control, left: float
+    ) -> None:
+        problem = answer.forward.problem
+        self.left = left
+        self.found: list[Start] = []
+        self._forward, self.control = answer.forward, control
+        self._deviance, self._limit = deviance, limit
+        self._sizes = expected_sizes(problem)
+        at = sizes_at(problem, answer.start.vector)
+        self._ignored = undetermined(answer.evaluation.information, at)
+        self._tried: list[Array] = [answer.start.vector]
+        self._known: list[Array] = [answer.start.vector]
+
+    @property
+    def over(self) -> bool:
+        """True if there is nothing left to spend."""
+        return self.left <= 0 or self.control.should_stop()
+
+    def from_place(self, place: Candidate, index: int) -> bool:
+        """Follow a place where an optimum is expected, for as long as it keeps its promise."""
+        problem, vector = self._forward.problem, place.vector
+        forward = self._forward
+        if place.held is not None:
+            bounds = np.column_stack([problem.lower, problem.upper])
+            bounds[place.held] = vector[place.held]
+            forward = forward.of(with_bounds(problem, bounds))
+        begun = self._run(forward, vector, index, FIRST)
+        if begun is None:
+            return False
+        if begun.status is Status.FAILED or self._deviance.at(begun.cost) > HOPEFUL * self._limit:
+            return not self.over
+        return self.follow(begun.vector, index, MOST)
+
+    def follow(self, vector: Array, index: int, most: int) -> bool:
+        """Polish an end, and keep it if it is another optimum; return whether to go on."""
+        if self.over:
+            return False
+        if self._close(vector, self._tried, NEAR):
+            return True
+        self._tried.append(vector)
+        polished = self._run(self._forward, vector, index, most)
+        if polished is None:
+            return False
+        if polished.status is Status.FAILED or self._deviance.at(polished.cost) > self._limit:
+            return True
+        self._tried.append(polished.vector)
+        if self._close(polished.vector, self._known, DISTANCE):
+            return True
+        evaluation = self._forward.evaluate(polished.vector)
         if isinstance(evaluation, Evaluation) and (
-            assess_local(forward, polished.vector, evaluation).optimal
+            assess_local(self._forward, polished.vector, evaluation).optimal
         ):
-            found.append(replace(polished, status=Status.CONVERGED))
-    return tuple(sorted(found, key=lambda s: (s.cost, s.index)))
+            self.found.append(replace(polished, status=Status.CONVERGED))
+            self._known.append(polished.vector)
+        return True
+
+    def _run(self, forward: ForwardMap, vector: Array, index: int, most: int) -> Start | None:
+        """Return the end of a search of at most so many evaluations; None where it was cut off."""
+        if self.over:
+            return None
+        search = SingleShooting(evaluations=int(min(self.left, most)) + 1)
+        try:
+            with interruptible(self.control):
+                end = search.run(forward, index, vector, self.control)
+        except CutOffError:
+            return None
+        self.left -= end.evaluations
+        return end
+
+    def _close(self, vector: Array, others: Sequence[Array], distance: float) -> bool:
+        return any(close(vector, x, distance, self._sizes, self._ignored) for x in others)
 
 
 def _ends(estimate: Estimate) -> list[Start]:

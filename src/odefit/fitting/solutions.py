@@ -61,7 +61,9 @@ def distinct_solutions(
         at = sizes_at(forward.problem, best.vector)
         ignored = undetermined(answer.evaluation.information, at)
     better = {start.index: start for start in polished}
-    starts = (better.get(start.index, start) for start in estimate.starts)
+    known = {start.index for start in estimate.starts}
+    starts = [better.get(start.index, start) for start in estimate.starts]
+    starts += [start for start in polished if start.index not in known]
     ends = sorted(
         (s for s in starts if s.status is Status.CONVERGED and math.isfinite(s.cost)),
         key=lambda s: (s.cost, s.index),

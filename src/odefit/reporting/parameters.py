@@ -312,8 +312,8 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
 def over_all_solutions(row: Row, result: ResultData, index: int) -> Row:
     """Return the row of an unknown, its interval over all solutions that fit.
 
-    The interval of one of them alone excludes what the others say. Where one has no interval, there
-    is none of all.
+    The interval of one of them alone excludes what the others say. Where one has no
+    interval, the whole has none.
     """
     several = [s for s in result.fitting if s.intervals]
     if len(several) < 2 or not (math.isfinite(row.ci_low) and math.isfinite(row.ci_high)):

@@ -52,7 +52,7 @@ class Solution:
     weight
         Its share of the posterior probability of these, by Laplace's approximation.
     intervals
-        The linear confidence interval of each unknown at this solution, NaN where there is none.
+        The linear confidence interval of each unknown at this solution, NaN where it is missing.
     """
 
     vector: Array

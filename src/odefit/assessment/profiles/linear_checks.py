@@ -16,9 +16,9 @@ from dataclasses import replace
 import numpy as np
 
 from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.intervals.released import released
 from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.assessment.profiles.held import HeldUnknown
-from odefit.assessment.profiles.released import released
 from odefit.common.arrays import Array
 from odefit.methods.local.scaling import bounds_touched
 from odefit.simulation import Evaluation, ForwardMap

@@ -187,6 +187,8 @@ def optimum_at(forward: ForwardMap, vector: Array, level: float) -> Optimum:
 
 def _with_quantities(forward: ForwardMap, best: Optimum, tasks: Sequence[Task]) -> Optimum:
     """Return the optimum with the values of the quantities that are profiled."""
+    if not any(task.quantity for task in tasks):
+        return best
     evaluation = forward.evaluate(best.vector)
     values = {
         task.key: task.quantity.at(forward, best.vector, evaluation.choice)[0]

@@ -1,0 +1,125 @@
+"""Places where other optima lie are told by one answer, whatever the seed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit import Model, MultiStart, Problem
+from odefit.common.arrays import Array
+from odefit.fitting.other_hills import candidates, exchanged, off_bounds, speed_powers
+from odefit.simulation import ForwardMap
+
+WIDE = {"lower": 0.01, "upper": 100.0}
+
+
+def prey(offset: float, step: float = 2.3) -> tuple[Problem, Array]:
+    """Lotka-Volterra with the prey measured, as `cases/lotka-volterra-two-answers`."""
+    truth = np.array([1.1438, 0.39932, 0.12266, 0.67028, 8.9115, 4.2343])
+    model = Model(ode={"x": "a*x - b*x*y", "y": "c*x*y - d*y"}, observables={"ox": "x"})
+    times = offset + step * np.arange(20)
+    names, start = ("a", "b", "c", "d"), {"x": WIDE, "y": WIDE}
+    parameters = dict.fromkeys(names, WIDE) | {"c": {"lower": 0.001, "upper": 10.0}}
+
+    def problem(values: Array) -> Problem:
+        data = {"t": times, "ox": values}
+        return Problem(model, data, parameters, start, noise={"ox": {"sd": 0.2}}, t0=0.0)
+
+    exact = ForwardMap(problem(np.ones(20))).trajectory(truth, None, times)
+    return problem(exact.states[:, 0] + 0.2 * np.sin(17.0 * times)), truth
+
+
+def test_powers_of_the_speed_are_the_powers_of_the_time_in_the_units() -> None:
+    problem, truth = prey(1.3)
+    powers = speed_powers(ForwardMap(problem), truth)
+    assert powers is not None
+    a, b, c, d, x, y = powers.unknowns
+    assert [a, c, d, x] == [1.0, 1.0, 1.0, 0.0]
+    assert b + y == 1.0  # only the product is observed
+    assert powers.states.tolist() == [0.0, y]
+    assert powers.cycles == pytest.approx(6.0, abs=0.5)
+
+
+def test_a_square_of_a_frequency_grows_with_the_square_of_the_speed() -> None:
+    times = np.linspace(0.0, 20.0, 30)
+    problem = Problem(
+        Model(ode={"x": "v", "v": "-k*x - g*v"}),
+        {"t": times, "x": np.cos(times)},
+        {"k": WIDE, "g": WIDE},
+        {"x": 1.0, "v": 0.0},
+        noise={"x": {"sd": 0.1}},
+    )
+    powers = speed_powers(ForwardMap(problem), np.array([1.2, 0.05]))
+    assert powers is not None
+    assert powers.unknowns.tolist() == [2.0, 1.0]
+    assert powers.states.tolist() == [0.0, 1.0]  # v is dx/dt
+    assert powers.cycles > 3
+
+
+@pytest.mark.parametrize(("rate", "why"), [("-k*x", "no cycle"), ("k*cos(t)", "a given time")])
+def test_there_are_no_speeds_without_cycles_or_with_given_times(rate: str, why: str) -> None:
+    times = np.linspace(0.0, 20.0, 30)
+    problem = Problem(
+        Model(ode={"x": rate}), {"t": times, "x": np.exp(-times)}, {"k": WIDE}, {"x": 1.0}
+    )
+    assert candidates(ForwardMap(problem), np.array([1.0]), (100.0, 100.0), lambda: False) == [], (
+        why
+    )
+
+
+def test_aliases_of_an_orbit_fit_as_well_and_begin_elsewhere() -> None:
+    """Samples at equal distances see the same when whole cycles are added between them."""
+    problem, truth = prey(1.3)
+    forward = ForwardMap(problem)
+    best = forward.cost(truth)
+    found = [
+        c for c in candidates(forward, truth, (120.0, 0.0), lambda: False) if c.cost < best + 4
+    ]
+    frequencies = sorted(math.sqrt(c.vector[0] * c.vector[3]) for c in found)
+    own = math.sqrt(truth[0] * truth[3])
+    # The frequency of a large orbit is in proportion; cycles are added at 2 pi / step.
+    ratios = np.diff([own, *frequencies]) / own
+    assert len(found) >= 2
+    assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=0.05)
+    for place in found:
+        assert forward.cost(place.vector) < best + 50
+
+
+def test_all_aliases_are_found_from_one_start_whatever_the_seed() -> None:
+    random = np.random.default_rng(8)
+    times = np.arange(14.0)
+    values = np.cos(times) + 0.1 * random.standard_normal(len(times))
+    problem = Problem(
+        Model(ode={"x": "w*v", "v": "-w*x"}),
+        {"t": times, "x": values},
+        {"w": {"lower": 0.2, "upper": 8.0, "guess": 0.95}},
+        {"x": 1.0, "v": 0.0},
+        noise={"x": {"sd": 0.1}},
+        t0=0.0,
+    )
+    right = [1.0, 2 * math.pi - 1.0, 2 * math.pi + 1.0]
+    for seed in (0, 1):
+        result = odefit.fit(problem, MultiStart(starts=1), seed=seed, jobs=1)
+        assert sorted(s.vector[0] for s in result.fitting) == pytest.approx(right, abs=0.05)
+
+
+def test_an_exchange_of_rates_is_a_candidate_and_one_step_mends_the_rest() -> None:
+    """x1 + x2 decays with two rates: the same with the rates and the amounts exchanged."""
+    times = np.linspace(0.0, 6.0, 25)
+    values = 3.0 * np.exp(-2.0 * times) + 1.2 * np.exp(-0.3 * times)
+    problem = Problem(
+        Model(ode={"x1": "-k1*x1", "x2": "-k2*x2"}, observables={"y": "x1 + x2"}),
+        {"t": times, "y": values + 0.02 * np.cos(31.0 * times)},
+        {"k1": WIDE, "k2": WIDE},
+        {"x1": WIDE, "x2": WIDE},
+        noise={"y": {"sd": 0.02}},
+    )
+    vector = np.array([2.0, 0.3, 3.0, 1.2])
+    found = exchanged(ForwardMap(problem), vector, 10, lambda: False)
+    assert [c for c in found if c.vector[0] < c.vector[1]]
+    assert off_bounds(problem, vector) == []
+    (off,) = off_bounds(problem, np.array([100.0, 0.3, 3.0, 1.2]))
+    assert (off.held, off.vector[0]) == (0, pytest.approx(1.0))
