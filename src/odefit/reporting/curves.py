@@ -178,9 +178,7 @@ def _condition_curves(
             censored=series.censored,
             infinity=infinity,
             no_band="" if failed is None else f"the integration fails: {failed}",
-            others=np.array([line[name][drawn[name]] for line in others])
-            if name in model
-            else np.zeros((0, 0)),
+            others=np.array([line[name][drawn[name]] for line in others if name in line]),
         )
 
 

@@ -141,10 +141,9 @@ class Result(ResultData, ResultFigures, ResultSettling):
         -------
         pandas.DataFrame
             A row for each time of each observable and other state, with the columns ``name``,
-            ``kind`` ("observable" or "state"), ``t``, ``date`` where the data have dates, ``value``,
-            ``std_error``, ``ci_low`` and ``ci_high`` (confidence band: where the model's own curve
-            is), ``pi_low`` and ``pi_high`` (prediction band: the next measurement). What the data
-            leave open is NaN.
+            ``kind`` ("observable" or "state"), ``t``, ``date`` (if any), ``value``, ``std_error``,
+            ``ci_low`` and ``ci_high`` (confidence band: where the model's own curve is), ``pi_low``
+            and ``pi_high`` (prediction band: the next measurement). What is left open is NaN.
 
         Raises
         ------
@@ -175,12 +174,10 @@ class Result(ResultData, ResultFigures, ResultSettling):
 
         Parameters
         ----------
-        count
-            The number of simulated data sets.
+        count, seed
+            The number of simulated data sets; the seed of the noise, None for that of the fit.
         kind
             ``"parametric"`` draws noise from the noise model, ``"residual"`` from the residuals.
-        seed
-            The seed of the noise; None for that of the fit.
         time_limit, memory, executor, jobs, progress, checkpoint, stop
             As :func:`odefit.fit` takes them. What a limit ends early returns the samples so far.
 
@@ -330,8 +327,8 @@ class Result(ResultData, ResultFigures, ResultSettling):
             self.seed, time_limit, executor, jobs, progress, checkpoint, stop, memory
         )
         keys = [keys] if isinstance(keys, str) else keys
-        texts = [expressions] if isinstance(expressions, str) else expressions
         others = [s.vector for s in self.solutions[1:] if s.nodes is None]
+        texts = [expressions] if isinstance(expressions, str) else expressions
         with interruptible(control):
             found = profile_all(self.problem, vector, level, control, keys, texts, others)
         return Profiles(**vars(found))
