@@ -9,6 +9,7 @@ from scipy import stats
 from odefit import Model, Problem
 from odefit.assessment.prediction import Band, LinearBands, NoBand
 from odefit.assessment.profile_bands import ProfileBands
+from odefit.common.arrays import Array
 from odefit.simulation import ForwardMap
 
 TIMES = np.linspace(0.0, 4.0, 9)
@@ -29,12 +30,13 @@ def rising(slope: float) -> Problem:
     )
 
 
-def band(source: type[LinearBands] | type[ProfileBands], slope: float, at: np.ndarray) -> Band:
+def band(source: type[LinearBands] | type[ProfileBands], slope: float, at: Array) -> Band:
     problem = rising(slope)
     vector = np.zeros(2)
     vector[problem.keys.index("x")] = 1.0  # the mean, as b is held at zero
-    (found,) = source(ForwardMap(problem), vector).bands(problem.conditions[0], at, 0.95)
-    return found
+    found = source(ForwardMap(problem), vector).bands(problem.conditions[0], at, 0.95)
+    assert isinstance(found, list)
+    return found[0]
 
 
 def test_a_band_is_that_of_regression_where_the_bound_may_be_left() -> None:

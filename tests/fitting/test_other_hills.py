@@ -12,6 +12,7 @@ from odefit import Model, MultiStart, Problem
 from odefit.common.arrays import Array
 from odefit.fitting.other_hills import candidates, exchanged, off_bounds, speed_powers
 from odefit.simulation import ForwardMap
+from odefit.simulation.trajectories.trajectory import Trajectory
 
 WIDE = {"lower": 0.01, "upper": 100.0}
 
@@ -20,7 +21,7 @@ def prey(offset: float, step: float = 2.3) -> tuple[Problem, Array]:
     """Lotka-Volterra with the prey measured, as `cases/lotka-volterra-two-answers`."""
     truth = np.array([1.1438, 0.39932, 0.12266, 0.67028, 8.9115, 4.2343])
     model = Model(ode={"x": "a*x - b*x*y", "y": "c*x*y - d*y"}, observables={"ox": "x"})
-    times = offset + step * np.arange(20)
+    times = np.asarray(offset + step * np.arange(20), dtype=float)
     names, start = ("a", "b", "c", "d"), {"x": WIDE, "y": WIDE}
     parameters = dict.fromkeys(names, WIDE) | {"c": {"lower": 0.001, "upper": 10.0}}
 
@@ -29,6 +30,7 @@ def prey(offset: float, step: float = 2.3) -> tuple[Problem, Array]:
         return Problem(model, data, parameters, start, noise={"ox": {"sd": 0.2}}, t0=0.0)
 
     exact = ForwardMap(problem(np.ones(20))).trajectory(truth, None, times)
+    assert isinstance(exact, Trajectory)
     return problem(exact.states[:, 0] + 0.2 * np.sin(17.0 * times)), truth
 
 

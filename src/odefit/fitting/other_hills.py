@@ -207,7 +207,7 @@ def speed_powers(forward: ForwardMap, vector: Array) -> Powers | None:
     matrix, right = np.concatenate(rows), np.concatenate(rights)
     if not (np.isfinite(matrix).all() and np.isfinite(right).all()) or cycles < 1:
         return None
-    powers = _halves(np.linalg.lstsq(matrix, right, rcond=1e-6)[0])
+    powers = _halves(np.asarray(np.linalg.lstsq(matrix, right, rcond=1e-6)[0], dtype=float))
     left = float(np.linalg.norm(matrix @ powers - right))
     if not left <= LIKE_TIME * np.linalg.norm(right):
         return None
@@ -250,7 +250,7 @@ def _evaluations(
     needs initial values that are all unknown.
     """
     problem = forward.problem
-    long: list[tuple[Condition, Array, Trajectory, dict[int, int]]] = []
+    long: list[tuple[Condition, IntArray, Trajectory, dict[int, int]]] = []
     for condition in problem.conditions:
         initial = {
             bound: place
@@ -265,11 +265,12 @@ def _evaluations(
             period = (condition.end - condition.t0) / powers.cycles
             begin = (since.min() * (1 - speeds)) % period
         times = np.column_stack([begin, begin[:, None] + np.outer(speeds, since)])
-        every, rows = np.unique(condition.t0 + times, return_inverse=True)
+        every, inverse = np.unique(condition.t0 + times, return_inverse=True)
+        at_rows: IntArray = np.asarray(inverse, dtype=np.intp).reshape(times.shape)
         found = forward.trajectory(vector, condition.name, every)
         if isinstance(found, Failure):
             return
-        long.append((condition, rows.reshape(times.shape), found, initial))
+        long.append((condition, at_rows, found, initial))
     for k, speed in enumerate(speeds):
         place, grown = vector * speed**powers.unknowns, speed**powers.states
         for _, rows, whole, initial in long if phased else []:
