@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from odefit.assessment.prediction import noise_sds
+from odefit.assessment.outputs import noise_sds
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.errors import InputError
 from odefit.designs.factors import Factor, realised, with_pieces
