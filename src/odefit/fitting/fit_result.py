@@ -28,6 +28,7 @@ from odefit.fitting.fit_notices import (
 from odefit.fitting.fit_stages import STAGES, FitState, Wanted, carried_out, stage
 from odefit.fitting.other_optima import (
     near_solutions,
+    several_fit,
     with_fitting,
     with_other_ends,
     with_other_optima,
@@ -258,10 +259,9 @@ def _ending(state: FitState) -> FitState:
     done = polish and state.unbeatable
     optimal = None if state.local is None else state.local.optimal  # None: that is not known
     early = found.start.status is Status.TIME_LIMIT and state.control.out_of_time
+    at = estimate, found.start.message, state.misfit
     status, message, reasons = ending(
-        estimate,
-        found.start.message,
-        state.misfit,
+        *at,
         polish=polish,
         done=done,
         optimal=optimal,
@@ -326,9 +326,7 @@ def _equal(state: FitState) -> FitState:
     return replace(state, equal=tuple(equal), near=near_solutions(state, equal))
 
 
-@stage("solutions that fit", "solutions", needs=lambda s: len(s.equal) + len(s.near) > 1)
-def _fitting(state: FitState) -> FitState:
-    return replace(state, solutions=with_fitting(state))
+stage("solutions that fit", "solutions", needs=several_fit)(with_fitting)
 
 
 @stage("assessment", "assessment", needs=answered)

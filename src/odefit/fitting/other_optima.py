@@ -90,11 +90,16 @@ def near_solutions(state: FitState, equal: Sequence[Solution]) -> tuple[Solution
     )
 
 
-def with_fitting(state: FitState) -> tuple[Solution, ...]:
-    """Return all solutions, those that fit with their deviances, weights and intervals."""
+def several_fit(state: FitState) -> bool:
+    """Return whether several solutions fit."""
+    return len(state.equal) + len(state.near) > 1
+
+
+def with_fitting(state: FitState) -> FitState:
+    """Add deviances, weights and intervals to the solutions that fit."""
     several = [s for s in (*state.equal, *state.near) if s.nodes is None]
     if len(several) < 2 or state.uncertainty is None or several[0] is not state.solutions[0]:
-        return state.solutions
+        return state
     forward, vector, evaluation = state.at_answer
 
     def adapted(x: Array, uncertainty: Uncertainty) -> Uncertainty:
@@ -113,7 +118,7 @@ def with_fitting(state: FitState) -> tuple[Solution, ...]:
         for s, found in zip(several, known, strict=True)
         if found is not None
     }
-    return tuple(described.get(id(s), s) for s in state.solutions)
+    return replace(state, solutions=tuple(described.get(id(s), s) for s in state.solutions))
 
 
 def other_optima(
