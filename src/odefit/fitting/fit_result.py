@@ -249,8 +249,7 @@ def _suspects(state: FitState) -> FitState:
 
 @stage("outliers", "outliers", needs=lambda s: answered(s) and not s.outliers)
 def _outliers(state: FitState) -> FitState:
-    found = state.answer
-    return replace(state, outliers=robust_outliers(found.forward, found.start.vector))
+    return replace(state, outliers=robust_outliers(*state.at_answer[:2]))
 
 
 @stage("status", *("status", "message", "reasons"), needs=answered)
