@@ -152,3 +152,21 @@ def test_a_sign_that_shows_late_is_no_other_solution(power: int, others: int) ->
     same = found(of, [0.7])
     assert (same.possible, same.found) == (1 + others, 1 + others)
     np.testing.assert_allclose(same.real, np.full((others, 1), -0.7), rtol=1e-9)
+
+
+def test_experiments_with_unknowns_of_their_own_are_counted_by_themselves() -> None:
+    """Each may exchange its two rates, whatever the others do: 2 x 2 x 2."""
+    data = {"t": TIMES, "y": np.ones(len(TIMES))}
+    runs = [Experiment(name, data) for name in ("A", "B", "C")]
+    rates: dict[str, Any] = {"a": {"per_experiment": True}, "b": {"per_experiment": True}}
+    of = Problem(TWO, None, rates, {"x": 1.0, "z": 1.0}, experiments=runs)
+    vector = np.array([0.3, 0.4, 0.5, 0.8, 0.9, 1.1])
+    result = found(of, vector.tolist())
+    assert (result.possible, result.found) == (8, 8)
+    assert [(g.names, g.possible, g.real) for g in result.groups] == [
+        (("A",), 2, 1), (("B",), 2, 1), (("C",), 2, 1)
+    ]  # fmt: skip
+    for k, other in enumerate(result.real):
+        expected = vector.copy()
+        expected[[k, k + 3]] = vector[[k + 3, k]]
+        np.testing.assert_allclose(other, expected, rtol=1e-9)

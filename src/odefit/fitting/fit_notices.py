@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from odefit.fitting.solutions import ambiguity
-from odefit.methods.estimate import Doubt, Estimate, Status
+from odefit.methods.estimate import Completeness, Doubt, Estimate, Status
 from odefit.methods.fit_quality.goodness_verdict import Goodness
 from odefit.methods.fit_quality.misfit import Misfit
 from odefit.methods.outliers import Outlier
@@ -35,6 +35,7 @@ def fit_notices(
     unproved: str,
     equal: Sequence[Solution],
     near: Sequence[Solution],
+    complete: Completeness | None,
 ) -> tuple[Notice, ...]:
     """Return what users should know of a fit, in the order of its warnings."""
     forward = ForwardMap(problem) if found is None else found.forward
@@ -52,7 +53,7 @@ def fit_notices(
         *([_weighed_down(outliers)] if outliers else []),
         *_texts(NoticeKind.NO_CERTIFICATE, [unproved] if unproved else []),
         *([Notice(NoticeKind.NOT_ASSESSED)] if unassessed else []),
-        *ambiguity(problem, equal, near),
+        *ambiguity(problem, equal, near, complete),
         *_searched_elsewhere(estimate.doubt),
         *_failed_starts(estimate),
     )

@@ -38,6 +38,7 @@ from odefit.fitting.solutions import (
     distinct_solutions,
     equal_solutions,
     indistinguishable_solutions,
+    number_within,
     solution,
 )
 from odefit.methods.best_so_far import with_cause
@@ -331,7 +332,7 @@ stage("solutions that fit", "solutions", needs=several_fit)(with_fitting)
 @stage("assessment", "assessment", needs=answered)
 def _assessment(state: FitState) -> FitState:
     found, estimate, problem = state.answer, state.estimate, state.problem
-    inside = len(state.equal) if bounded(problem) else None
+    inside = number_within(state.equal, state.complete) if bounded(problem) else None
     assessment = Assessment(
         local=state.local,
         complete=assess_completeness(state.complete, inside),
@@ -362,6 +363,7 @@ def _notices(state: FitState) -> FitState:
         unproved=state.unproved,
         equal=state.equal,
         near=state.near,
+        complete=state.complete,
     )
     return replace(state, notices=notices)
 

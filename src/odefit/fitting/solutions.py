@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,6 +18,7 @@ from odefit.methods.local.cost_tolerance import CostTolerance, close, same_value
 from odefit.methods.polish import Answer, evaluated
 from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem
+from odefit.problem.variants.parts import separate_parts
 from odefit.problem.variants.sizes import expected_sizes, sizes_at
 from odefit.result_data import Solution, values_at
 from odefit.result_data.notices import Notice, NoticeKind
@@ -126,7 +129,10 @@ def indistinguishable_solutions(
     :mod:`odefit.structure.series.deadline`. Return the count, None where it is not known, and all
     solutions within the bounds, after the answer.
     """
-    from odefit.structure.same_outputs import same_outputs  # not needed by every fit
+    from odefit.structure.same_outputs import (  # not needed by every fit
+        GroupOfOutputs,
+        same_outputs,
+    )
 
     forward = answer.forward
     problem, vector = forward.problem, answer.start.vector
@@ -135,16 +141,30 @@ def indistinguishable_solutions(
         return None, tuple(solutions)
     best = solutions[0]
     tolerance = CostTolerance.of(forward)
+    groups = found.groups or (
+        GroupOfOutputs((), problem.keys, found.possible, found.found, len(found.real)),
+    )
     equal: list[Solution] = []
-    outside: list[Array] = []
-    for other in found.real:
-        end = _with_the_outputs(answer, other, tolerance)
-        if end is None:
-            continue  # what happens after the first event tells it apart
-        if np.all((other >= problem.lower) & (other <= problem.upper)):
-            equal.append(end)
-        else:
-            outside.append(other)
+    outside: list[dict[str, float]] = []
+    within: dict[str, int] = {}
+    numbers = np.ones(3, dtype=object)  # possible, found and real ones, all groups together
+    rows = iter(found.real)
+    for group in groups:
+        here = Counter[str]()
+        for other in itertools.islice(rows, group.real):
+            end = _with_the_outputs(answer, other, tolerance)
+            if end is None:
+                here["lost"] += 1  # what happens after the first event tells it apart
+            elif np.all((other >= problem.lower) & (other <= problem.upper)):
+                here["equal"] += 1
+                equal.append(end)
+            else:
+                here["outside"] += 1
+                values = dict(zip(problem.keys, map(float, other), strict=True))
+                outside.append({key: values[key] for key in group.keys})
+        lost, real = here["lost"], 1 + here["equal"] + here["outside"]
+        numbers *= [group.possible - lost, group.found - lost, real]
+        within[", ".join(group.names)] = 1 + here["equal"]
     rest = []
     sizes = expected_sizes(problem)
     for s in solutions[1:]:
@@ -155,12 +175,12 @@ def indistinguishable_solutions(
             equal[same[0]] = replace(equal[same[0]], hits=equal[same[0]].hits + s.hits)
         else:
             rest.append(s)
-    lost = len(found.real) - len(equal) - len(outside)
     count = Completeness(
-        found.possible - lost,
-        found.found - lost,
-        real=1 + len(equal) + len(outside),
-        outside=tuple(dict(zip(problem.keys, map(float, v), strict=True)) for v in outside),
+        int(numbers[0]),
+        int(numbers[1]),
+        real=int(numbers[2]),
+        outside=tuple(outside),
+        groups=within if found.groups else {},
     )
     return count, (best, *equal, *rest)[:MAX_SOLUTIONS]
 
@@ -196,9 +216,15 @@ def equal_solutions(
 
 
 def ambiguity(
-    problem: Problem, equal: Sequence[Solution], near: Sequence[Solution]
+    problem: Problem,
+    equal: Sequence[Solution],
+    near: Sequence[Solution],
+    complete: Completeness | None = None,
 ) -> list[Notice]:
-    """Return a notice if several solutions fit equally well, or less well but within the noise."""
+    """Return a notice if several solutions fit equally well, or less well but within the noise.
+
+    Those of experiments with unknowns of their own are counted by group: any goes with any.
+    """
     several = [*equal, *near]
     if len(several) < 2:
         return []
@@ -207,11 +233,37 @@ def ambiguity(
     names = tuple(k for k, differs in zip(problem.keys, spread, strict=True) if differs)
     if not names:
         return []
-    count = {"count": float(len(several))}
+    groups = _alternatives(problem, several)
+    if complete is not None and not near:
+        groups = {name: n for name, n in complete.groups.items() if n > 1} or groups
+    count = {"count": float(math.prod(groups.values())) if groups else float(len(several))}
+    by_group = {name: float(n) for name, n in groups.items()}
     if not near:
-        return [Notice(NoticeKind.EQUAL_SOLUTIONS, count, names)]
+        return [Notice(NoticeKind.EQUAL_SOLUTIONS, count, names, groups=by_group)]
     numbers = count | {"equal": float(len(equal))}
-    return [Notice(NoticeKind.NEAR_SOLUTIONS, numbers, names)]
+    return [Notice(NoticeKind.NEAR_SOLUTIONS, numbers, names, groups=by_group)]
+
+
+def _alternatives(problem: Problem, solutions: Sequence[Solution]) -> dict[str, int]:
+    """Return the number of values of each group of experiments in some solutions, if above one."""
+    found: dict[str, int] = {}
+    sizes = expected_sizes(problem)
+    for part in separate_parts(problem):
+        own = part.own
+        distinct: list[Array] = []
+        for s in solutions:
+            values = s.vector[own]
+            if not any(close(values, d, SOLUTION_DISTANCE, sizes[own]) for d in distinct):
+                distinct.append(values)
+        if len(distinct) > 1:
+            found[", ".join(part.names)] = len(distinct)
+    return found
+
+
+def number_within(equal: Sequence[Solution], complete: Completeness | None) -> int:
+    """Return the number of equally good solutions within the bounds, all groups together."""
+    groups = {} if complete is None else complete.groups
+    return math.prod(groups.values()) if groups else len(equal)
 
 
 def _cost(forward: ForwardMap, solution: Solution) -> float:

@@ -262,7 +262,12 @@ class Completeness:
     coincide
         Whether the equations are singular at the answer: solutions come together there.
     outside
-        Those found that are outside the bounds, each with its values by key.
+        Those found that are outside the bounds, each with its values by key; of a group of
+        experiments with unknowns of its own, these alone.
+    groups
+        Where experiments have unknowns of their own alone: how many equally good solutions each
+        group of them has within the bounds, by the names of its experiments. Any of these goes with
+        any of the other groups, so that the numbers of all are the products.
     """
 
     possible: int
@@ -274,6 +279,7 @@ class Completeness:
     doubt: float = field(default=0.0, metadata=UNSAVED)
     coincide: bool = field(default=False, metadata=UNSAVED)
     outside: tuple[Mapping[str, float], ...] = field(default=(), metadata=UNSAVED)
+    groups: Mapping[str, int] = field(default_factory=dict, metadata={"optional": True})
 
 
 NodeEvaluator = Callable[[Problem, Array, Nodes], tuple[Evaluation, float] | Failure]

@@ -338,6 +338,22 @@ class Problem:
         """Return the problem with other experiments."""
         return self._copy(experiments=experiments)
 
+    def with_noise(self, noise: Mapping[str, Noise | Mapping[str, Any]]) -> Problem:
+        """Return the problem with another noise model of all observables.
+
+        Parameters
+        ----------
+        noise
+            The noise by observable; one that is left out has none.
+
+        Raises
+        ------
+        InputError
+            The noise makes no sense, or does not suit the data; there is a message for each
+            mistake.
+        """
+        return self._copy(noise=noise)
+
     def with_parameters(self, **parameters: GivenParameter | float) -> Problem:
         """Return the problem with other parameters or initial values where they are named."""
         known = {*self.parameters, *self.initial}

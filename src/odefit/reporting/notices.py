@@ -126,18 +126,40 @@ def _outliers(notice: Notice) -> str:
 
 def _equal_solutions(notice: Notice) -> str:
     return (
-        f"{notice.numbers['count']:.0f} different solutions fit equally well; they differ in "
-        f"{', '.join(notice.names)}. "
-        "The estimates shown are those of one of them; intervals, profiles and bands are over all, "
-        "which are in the list of solutions"
+        f"{notice.numbers['count']:.0f} different solutions fit equally well{_product(notice)}; "
+        f"they differ in {', '.join(notice.names)}. The estimates shown are those of one of them; "
+        f"intervals, profiles and bands are over all{_listed(notice)}"
     )
+
+
+def _product(notice: Notice) -> str:
+    """Return how the number of solutions is the product of those of groups of experiments."""
+    groups = notice.groups
+    if not groups:
+        return ""
+    of_each = ", ".join(f"{n:.0f} of {name}" for name, n in list(groups.items())[:MAX_NAMED])
+    more = f" and others of {len(groups) - MAX_NAMED} more" if len(groups) > MAX_NAMED else ""
+    if len(groups) == 1:
+        return f" ({of_each})"
+    product = " x ".join(f"{n:.0f}" for n in groups.values())
+    if len(groups) > MAX_NAMED:
+        product = f"the product over {len(groups)} experiments"
+    equal = notice.kind is NoticeKind.EQUAL_SOLUTIONS
+    return f" ({product}: {of_each}{more}{', and any goes with any' if equal else ''})"
+
+
+def _listed(notice: Notice) -> str:
+    if len(notice.groups) > 1:
+        return "; the list of solutions has those that differ from it in one experiment"
+    return ", which are in the list of solutions"
 
 
 def _near_solutions(notice: Notice) -> str:
     return (
-        f"{notice.numbers['count']:.0f} different solutions fit the data within their noise; they "
-        f"differ in {', '.join(notice.names)}. The estimates shown are those of the best; "
-        "intervals, profiles and bands are over all of them, which are in the list of solutions"
+        f"{notice.numbers['count']:.0f} different solutions fit the data within their noise"
+        f"{_product(notice)}; they differ in {', '.join(notice.names)}. The estimates shown are "
+        "those of the best; intervals, profiles and bands are over all of them"
+        f"{_listed(notice)}"
     )
 
 

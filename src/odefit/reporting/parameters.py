@@ -28,6 +28,11 @@ MISSING = math.nan
 """The value of a number that is missing."""
 
 
+LARGEST_RSE = 1000.0
+"""Relative standard error, in per cent, above which a word stands in the place of the number: it is
+that of a tangent far beyond where the model follows it."""
+
+
 @dataclass(frozen=True)
 class Note:
     """The remark on a number in full: words, with {} where one of its own stands in them.
@@ -91,15 +96,18 @@ class Row:
     @property
     def rse_shown(self) -> str:
         """The relative standard error in per cent as a text; empty where there is none."""
+        if self.rse > LARGEST_RSE:
+            return "large"
         return significant(self.rse, 2, keep_zeros=True)
 
     @property
     def shown(self) -> tuple[str, str, str, str]:
         """Estimate, error and limits as texts with the same last digit; empty where missing."""
         decade = decade_for(self.estimate, self.std_error)
+        large = self.rse > LARGEST_RSE
         return (
             to_decade(self.estimate, decade),
-            significant(self.std_error, 2, keep_zeros=True),
+            "large" if large else significant(self.std_error, 2, keep_zeros=True),
             to_decade(self.ci_low, decade),
             to_decade(self.ci_high, decade),
         )
@@ -357,6 +365,10 @@ def _weak_note(value: float, std_error: float, own: str) -> Note:
     more = f"; {own}" if own else ""
     if value and math.isfinite(std_error):
         share = std_error / abs(value)
+        if 100.0 * share > LARGEST_RSE:
+            return Note(
+                f"weakly determined: the standard error is more than ten times the estimate{more}"
+            )
         words = "weakly determined: the standard error is {} of the estimate"
         return Note(words + more, share, percent(share))
     return Note(f"weakly determined by these data{more}")

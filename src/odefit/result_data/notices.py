@@ -73,9 +73,13 @@ class Notice:
         What belongs to it.
     text
         A sentence of the part of the program that has found the fact, where the kind says so.
+    groups
+        The number of solutions of each group of experiments with unknowns of its own, by the
+        names of its experiments; ``count`` is their product.
     """
 
     kind: NoticeKind
     numbers: Mapping[str, float] = field(default_factory=dict, metadata={"optional": True})
     names: tuple[str, ...] = field(default=(), metadata={"optional": True})
     text: str = field(default="", metadata={"optional": True})
+    groups: Mapping[str, float] = field(default_factory=dict, metadata={"optional": True})

@@ -7,13 +7,15 @@ disk, are carried to the answer, one path for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.problem.problem import Problem
+from odefit.problem.variants.parts import Part, separate_parts
 from odefit.structure.exact.count import exact_count
 from odefit.structure.homotopy.square import SquareSystem
 from odefit.structure.identifiability import acting_on_noise
@@ -31,6 +33,9 @@ REAL_TOLERANCE = 1e-6
 PER_RIGHT_HAND_SIDE = 1e4
 """Operations that it takes to differentiate a right-hand side by an unknown, about."""
 
+LEAST_WORK = 5e6
+"""Operations that the count of a group of experiments may take, however many groups there are."""
+
 
 @dataclass(frozen=True, eq=False)
 class SameOutputs:
@@ -38,11 +43,27 @@ class SameOutputs:
 
     `possible` is their number and `found` how many were found, the given and complex ones included;
     `real` are the other real ones, shape (m, n).
+
+    Where experiments have unknowns of their own alone, each may take any of its values whatever
+    the others take: the numbers are the products of those of the `groups`, and `real` has the
+    values that differ in one group alone, in the order of the groups.
     """
 
     possible: int
     found: int
     real: Array
+    groups: tuple[GroupOfOutputs, ...] = ()
+
+
+@dataclass(frozen=True)
+class GroupOfOutputs:
+    """The same numbers for a group of experiments, by their names; `real` is a number here."""
+
+    names: tuple[str, ...]
+    keys: tuple[str, ...]  # of the unknowns that act on these alone
+    possible: int
+    found: int
+    real: int
 
 
 def same_outputs(
@@ -61,6 +82,9 @@ def same_outputs(
     suffice, the equations have inputs or no Taylor series, there are infinitely many solutions, or
     some unknowns do not act before the first event.
     """
+    parts = separate_parts(problem)
+    if parts:
+        return _by_groups(problem, parts, vector, work, search_work, seed=seed, stop=stop)
     size = len(problem.conditions) * len(problem.model.states) * len(problem.unknowns)
     if problem.model.inputs or size * PER_RIGHT_HAND_SIDE > work:
         return None  # the exact count takes inputs for functions that vary in every way
@@ -69,6 +93,39 @@ def same_outputs(
         return _same_outputs(problem, vector, (work, max(work, search_work or 0.0)), seed, stop)
     except (NoTaylorSeriesError, UnfinishedError):
         return None
+
+
+def _by_groups(
+    problem: Problem,
+    parts: Sequence[Part],
+    vector: Array,
+    work: float,
+    search_work: float | None,
+    *,
+    seed: int,
+    stop: Callable[[], bool],
+) -> SameOutputs | None:
+    """Count and find the values of each group of experiments; None where one is not counted."""
+    count_work = max(work / len(parts), LEAST_WORK)
+    all_work = max((search_work or 0.0) / len(parts), 2 * LEAST_WORK)
+    groups: list[GroupOfOutputs] = []
+    rows: list[Array] = []
+    for part in parts:
+        own = vector[part.places]
+        found = same_outputs(part.problem, own, count_work, all_work, seed=seed, stop=stop)
+        if found is None:
+            return None
+        keys = tuple(problem.keys[place] for place in part.own)
+        numbers = found.possible, found.found, len(found.real)
+        groups.append(GroupOfOutputs(part.names, keys, *numbers))
+        for other in found.real:
+            row = vector.copy()
+            row[part.places] = other
+            rows.append(row)
+    real = np.array(rows) if rows else np.empty((0, len(vector)))
+    possible = math.prod(group.possible for group in groups)
+    total = math.prod(group.found for group in groups)
+    return SameOutputs(possible, total, real, tuple(groups))
 
 
 def _same_outputs(

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import odefit
-from odefit import Automatic, Control, Experiment, Model, Problem
+from odefit import Automatic, Control, Experiment, Model, Problem, SingleShooting
 from odefit.methods.automatic.parts_apart import fitted_apart, parts_of
+from odefit.simulation import ForwardMap
 
 TIMES = np.linspace(0.3, 9.0, 15)
 
@@ -44,16 +45,63 @@ def test_the_parts_have_the_unknowns_of_their_experiment() -> None:
     assert named[1] == ["w[run 1]", "d[run 1]", "x[run 1]"]
 
 
+def test_what_acts_on_the_values_of_all_experiments_keeps_them_together() -> None:
+    own = {"lower": 0.3, "upper": 6, "per_experiment": True}
+    shared = {"w": own, "d": {"lower": 0.0, "upper": 1.0}}
+    assert parts_of(oscillators(3, parameters=shared)) == []
+
+
+def test_one_standard_deviation_of_all_values_is_left_to_the_end() -> None:
+    parts = parts_of(oscillators(3, noise={"y": {"sd": "estimate"}}))
+    assert [p.problem.keys for p in parts] == [("w", "d", "x")] * 3
+    assert all(p.shared == {9} and len(p.own) == 3 for p in parts)
+    assert all(p.problem.noise["y"].sd is None for p in parts)
+
+
+def proportional(count: int, prior: Any = None) -> Problem:
+    """Each has a rate of its own, and the noise of all has two parameters."""
+    random = np.random.default_rng(4)
+    times = np.linspace(0.5, 5.0, 12)
+    runs = []
+    for i in range(count):
+        values = np.exp(-(0.3 + 0.2 * i) * times) * (1 + 0.1 * random.normal(size=12))
+        runs.append(Experiment(f"run {i}", {"t": times, "y": values}, t0=0.0))
+    rate = {"lower": 0.01, "upper": 5.0, "per_experiment": True}
+    noise = {"lower": 1e-4, "upper": 1.0, "scale": "log10"}
+    return Problem(
+        Model(ode={"x": "-k*x"}, observables={"y": "x"}),
+        experiments=runs,
+        parameters={"k": rate, "a": noise, "b": noise | ({"prior": prior} if prior else {})},
+        initial={"x": 1.0},
+        noise={"y": {"sd": "a + b*y"}},
+    )
+
+
+def test_a_noise_that_acts_on_the_optimum_is_one_of_each_part_first() -> None:
+    parts = parts_of(proportional(3))
+    assert [set(p.problem.keys) for p in parts] == [{"k", "a", "b"}] * 3
+    assert all(len(p.shared) == 2 and len(p.own) == 1 for p in parts)
+
+
+def test_parts_whose_noise_has_a_prior_are_not_fitted_apart() -> None:
+    prior = {"distribution": "normal", "mean": 0.1, "sd": 0.02}
+    assert parts_of(proportional(3, prior)) == []
+
+
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"noise": {"y": {"sd": "estimate"}}},
-        {"parameters": {"w": {"lower": 0.3, "upper": 6, "per_experiment": True},
-                        "d": {"lower": 0.0, "upper": 1.0}}},
-    ],
-)  # fmt: skip
-def test_what_acts_on_all_experiments_keeps_them_together(changes: dict[str, Any]) -> None:
-    assert parts_of(oscillators(3, **changes)) == []
+    "problem", [oscillators(3, noise={"y": {"sd": "estimate"}}), proportional(3)]
+)
+def test_parts_that_the_noise_joins_end_at_the_optimum_of_all(problem: Problem) -> None:
+    found = fitted_apart(problem, Automatic().solve, Control(seed=1, jobs=1))
+    assert found is not None
+    assert found.best is not None
+    assert found.status is odefit.Status.CONVERGED
+    assert "but for the noise (" in found.message
+    # A search for all at once from the truth knows nothing of parts.
+    at_truth = found.best.vector * np.random.default_rng(1).uniform(0.97, 1.03, len(problem.keys))
+    together = SingleShooting().run(ForwardMap(problem), 0, at_truth, Control(jobs=1))
+    assert found.best.cost == pytest.approx(together.cost, abs=1e-6)
+    assert found.best.vector == pytest.approx(together.vector, rel=1e-3, abs=1e-4)
 
 
 def test_a_shared_unknown_joins_the_experiments_on_which_it_acts() -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from odefit.assessment.parts import Direction
 from odefit.common.arrays import Array
 from odefit.common.effects import column_norms
+from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 
@@ -30,9 +31,16 @@ def describe_directions(
 ) -> tuple[Direction, ...]:
     """Describe each undetermined direction, a row of `basis` in natural units, in words."""
     sizes = sizes_at(forward.problem, vector, part=0.0)
-    return tuple(
-        _describe(forward, vector, evaluation, row, sizes) for row in _sparse_basis(basis / sizes)
-    )
+    rows = relative_directions(forward.problem, vector, basis)
+    return tuple(_describe(forward, vector, evaluation, row, sizes) for row in rows)
+
+
+def relative_directions(problem: Problem, vector: Array, basis: Array) -> Array:
+    """Return a basis of the same directions that involves few unknowns each, shape (d, n).
+
+    It is relative to the sizes of the unknowns, and `basis` in natural units.
+    """
+    return _sparse_basis(basis / sizes_at(problem, vector, part=0.0))
 
 
 def _sparse_basis(basis: Array) -> Array:

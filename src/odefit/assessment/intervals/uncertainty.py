@@ -16,7 +16,8 @@ from odefit.assessment.intervals.degrees_of_freedom import (
     inflated_covariance,
     noise_freedom,
 )
-from odefit.assessment.intervals.directions import describe_directions
+from odefit.assessment.intervals.directions import describe_directions, relative_directions
+from odefit.assessment.intervals.flat_directions import small_moves
 from odefit.assessment.intervals.small_samples import intervals_of, quantile_of, with_small_samples
 from odefit.assessment.parts import Direction, Treatment, Trouble, Uncertainty
 from odefit.common.arrays import Array, BoolArray, IntArray
@@ -49,8 +50,9 @@ def assess_uncertainty(
     """Return covariances from the Gauss-Newton (Fisher) matrix at the solution.
 
     Unknowns at a bound are held there: they get no standard error, and the standard errors of the
-    others hold under the condition that they stay. Unknowns that take part in an undetermined
-    direction get none either. All others do not depend on the undetermined ones.
+    others hold under the condition that they stay. Unknowns that an undetermined direction really
+    moves get none either, see :mod:`odefit.assessment.intervals.flat_directions`. All others hardly
+    depend on the undetermined ones.
 
     Where the noise is estimated, variances, quantiles and the intervals of the noise parameters
     allow for the degrees of freedom that the fit has used up, see
@@ -79,6 +81,7 @@ def assess_uncertainty(
     of_each: Array | None = None
     freedom: NoiseFreedom | None = None
     directions: tuple[Direction, ...] = ()
+    moves = np.zeros(n)  # by directions that the data do not determine
     rank = 0
     if len(free):
         scaled = jacobian[:, free] / norms[free]
@@ -89,8 +92,21 @@ def assess_uncertainty(
             basis = np.zeros((len(free) - rank, n))
             basis[:, free] = vt[~known] / norms[free]
             directions = describe_directions(forward, vector, evaluation, basis)
-            for k in np.flatnonzero(share > PARTICIPATION):
-                trouble[problem.keys[free[k]]] = Trouble.NOT_DETERMINED
+            taking_part = np.zeros(n, dtype=bool)
+            taking_part[free] = share > PARTICIPATION
+            if not forward.given_noise:
+                left = _measurements(forward) - max(rank - conditions, 0)
+                variance = evaluation.objective / left if left > 0 else math.nan
+            moves = small_moves(
+                forward,
+                vector,
+                relative_directions(problem, vector, basis),
+                taking_part,
+                _errors(n, free, vt[known].T / s[known] / norms[free][:, None], variance),
+                variance,
+            )
+            for k in np.flatnonzero(taking_part & np.isinf(moves)):
+                trouble[problem.keys[k]] = Trouble.NOT_DETERMINED
         good = np.array([problem.keys[k] not in trouble for k in free])
         if not forward.given_noise:
             # A direction that does not matter has not been fitted.
@@ -115,6 +131,7 @@ def assess_uncertainty(
             else:
                 inverse, of_each[free] = np.full_like(inverse, np.nan), 0.0
             degrees = _fewest(of_each, free[good], freedom)
+        inverse[np.diag_indices(len(free))] += np.where(good, moves[free], 0.0) ** 2
         inverse[~good, :] = np.nan
         inverse[:, ~good] = np.nan
         covariance[np.ix_(free, free)] = inverse
@@ -164,6 +181,13 @@ def assess_uncertainty(
     if variance == 0.0:
         return _without_noise(forward, found)
     return with_small_samples(forward, vector, evaluation, found)
+
+
+def _errors(n: int, free: IntArray, basis: Array, variance: float) -> Array:
+    """Return standard errors of all unknowns from a basis of what is determined, shape (n,)."""
+    errors = np.zeros(n)
+    errors[free] = math.sqrt(variance) * np.linalg.norm(basis, axis=1)
+    return errors
 
 
 def _without_exact_rows(

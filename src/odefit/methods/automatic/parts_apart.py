@@ -2,35 +2,44 @@
 
 The Jacobian has blocks then, and so has the search: the optimum of all is that of each, where a
 search for all at once has to find every one of them from one start.
+
+Groups that an estimated noise alone joins are fitted apart as well. Where one standard deviation
+is all of it, the other unknowns have the same optimum whatever it is, so that each group is a fit
+of least squares. Otherwise each group has first a noise of its own. A search for all at once goes
+on from the ends of the groups, and so the answer is an optimum of the likelihood of all; see
+:mod:`odefit.methods.automatic.parts_joined`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
-import numpy as np
-
-from odefit.common.arrays import IntArray
+from odefit.methods.automatic.parts_joined import composed, joined_ends
 from odefit.methods.estimate import Doubt, Estimate, Route, Start, Status
 from odefit.methods.fit_quality.limits import SIGNIFICANCE
+from odefit.methods.local.cost_tolerance import close
 from odefit.methods.running.control import Control
-from odefit.problem.binding import dynamic_unknowns
-from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
-from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
-from odefit.problem.vector_field import VectorField
+from odefit.problem.variants.parts import Part, groups_of, part_of
+from odefit.problem.variants.sizes import expected_sizes
 from odefit.simulation import Evaluation, ForwardMap
 
+VALUES_PER_NOISE = 3
+"""Measurements that a part has beyond its other unknowns for each estimated noise, at least: with
+fewer, a noise of its own can become zero."""
 
-@dataclass(frozen=True)
-class Part:
-    """The fit of some experiments: its problem, and the places of its unknowns among all."""
 
-    problem: Problem
-    places: IntArray
+MOST_SWAPPED = 2
+"""Number of other ends of a part that stand beside the best ends of all other parts."""
+
+NEAR = 1e-2
+"""Relative difference of all unknowns up to which two ends of a part are one."""
+
+REACH = 20.0
+"""Deviance of such an end from the best of its part, up to which it may be another answer."""
 
 
 def fitted_apart(
@@ -48,96 +57,122 @@ def fitted_apart(
         if one.best is None or one.best.nodes is not None:
             return None
         found.append(one)
-    return _together(problem, parts, found) if parts else None
+    return _together(problem, parts, found, control) if parts else None
 
 
 def parts_of(problem: Problem) -> list[Part]:
-    """Return the parts of a problem; none where all experiments hang together.
+    """Return the parts of a problem that can be fitted apart; none where they cannot.
 
-    An estimated noise, and any other unknown that acts on several experiments, joins these.
+    An unknown that acts on several experiments joins these, unless it acts on the noise alone.
     """
-    if len(problem.conditions) < 2 or any(u.kind == "noise" for u in problem.unknowns):
+    found = groups_of(problem)
+    if found is None or any(problem.unknowns[i].key in problem.priors for i in found.joining):
         return []
-    field = VectorField.of(problem.model, problem.conditions)
-    groups: list[tuple[set[int], list[int]]] = []  # unknowns and experiments
-    for number, condition in enumerate(problem.conditions):
-        acting, members = _acting(problem, condition, field), [number]
-        for group in [g for g in groups if g[0] & acting]:
-            groups.remove(group)
-            acting, members = acting | group[0], group[1] + members
-        groups.append((acting, sorted(members)))
-    groups = [g for g in groups if g[0]]
-    if len(groups) < 2 or len(set().union(*(g[0] for g in groups))) < len(problem.unknowns):
-        return []
-    parts = [_part(problem, *group) for group in sorted(groups, key=lambda g: g[1])]
-    return [p for p in parts if p is not None] if all(parts) else []
+    plain = _as_least_squares(problem, found.joining)
+    of, without = plain or problem, plain is not None
+    parts = [part_of(of, group, found.joining, without=without) for group in found.groups]
+    return [p for p in parts if p is not None] if all(p and _enough(p) for p in parts) else []
 
 
-def _acting(problem: Problem, condition: Condition, field: VectorField) -> set[int]:
-    """Return the unknowns that act on what is measured in an experiment."""
-    names = set(field.scalars)
-    for name in condition.series:
-        names |= problem.model.observables[name].names
-        for expression in problem.noise.get(name, Noise()).expressions:
-            names |= {n for s in expression.names for n in _written_out(problem, s)}
-    return dynamic_unknowns(condition, sorted(names & condition.scalars.keys()))
+def _enough(part: Part) -> bool:
+    """Return whether a part has measurements enough for its unknowns."""
+    noise = len(part.places) - len(part.own)
+    needed = len(part.problem.unknowns) + (VALUES_PER_NOISE - 1) * noise
+    return part.problem.size + len(part.problem.priors) >= needed
 
 
-def _written_out(problem: Problem, name: str) -> frozenset[str]:
-    observable = problem.model.observables.get(name)
-    return frozenset({name}) if observable is None else observable.names
+def _as_least_squares(problem: Problem, joining: frozenset[int]) -> Problem | None:
+    """Return the problem without its noise where that is one standard deviation of all values.
 
-
-def _part(problem: Problem, acting: set[int], members: Sequence[int]) -> Part | None:
-    """Return the fit of some experiments; None if they cannot be fitted by themselves."""
-    experiments = [problem.experiments[i] for i in members]
-    names = {e.name for e in experiments}
-    alone = problem.with_experiments(experiments)
-    mine = {i: problem.unknowns[i] for i in acting}
-    places: list[int] = []
-    others: dict[str, float] = {}
-    for unknown in alone.unknowns:
-        same = [i for i, u in mine.items() if _is_same(u, unknown, names)]
-        if len(same) > 1:
-            return None
-        places += same
-        if not same:
-            others[unknown.key] = _any_value(unknown)
-    if len(places) != len(acting):
+    None is returned where the noise acts on the optimum of the other unknowns.
+    """
+    noise = {n: problem.noise.get(n, Noise()) for c in problem.conditions for n in c.series}
+    if len(joining) != 1 or len(noise) != 1:
         return None
-    alone = alone.with_unknowns(fix=others) if others else alone
-    enough = alone.size + len(alone.priors) >= len(alone.unknowns)
-    return Part(alone, np.array(places, dtype=np.intp)) if enough else None
-
-
-def _is_same(mine: Unknown, other: Unknown, names: set[str]) -> bool:
-    """Return whether an unknown of all is one of some experiments."""
-    if (mine.name, mine.kind) != (other.name, other.kind):
-        return False
-    return mine.experiment == other.experiment or (
-        other.experiment is None and mine.experiment in names
+    ((name, model),) = noise.items()
+    unknown = problem.unknowns[next(iter(joining))]
+    alone = Noise(sd="estimate", transform=model.transform, distribution=model.distribution)
+    given = any(
+        s.sds is not None or s.censored is not None
+        for c in problem.conditions
+        for s in c.series.values()
     )
+    if unknown.kind != "noise" or model != alone or not model.law.normal or given:
+        return None
+    return problem.with_noise({**problem.noise, name: replace(model, sd=None)})
 
 
-def _any_value(unknown: Unknown) -> float:
-    """Return a value of an unknown that acts on nothing."""
-    p = unknown.parameter
-    values = (p.guess, 0.5 * (p.lower + p.upper), p.lower, p.upper, 1.0)
-    return next(float(v) for v in values if v is not None and math.isfinite(v))
-
-
-def _together(problem: Problem, parts: Sequence[Part], found: Sequence[Estimate]) -> Estimate:
+def _together(
+    problem: Problem, parts: Sequence[Part], found: Sequence[Estimate], control: Control
+) -> Estimate:
     """Return one estimate: its starts are made of the best of each part, the second best, ..."""
     orders = [
         sorted((s for s in e.starts if math.isfinite(s.cost)), key=lambda s: (s.cost, s.index))
         for e in found
     ]
+    joining = sorted(set[int]().union(*(p.shared for p in parts)))
+    swapped = list(_swapped(parts, orders))
+    if joining:
+        starts = joined_ends(problem, parts, orders, swapped, control)
+    else:
+        starts = _composed_ends(problem, parts, [*zip(*orders, strict=False), *swapped])
+    hardest = max(found, key=lambda e: len(e.starts))
+    other = next((e for e in found if e.status is not Status.CONVERGED), hardest)
+    sufficient = [e.sufficient for e in found]
+    apart, names = "were fitted apart", ", ".join(problem.keys[i] for i in joining)
+    if joining:
+        apart = f"but for the noise ({names}) were fitted apart, then all together"
+    return Estimate(
+        tuple(starts),
+        other.status,
+        f"the experiments fall into {len(parts)} groups with unknowns of their own, which "
+        f"{apart}; of the one that needed most: {other.message}",
+        routes=_routes(found),
+        told=other.told,
+        sufficient=None if None in sufficient else all(sufficient),
+        doubt=_doubt(problem, parts, found),
+    )
+
+
+def _swapped(
+    parts: Sequence[Part], orders: Sequence[Sequence[Start]]
+) -> Iterator[tuple[Start, ...]]:
+    """Yield the best ends of all parts with another one of one part, which fits as its best does.
+
+    So other solutions of a part are solutions of all, although no start has them in all parts.
+    """
+    best = [order[0] for order in orders]
+    for k, (part, order) in enumerate(zip(parts, orders, strict=True)):
+        sizes = expected_sizes(part.problem)
+        distinct = [order[0]]
+        deviance = _deviance(part, order[0])
+        for end in order[1:]:
+            if len(distinct) > MOST_SWAPPED or deviance * (end.cost - order[0].cost) > REACH:
+                break
+            if end.status is not Status.CONVERGED or end.nodes is not None:
+                continue
+            if not any(close(end.vector, d.vector, NEAR, sizes) for d in distinct):
+                distinct.append(end)
+                yield (*best[:k], end, *best[k + 1 :])
+
+
+def _deviance(part: Part, best: Start) -> float:
+    """Return the factor from differences of a part's cost to those of the deviance."""
+    forward = ForwardMap(part.problem)
+    if forward.given_noise or forward.likelihood:
+        return 2.0
+    degrees = part.problem.size - len(part.problem.unknowns)
+    return max(degrees, 0) / best.cost if best.cost > 0.0 else math.inf
+
+
+def _composed_ends(
+    problem: Problem, parts: Sequence[Part], compositions: Sequence[Sequence[Start]]
+) -> list[Start]:
+    """Return the ends that are made of those of the parts."""
     forward = ForwardMap(problem)
     starts = []
-    for i, ends in enumerate(zip(*orders, strict=False)):
-        begin, vector = np.full((2, len(problem.unknowns)), math.nan)
-        for part, end in zip(parts, ends, strict=True):
-            begin[part.places], vector[part.places] = end.start, end.vector
+    for i, ends in enumerate(compositions):
+        begin, vector = composed(problem, parts, ends)
         at = forward.evaluate(vector)
         if not isinstance(at, Evaluation):
             continue
@@ -156,19 +191,7 @@ def _together(problem: Problem, parts: Sequence[Part], found: Sequence[Estimate]
                 exact=all(s.exact for s in ends),
             )
         )
-    hardest = max(found, key=lambda e: len(e.starts))
-    other = next((e for e in found if e.status is not Status.CONVERGED), hardest)
-    sufficient = [e.sufficient for e in found]
-    return Estimate(
-        tuple(starts),
-        other.status,
-        f"the experiments fall into {len(parts)} groups with unknowns of their own, which were "
-        f"fitted apart; of the one that needed most: {other.message}",
-        routes=_routes(found),
-        told=other.told,
-        sufficient=None if None in sufficient else all(sufficient),
-        doubt=_doubt(problem, parts, found),
-    )
+    return starts
 
 
 def _doubt(problem: Problem, parts: Sequence[Part], found: Sequence[Estimate]) -> Doubt | None:

@@ -105,18 +105,29 @@ class Quotient:
             masks = [packing.exponents(e) for e in others]
             if not any(not any(packing.divides(m, lead) for m in masks) for lead in leads):
                 raise NotZeroDimensionalError("there are infinitely many solutions")
-        seen, waiting = {0}, [0]
-        while waiting:
-            m = waiting.pop()
-            self._deadline.check()
-            self._deadline.spend(PER_COMPARISON * packing.count * (1 + len(leads) / 2))
-            for v in packing.variables:
-                n = m + v
-                if n not in seen:
+        # A monomial is standard if it is no leading one and all that it is a multiple of are
+        # standard: degree by degree, a few sets answer that.
+        leading = {f.lead for f in self._basis}
+        masks = [packing.exponents(v) for v in packing.variables]
+        seen, level = {0}, [0]
+        while level:
+            following: set[int] = set()
+            for m in level:
+                self._deadline.check()
+                self._deadline.spend(PER_COMPARISON * packing.count * (1 + packing.count / 2))
+                for v in packing.variables:
+                    n = m + v
+                    if n in following or n in leading:
+                        continue
                     exponents = packing.exponents(n)
-                    if not any(packing.divides(lead, exponents) for lead in leads):
-                        seen.add(n)
-                        waiting.append(n)
+                    if all(
+                        n - below in seen
+                        for below, mask in zip(packing.variables, masks, strict=True)
+                        if packing.divides(mask, exponents)
+                    ):
+                        following.add(n)
+            seen |= following
+            level = sorted(following)
             if len(seen) > MAX_DIMENSION:
                 raise UnfinishedError(f"more than {MAX_DIMENSION} solutions")
         return sorted(seen)

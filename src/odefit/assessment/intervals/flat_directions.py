@@ -1,0 +1,118 @@
+"""Unknowns that a direction which the data do not determine hardly moves.
+
+A null vector of the Jacobian has a part of nearly every unknown. After absorption is over, a
+subject no longer tells its rate, and the volume changes by a thousandth with it: that rate alone is
+not determined. How far the others go with it is asked of the model and not of the null vector,
+which holds for small changes alone: the unknown that the direction moves most is held at other
+values, and all others of its experiments are fitted again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from odefit.common.arrays import Array, BoolArray
+from odefit.methods.estimate import Start, Status
+from odefit.methods.running.control import Control
+from odefit.methods.single_shooting import START_SEARCH
+from odefit.problem.problem import Problem
+from odefit.problem.variants.parts import Part, separate_parts
+from odefit.simulation import ForwardMap
+
+SMALL_MOVE = 1.0
+"""Change of an unknown along a flat direction, in standard errors, up to which it has an interval.
+The square of the change is added to its variance."""
+
+ALIKE = 0.5
+"""Relative change of an unknown along a flat direction, over the largest one, from which on the
+unknowns cannot be told apart."""
+
+FACTORS = (10.0, 3.0, 1.5)
+"""Factors by which the unknown that moves most is changed to both sides, the largest first."""
+
+ONE_STANDARD_ERROR = 1.0  # deviance up to which such a change counts
+
+
+def small_moves(
+    forward: ForwardMap,
+    vector: Array,
+    rows: Array,
+    taking_part: BoolArray,
+    errors: Array,
+    variance: float,
+) -> Array:
+    """Return how far flat directions move each unknown, in natural units, shape (n,).
+
+    `rows` are these directions relative to the sizes of the unknowns, shape (d, n), `taking_part`
+    says which unknowns are to be looked at, shape (n,), and `errors` are the standard errors with
+    the directions left out, shape (n,). What moves by more than :data:`SMALL_MOVE` of these is
+    infinite, and so is what cannot be told.
+    """
+    moves = np.zeros(len(vector))
+    usable = forward.nodes is None and math.isfinite(variance) and variance > 0.0
+    parts = separate_parts(forward.problem) if usable else ()
+    for row in rows:
+        pivot = int(np.argmax(np.abs(row)))
+        alike = np.abs(row) >= ALIKE * np.abs(row[pivot])
+        moves[alike] = math.inf
+        others = taking_part & ~alike
+        if not others.any():
+            continue
+        if not usable:
+            moves[others] = math.inf
+            continue
+        found = _moves_with(forward.problem, parts, vector, pivot, variance)
+        found = np.where(found <= SMALL_MOVE * errors, found, math.inf)
+        moves[others] = np.hypot(moves[others], found[others])
+    return moves
+
+
+def _moves_with(
+    problem: Problem, parts: tuple[Part, ...], vector: Array, pivot: int, variance: float
+) -> Array:
+    """Return the largest changes of all unknowns while one takes values that fit as well."""
+    part = next((p for p in parts if pivot in p.own), None)
+    moves = np.zeros(len(vector))
+    if part is None:
+        own, places, alone = vector, np.arange(len(vector)), problem
+    else:
+        held = {problem.keys[i]: float(vector[i]) for i in part.shared & set(part.places.tolist())}
+        own, places, alone = vector[part.own], part.own, part.problem.with_unknowns(fix=held)
+    here = int(np.flatnonzero(places == pivot)[0])
+    rest = np.arange(len(places)) != here
+    name = alone.keys[here]
+    unknown = problem.unknowns[pivot].parameter
+    least = ForwardMap(alone).cost(own)
+    for values in _values(float(vector[pivot]), unknown.lower, unknown.upper):
+        fitted = False
+        for value in values:
+            end = _refitted(alone, {name: value}, own[rest])
+            if end is None or not 2.0 * (end.cost - least) / variance <= ONE_STANDARD_ERROR:
+                continue
+            changes = np.abs(end.vector - own[rest])
+            moves[places[rest]] = np.maximum(moves[places[rest]], changes)
+            fitted = True
+            break
+        if values and not fitted:
+            return np.full(len(vector), math.inf)
+    return moves
+
+
+def _values(value: float, lower: float, upper: float) -> Iterator[list[float]]:
+    """Yield values below and above one, within the bounds, the farthest first."""
+    for sign, bound in ((-1, lower), (1, upper)):
+        factors = [value * factor**sign if value else sign * factor for factor in FACTORS]
+        inside = [v for v in factors if lower <= v <= upper]
+        if math.isfinite(bound) and bound != value:
+            inside = [bound, *inside]
+        yield inside
+
+
+def _refitted(problem: Problem, held: dict[str, float], start: Array) -> Start | None:
+    """Return the best fit beside a start with an unknown held at a value; None without one."""
+    forward = ForwardMap(problem.with_unknowns(fix=held))
+    end = START_SEARCH.run(forward, 0, start, Control(jobs=1))
+    return None if end.status is Status.FAILED or not math.isfinite(end.cost) else end

@@ -1,0 +1,140 @@
+"""The optimum of all parts of a problem that the noise alone joins, from the ends of each.
+
+The noise of all is not that of a part. With other weights of its measurements another end of a part
+may be the best, so that each is compared again at the noise of all, until none changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.methods.estimate import Start, Status
+from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.running.control import Control
+from odefit.methods.single_shooting import START_SEARCH
+from odefit.problem.problem import Problem
+from odefit.problem.variants.parts import Part
+from odefit.simulation import ForwardMap
+
+ENDS_OF_ALL = 3
+"""Number of compositions of the parts' ends, the best first, from which all are fitted together."""
+
+ENDS_COMPARED = 4
+"""Number of distinct ends of a part that are compared at the noise of all."""
+
+ROUNDS = 5
+"""Number of times that ends of the parts are compared again at a new noise."""
+
+
+def composed(problem: Problem, parts: Sequence[Part], ends: Sequence[Start]) -> tuple[Array, Array]:
+    """Return the start and the end that ends of all parts make, shape (n,) each.
+
+    An unknown of several parts has the geometric mean of its values there; one that no part has,
+    the standard deviation of all measurements, has the root of their mean square.
+    """
+    begin, vector = np.full((2, len(problem.unknowns)), math.nan)
+    shared: dict[int, list[float]] = {}
+    for part, end in zip(parts, ends, strict=True):
+        begin[part.places], vector[part.places] = end.start, end.vector
+        for place, value in zip(part.places.tolist(), end.vector.tolist(), strict=True):
+            if place in part.shared:
+                shared.setdefault(place, []).append(value)
+    missing = sorted(set[int]().union(*(p.shared for p in parts)) - shared.keys())
+    squares = sum(end.objective for end in ends)
+    vector[missing] = math.sqrt(max(squares, np.finfo(float).tiny) / problem.size)
+    for place, values in shared.items():
+        positive = min(values) > 0.0
+        vector[place] = math.exp(np.mean(np.log(values))) if positive else float(np.mean(values))
+    changed = [*missing, *shared]
+    vector[changed] = np.clip(vector[changed], problem.lower[changed], problem.upper[changed])
+    begin[changed] = vector[changed]
+    return begin, vector
+
+
+def joined_ends(
+    problem: Problem,
+    parts: Sequence[Part],
+    orders: Sequence[Sequence[Start]],
+    further: Sequence[Sequence[Start]],
+    control: Control,
+) -> list[Start]:
+    """Return the ends of searches for all, the first from the best ends of all parts.
+
+    `orders` has the ends of each part, the best first, and `further` has other compositions.
+    """
+    forward = ForwardMap(problem)
+    found: list[Start] = []
+    usual = list(zip(*orders, strict=False))[:ENDS_OF_ALL]
+    for i, ends in enumerate([*usual, *further]):
+        if found and control.should_stop():
+            break
+        end = _searched(forward, parts, ends, i, control)
+        chosen = list(ends)
+        for _ in range(0 if i or _alone(parts) else ROUNDS):
+            better = [
+                _best_at(part, order, kept, end.vector, control)
+                for part, order, kept in zip(parts, orders, chosen, strict=True)
+            ]
+            if control.should_stop() or all(b is c for b, c in zip(better, chosen, strict=True)):
+                break
+            again = _searched(forward, parts, better, i, control)
+            if not again.cost < end.cost:
+                break
+            end, chosen = again, better
+        found.append(end)
+    return found
+
+
+def _alone(parts: Sequence[Part]) -> bool:
+    """Return whether the unknowns of the noise do not act on the optima of the parts."""
+    return all(len(part.own) == len(part.places) for part in parts)
+
+
+def _searched(
+    forward: ForwardMap, parts: Sequence[Part], ends: Sequence[Start], index: int, control: Control
+) -> Start:
+    """Return the end of a search for all from where the parts have ended."""
+    begin, vector = composed(forward.problem, parts, ends)
+    end = START_SEARCH.run(forward, index, vector, control)
+    worst = next((s for s in ends if s.status is not Status.CONVERGED), None)
+    if worst is not None and end.status is Status.CONVERGED:
+        end = replace(end, status=worst.status, message=worst.message)
+    return replace(
+        end,
+        start=begin,
+        evaluations=end.evaluations + sum(s.evaluations for s in ends),
+        seconds=end.seconds + sum(s.seconds for s in ends),
+    )
+
+
+def _best_at(
+    part: Part, order: Sequence[Start], chosen: Start, vector: Array, control: Control
+) -> Start:
+    """Return the end of a part that is the best at the noise of `vector`, the unknowns of all."""
+    forward = ForwardMap(part.problem)
+    tolerance = CostTolerance.of(forward)
+    distinct = [chosen]
+    for end in order:
+        if len(distinct) < ENDS_COMPARED and not any(tolerance.same(end, d) for d in distinct):
+            distinct.append(end)
+    if len(distinct) == 1:
+        return chosen
+    held = {
+        part.problem.keys[k]: float(vector[place])
+        for k, place in enumerate(part.places.tolist())
+        if place in part.shared
+    }
+    free = [k for k, place in enumerate(part.places.tolist()) if place not in part.shared]
+    at = ForwardMap(part.problem.with_unknowns(fix=held))
+    runs = [START_SEARCH.run(at, end.index, end.vector[free], control) for end in distinct]
+    best = min(runs, key=lambda s: s.cost)
+    if not best.cost < runs[0].cost - tolerance.absolute:
+        return chosen
+    moved = distinct[runs.index(best)].vector.copy()
+    moved[free] = best.vector
+    return replace(distinct[runs.index(best)], vector=moved)

@@ -1,0 +1,164 @@
+"""Groups of experiments with unknowns of their own: the parts into which a problem falls.
+
+Unknowns of the noise may act on several groups: they join their fits, and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.common.arrays import IntArray
+from odefit.problem.binding import dynamic_unknowns, unknowns_of
+from odefit.problem.condition import Condition
+from odefit.problem.noise import Noise
+from odefit.problem.parameters import Unknown
+from odefit.problem.problem import Problem
+from odefit.problem.vector_field import VectorField
+
+
+@dataclass(frozen=True)
+class Part:
+    """The problem of some experiments, and the places of its unknowns among all.
+
+    `shared` are the places of the unknowns that other parts have, too, those of the noise. The
+    part's problem has none of them where it was made without a noise.
+    """
+
+    problem: Problem
+    places: IntArray
+    shared: frozenset[int] = frozenset()
+
+    @property
+    def own(self) -> IntArray:
+        """The places of the unknowns that no other part has."""
+        return np.array([p for p in self.places.tolist() if p not in self.shared], dtype=np.intp)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its experiments."""
+        return tuple(e.name for e in self.problem.experiments)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Experiments that belong together, by number, and the unknowns that act on them."""
+
+    acting: frozenset[int]
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups into which a problem falls, and the unknowns that act on several of them."""
+
+    groups: tuple[Group, ...]
+    joining: frozenset[int]
+
+
+def groups_of(problem: Problem) -> Groups | None:
+    """Return the groups of experiments of a problem; None where all of them hang together.
+
+    An unknown that acts on several experiments joins these, unless it acts on the noise alone.
+    """
+    if len(problem.conditions) < 2:
+        return None
+    field = VectorField.of(problem.model, problem.conditions)
+    acting = [_acting(problem, c, field) for c in problem.conditions]
+    on_values = set[int]().union(*(values for values, _ in acting))
+    found: list[tuple[set[int], list[int]]] = []
+    for number, (values, noise) in enumerate(acting):
+        unknowns, members = values | (noise & on_values), [number]
+        for other in [g for g in found if g[0] & unknowns]:
+            found.remove(other)
+            unknowns, members = unknowns | other[0], members + other[1]
+        found.append((unknowns, members))
+    found = [(unknowns, sorted(members)) for unknowns, members in found if unknowns]
+    for unknowns, members in found:
+        unknowns.update(*(acting[i][1] for i in members))
+    counts = Counter(i for unknowns, _ in found for i in unknowns)
+    if len(found) < 2 or len(counts) < len(problem.unknowns):
+        return None
+    groups = sorted((Group(frozenset(u), tuple(m)) for u, m in found), key=lambda g: g.members)
+    return Groups(tuple(groups), frozenset(i for i, count in counts.items() if count > 1))
+
+
+def separate_parts(problem: Problem) -> tuple[Part, ...]:
+    """Return the parts of a problem; none where its experiments hang together."""
+    found = groups_of(problem)
+    if found is None:
+        return ()
+    parts = [part_of(problem, group, found.joining) for group in found.groups]
+    return tuple(p for p in parts if p is not None) if all(parts) else ()
+
+
+def _acting(
+    problem: Problem, condition: Condition, field: VectorField
+) -> tuple[set[int], set[int]]:
+    """Return the unknowns that act on what is measured in an experiment, and on its noise."""
+    names, noise = set(field.scalars), set[str]()
+    numbers = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
+    estimated = set[int]()
+    for name in condition.series:
+        names |= problem.model.observables[name].names
+        model = problem.noise.get(name, Noise())
+        for expression in model.expressions:
+            noise |= {n for s in expression.names for n in _written_out(problem, s)}
+        own = (model.unknown(name), model.correlation_unknown(name))
+        estimated |= {numbers[n] for n in own if n in numbers}
+    known = condition.scalars.keys()
+    values = dynamic_unknowns(condition, sorted(names & known))
+    of_noise = [unknowns_of(condition.scalars[n], condition.scalars) for n in noise & known]
+    return values, estimated.union(*of_noise)
+
+
+def _written_out(problem: Problem, name: str) -> frozenset[str]:
+    observable = problem.model.observables.get(name)
+    return frozenset({name}) if observable is None else observable.names
+
+
+def part_of(
+    problem: Problem, group: Group, joining: frozenset[int], *, without: bool = False
+) -> Part | None:
+    """Return the problem of a group of experiments; None if it cannot stand by itself.
+
+    `without` says whether `problem` does not have the joining unknowns, those of the noise.
+    """
+    experiments = [problem.experiments[i] for i in group.members]
+    names = {e.name for e in experiments}
+    alone = problem.with_experiments(experiments)
+    acting = group.acting - joining if without else group.acting
+    mine = {i: problem.unknowns[i] for i in acting}
+    places: list[int] = []
+    others: dict[str, float] = {}
+    for unknown in alone.unknowns:
+        same = [i for i, u in mine.items() if _is_same(u, unknown, names)]
+        if len(same) > 1:
+            return None
+        places += same
+        if not same:
+            others[unknown.key] = _any_value(unknown)
+    if len(places) != len(acting):
+        return None
+    alone = alone.with_unknowns(fix=others) if others else alone
+    shared = joining if without else acting & joining
+    return Part(alone, np.array(places, dtype=np.intp), shared)
+
+
+def _is_same(mine: Unknown, other: Unknown, names: set[str]) -> bool:
+    """Return whether an unknown of all is one of some experiments."""
+    if (mine.name, mine.kind) != (other.name, other.kind):
+        return False
+    return mine.experiment == other.experiment or (
+        other.experiment is None and mine.experiment in names
+    )
+
+
+def _any_value(unknown: Unknown) -> float:
+    """Return a value of an unknown that acts on nothing."""
+    p = unknown.parameter
+    values = (p.guess, 0.5 * (p.lower + p.upper), p.lower, p.upper, 1.0)
+    return next(float(v) for v in values if v is not None and math.isfinite(v))

@@ -1,0 +1,69 @@
+"""A flat direction takes the intervals of those unknowns alone that it moves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit import ForwardMap, Model, Problem
+from odefit.assessment.intervals.uncertainty import assess_uncertainty
+from odefit.assessment.parts import Trouble
+from odefit.simulation import Evaluation
+
+
+def late_samples() -> Problem:
+    """Absorption with 2/h is over at the first sample, after 24 h."""
+    times = np.array([24.0, 36.0, 48.0, 72.0, 96.0, 120.0])
+    noise = np.array([0.02, -0.03, 0.01, 0.02, -0.02, 0.015])
+    values = 100 / 8.0 * np.exp(-0.13 / 8.0 * times) * (1 + noise)
+    return Problem(
+        Model(ode={"gut": "-ka*gut", "blood": "ka*gut - CL/V*blood"}, observables={"c": "blood/V"}),
+        data={"t": times, "c": values},
+        t0=0.0,
+        parameters={
+            "ka": {"lower": 0.7, "upper": 20.0, "scale": "log10", "guess": 15.0},
+            "CL": {"lower": 0.01, "upper": 10.0, "scale": "log10", "guess": 0.13},
+            "V": {"lower": 0.1, "upper": 100.0, "scale": "log10", "guess": 8.0},
+        },
+        initial={"gut": 100.0, "blood": 0.0},
+        noise={"c": {"sd": "0.03*c"}},
+    )
+
+
+@pytest.mark.parametrize("ka", [3.0, 8.0, 15.0])
+def test_an_absorption_that_is_over_leaves_clearance_and_volume_their_intervals(ka: float) -> None:
+    """They are as long as where the absorption is known, and a little longer."""
+    problem = late_samples()
+    known = odefit.fit(problem.with_unknowns(fix={"ka": ka}), odefit.SingleShooting())
+    vector = np.array([ka, *known.best.vector])
+    forward = ForwardMap(problem)
+    evaluation = forward.evaluate(vector)
+    assert isinstance(evaluation, Evaluation)
+    found = assess_uncertainty(forward, vector, evaluation)
+    assert found.trouble == {"ka": Trouble.NOT_DETERMINED}
+    assert found.directions[0].keys[0] == "ka"
+    assert np.isnan(found.standard_errors[0])
+    assert known.uncertainty is not None
+    ratio = found.standard_errors[1:] / known.uncertainty.standard_errors
+    assert ((ratio > 0.999) & (ratio < 1.42)).all()
+
+
+def test_a_sum_whose_small_part_may_grow_withholds_the_large_one_too() -> None:
+    """The null vector moves a by a hundredth while b doubles, and b may become any number."""
+    times = np.linspace(0.0, 2.0, 8)
+    values = np.exp(-1.01 * times) + 0.05 * np.array([1, -1, 0.5, 0.2, -0.6, 0.1, -0.3, 0.4])
+    problem = Problem(
+        Model(ode={"x": "-(a + b)*x"}),
+        data={"t": times, "x": values},
+        parameters={
+            "a": {"lower": 0.0, "upper": 10.0, "guess": 1.0},
+            "b": {"lower": 0.0, "upper": 10.0, "guess": 0.01},
+        },
+        initial={"x": 1.0},
+        noise={"x": {"sd": 0.05}},
+    )
+    result = odefit.fit(problem, odefit.SingleShooting())
+    assert result.uncertainty is not None
+    assert result.uncertainty.trouble["a"] is Trouble.NOT_DETERMINED
+    assert result.uncertainty.trouble["b"] is Trouble.NOT_DETERMINED
