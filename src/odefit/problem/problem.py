@@ -328,30 +328,16 @@ class Problem:
         unknown = set(data) - {e.name for e in self.experiments}
         if unknown:
             raise unknown_experiment(min(unknown), [e.name for e in self.experiments])
-        changed = [
-            replace(e, data=data[e.name], source=None) if e.name in data else e
-            for e in self.experiments
-        ]
-        return self._copy(experiments=changed)
+        of = {e.name: e for e in self.experiments}
+        of |= {name: replace(of[name], data=table, source=None) for name, table in data.items()}
+        return self._copy(experiments=list(of.values()))
 
     def with_experiments(self, experiments: Sequence[Experiment]) -> Problem:
         """Return the problem with other experiments."""
         return self._copy(experiments=experiments)
 
     def with_noise(self, noise: Mapping[str, Noise | Mapping[str, Any]]) -> Problem:
-        """Return the problem with another noise model of all observables.
-
-        Parameters
-        ----------
-        noise
-            The noise by observable; one that is left out has none.
-
-        Raises
-        ------
-        InputError
-            The noise makes no sense, or does not suit the data; there is a message for each
-            mistake.
-        """
+        """Return the problem with another noise by observable; raises InputError for mistakes."""
         return self._copy(noise=noise)
 
     def with_parameters(self, **parameters: GivenParameter | float) -> Problem:

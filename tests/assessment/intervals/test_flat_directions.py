@@ -33,7 +33,7 @@ def late_samples() -> Problem:
 
 @pytest.mark.parametrize("ka", [3.0, 8.0, 15.0])
 def test_an_absorption_that_is_over_leaves_clearance_and_volume_their_intervals(ka: float) -> None:
-    """They are as long as where the absorption is known, and a little longer."""
+    """They are longer than where it is known: down to 0.7/h it moves CL by 1.8 standard errors."""
     problem = late_samples()
     known = odefit.fit(problem.with_unknowns(fix={"ka": ka}), odefit.SingleShooting())
     vector = np.array([ka, *known.best.vector])
@@ -46,7 +46,7 @@ def test_an_absorption_that_is_over_leaves_clearance_and_volume_their_intervals(
     assert np.isnan(found.standard_errors[0])
     assert known.uncertainty is not None
     ratio = found.standard_errors[1:] / known.uncertainty.standard_errors
-    assert ((ratio > 0.999) & (ratio < 1.42)).all()
+    assert ((ratio > 0.999) & (ratio < 2.1)).all()
 
 
 def test_a_sum_whose_small_part_may_grow_withholds_the_large_one_too() -> None:

@@ -22,16 +22,20 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.parts import Part, separate_parts
 from odefit.simulation import ForwardMap
 
-SMALL_MOVE = 1.0
+SMALL_MOVE = 3.0
 """Change of an unknown along a flat direction, in standard errors, up to which it has an interval.
-The square of the change is added to its variance."""
+The square of the change is added to its variance, and the change is the largest within the bounds,
+so that the interval covers it."""
 
 ALIKE = 0.5
 """Relative change of an unknown along a flat direction, over the largest one, from which on the
 unknowns cannot be told apart."""
 
-FACTORS = (10.0, 3.0, 1.5)
+FACTORS = (1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.5)
 """Factors by which the unknown that moves most is changed to both sides, the largest first."""
+
+BISECTIONS = 3
+"""Bisections between the farthest of these values that fits as well and the next one."""
 
 ONE_STANDARD_ERROR = 1.0  # deviance up to which such a change counts
 
@@ -86,18 +90,33 @@ def _moves_with(
     name = alone.keys[here]
     unknown = problem.unknowns[pivot].parameter
     least = ForwardMap(alone).cost(own)
+
+    def changed(value: float) -> Array | None:
+        """Return the changes of the others with the unknown at a value that fits as well."""
+        end = _refitted(alone, {name: value}, own[rest])
+        if end is None or not 2.0 * (end.cost - least) / variance <= ONE_STANDARD_ERROR:
+            return None
+        return np.abs(end.vector - own[rest])
+
     for values in _values(float(vector[pivot]), unknown.lower, unknown.upper):
-        fitted = False
+        beyond, inside = math.nan, math.nan
         for value in values:
-            end = _refitted(alone, {name: value}, own[rest])
-            if end is None or not 2.0 * (end.cost - least) / variance <= ONE_STANDARD_ERROR:
-                continue
-            changes = np.abs(end.vector - own[rest])
-            moves[places[rest]] = np.maximum(moves[places[rest]], changes)
-            fitted = True
-            break
-        if values and not fitted:
+            changes = changed(value)
+            if changes is not None:
+                inside = value
+                moves[places[rest]] = np.maximum(moves[places[rest]], changes)
+                break
+            beyond = value
+        if values and math.isnan(inside):
             return np.full(len(vector), math.inf)
+        for _ in range(0 if math.isnan(beyond) else BISECTIONS):
+            middle = 0.5 * (inside + beyond)
+            changes = changed(middle)
+            if changes is None:
+                beyond = middle
+            else:
+                inside = middle
+                moves[places[rest]] = np.maximum(moves[places[rest]], changes)
     return moves
 
 

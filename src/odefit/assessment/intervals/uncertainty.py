@@ -87,37 +87,31 @@ def assess_uncertainty(
         scaled = jacobian[:, free] / norms[free]
         s, vt, known, share = singular_directions(scaled)
         rank = int(known.sum())
-        if rank < len(free):
-            # Back to natural units: a null vector of the scaled Jacobian over the norms.
-            basis = np.zeros((len(free) - rank, n))
-            basis[:, free] = vt[~known] / norms[free]
-            directions = describe_directions(forward, vector, evaluation, basis)
-            taking_part = np.zeros(n, dtype=bool)
-            taking_part[free] = share > PARTICIPATION
-            if not forward.given_noise:
-                left = _measurements(forward) - max(rank - conditions, 0)
-                variance = evaluation.objective / left if left > 0 else math.nan
-            moves = small_moves(
-                forward,
-                vector,
-                relative_directions(problem, vector, basis),
-                taking_part,
-                _errors(n, free, vt[known].T / s[known] / norms[free][:, None], variance),
-                variance,
-            )
-            for k in np.flatnonzero(taking_part & np.isinf(moves)):
-                trouble[problem.keys[k]] = Trouble.NOT_DETERMINED
-        good = np.array([problem.keys[k] not in trouble for k in free])
+        basis, orthonormal = _determined(scaled, norms[free], s, vt, known)
         if not forward.given_noise:
             # A direction that does not matter has not been fitted.
             degrees = float(_measurements(forward) - max(rank - conditions, 0))
             variance = evaluation.objective / degrees if degrees > 0 else math.nan
-        basis = vt[known].T / s[known] / norms[free][:, None]
+        if rank < len(free):
+            # Back to natural units: a null vector of the scaled Jacobian over the norms.
+            null = np.zeros((len(free) - rank, n))
+            null[:, free] = vt[~known] / norms[free]
+            directions = describe_directions(forward, vector, evaluation, null)
+            rows = relative_directions(problem, vector, null)
+            basis, orthonormal = _with_pivots_held(
+                scaled, norms[free], rows[:, free], basis, orthonormal
+            )
+            taking_part, alone = np.zeros(n, dtype=bool), np.zeros(n)
+            taking_part[free] = share > PARTICIPATION
+            alone[free] = math.sqrt(variance) * np.linalg.norm(basis, axis=1)
+            moves = small_moves(forward, vector, rows, taking_part, alone, variance)
+            for k in np.flatnonzero(taking_part & np.isinf(moves)):
+                trouble[problem.keys[k]] = Trouble.NOT_DETERMINED
+        good = np.array([problem.keys[k] not in trouble for k in free])
         with np.errstate(over="ignore", invalid="ignore"):
             # The variance of what has hardly any effect may be beyond all numbers.
             inverse = variance * basis @ basis.T
         if forward.likelihood and forward.nodes is None:
-            orthonormal = scaled @ (vt[known].T / s[known])
             held = np.zeros_like(jacobian)
             held[:, free[good]] = jacobian[:, free[good]]
             freedom = noise_freedom(forward, vector, held, orthonormal)
@@ -183,11 +177,32 @@ def assess_uncertainty(
     return with_small_samples(forward, vector, evaluation, found)
 
 
-def _errors(n: int, free: IntArray, basis: Array, variance: float) -> Array:
-    """Return standard errors of all unknowns from a basis of what is determined, shape (n,)."""
-    errors = np.zeros(n)
-    errors[free] = math.sqrt(variance) * np.linalg.norm(basis, axis=1)
-    return errors
+def _determined(
+    scaled: Array, norms: Array, s: Array, vt: Array, known: BoolArray
+) -> tuple[Array, Array]:
+    """Return what is determined, in natural units and as orthonormal residuals, one a column."""
+    basis = vt[known].T / s[known]
+    return basis / norms[:, None], scaled @ basis
+
+
+def _with_pivots_held(
+    scaled: Array, norms: Array, rows: Array, basis: Array, orthonormal: Array
+) -> tuple[Array, Array]:
+    """Return the same with the unknown held that each flat direction moves most.
+
+    What does not take part in the directions is the same in both; what takes part a little has the
+    standard error that it has where these unknowns are known.
+    """
+    pivots = np.unique(np.argmax(np.abs(rows), axis=1))
+    kept = np.setdiff1d(np.arange(len(norms)), pivots)
+    if len(pivots) < len(rows):
+        return basis, orthonormal
+    s, vt, known, _ = singular_directions(scaled[:, kept])
+    if not known.all():
+        return basis, orthonormal
+    found = np.zeros_like(basis)
+    found[kept], orthonormal = _determined(scaled[:, kept], norms[kept], s, vt, known)
+    return found, orthonormal
 
 
 def _without_exact_rows(
