@@ -347,11 +347,9 @@ class Problem:
         for key in sorted(set(parameters) - known):
             issues.error("parameters", f"unknown name {key!r}{did_you_mean(key, known)}")
         issues.raise_errors()
-        of_model = {k: v for k, v in parameters.items() if k in self.parameters}
-        of_state = {k: v for k, v in parameters.items() if k in self.initial}
-        return self._copy(
-            parameters={**self.parameters, **of_model}, initial={**self.initial, **of_state}
-        )
+        tables: Any = {"parameters": self.parameters, "initial": self.initial}
+        new = {n: t | {k: v for k, v in parameters.items() if k in t} for n, t in tables.items()}
+        return self._copy(**new)
 
     def with_unknowns(
         self,
