@@ -96,7 +96,7 @@ def _moves_with(
         end = _refitted(alone, {name: value}, own[rest])
         if end is None or not 2.0 * (end.cost - least) / variance <= ONE_STANDARD_ERROR:
             return None
-        return np.abs(end.vector - own[rest])
+        return np.asarray(np.abs(end.vector - own[rest]))
 
     for values in _values(float(vector[pivot]), unknown.lower, unknown.upper):
         beyond, inside = math.nan, math.nan
