@@ -56,5 +56,5 @@ def test_mirror_solutions_are_counted_by_experiment_and_by_product(sd: Any) -> N
 def test_intervals_of_unknowns_that_change_places_say_so() -> None:
     notes = fitted(0.02).parameters["note"]
     for key in ("a[A]", "b[A]", "a[B]", "b[B]"):
-        assert notes[key] == "of one solution: other values fit equally well"
+        assert "solutions fit within the noise: " in notes[key]
     assert notes["a[C]"] == ""
