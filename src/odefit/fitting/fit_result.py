@@ -34,7 +34,6 @@ from odefit.fitting.other_optima import (
     with_other_optima,
 )
 from odefit.fitting.solutions import (
-    bounded,
     distinct_solutions,
     equal_solutions,
     indistinguishable_solutions,
@@ -58,9 +57,8 @@ from odefit.result_data.notices import Notice, NoticeKind
 from odefit.simulation.second_opinion import better_map, second_opinion
 
 COUNT_WORK, SEARCH_WORK = 2.5e7, 1e8
-"""Operations, see :mod:`odefit.structure.series.deadline`, that the count of the solutions with the
-same outputs as the answer may take; and where there are others, count and search for them
-together."""
+"""Operations (:mod:`odefit.structure.series.deadline`) that the count of the solutions with the
+outputs of the answer may take, and where there are others, count and search together."""
 
 
 def answered(state: FitState) -> bool:
@@ -332,7 +330,7 @@ stage("solutions that fit", "solutions", needs=several_fit)(with_fitting)
 @stage("assessment", "assessment", needs=answered)
 def _assessment(state: FitState) -> FitState:
     found, estimate, problem = state.answer, state.estimate, state.problem
-    inside = number_within(state.equal, state.complete) if bounded(problem) else None
+    inside = number_within(problem, state.equal, state.complete)
     assessment = Assessment(
         local=state.local,
         complete=assess_completeness(state.complete, inside),

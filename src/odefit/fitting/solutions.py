@@ -260,9 +260,16 @@ def _alternatives(problem: Problem, solutions: Sequence[Solution]) -> dict[str, 
     return found
 
 
-def number_within(equal: Sequence[Solution], complete: Completeness | None) -> int:
-    """Return the number of equally good solutions within the bounds, all groups together."""
+def number_within(
+    problem: Problem, equal: Sequence[Solution], complete: Completeness | None
+) -> int | None:
+    """Return the number of equally good solutions within the bounds; None without bounds.
+
+    Those of groups of experiments with unknowns of their own are multiplied.
+    """
     groups = {} if complete is None else complete.groups
+    if not bounded(problem):
+        return None
     return math.prod(groups.values()) if groups else len(equal)
 
 
