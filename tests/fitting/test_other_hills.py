@@ -125,3 +125,19 @@ def test_an_exchange_of_rates_is_a_candidate_and_one_step_mends_the_rest() -> No
     assert off_bounds(problem, vector) == []
     (off,) = off_bounds(problem, np.array([100.0, 0.3, 3.0, 1.2]))
     assert (off.held, off.vector[0]) == (0, pytest.approx(1.0))
+
+
+def test_a_value_of_zero_changes_places_after_the_positive_ones() -> None:
+    problem = Problem(
+        Model(ode={"x1": "-a*x1", "x2": "-b*x2", "x3": "-c*x3"}, observables={"y": "x1 + x2 + x3"}),
+        {"t": np.linspace(0.0, 6.0, 25), "y": np.full(25, 3.0)},
+        {name: {"lower": 0.0, "upper": 9.0} for name in "abc"},
+        {"x1": 1.0, "x2": 2.0, "x3": 4.0},
+        noise={"y": {"sd": 0.02}},
+    )
+    forward, vector = ForwardMap(problem), np.array([0.0, 2.0, 0.3])
+    assert len(exchanged(forward, vector, 10, lambda: False)) == 3
+    (first,) = exchanged(forward, vector, 1, lambda: False)
+    assert first.vector[0] == exchanged(forward, vector, 10, lambda: False)[0].vector[0]
+    # Zero stays where it was: the refit moves what is zero by less than the others differ.
+    assert first.vector[0] < first.vector[1]

@@ -347,7 +347,7 @@ def exchanged(
         and abs(vector[i] - vector[j]) > UNLIKE * max(abs(vector[i]), abs(vector[j]))
     ]
     # Values that are nearly the same change places at the least price.
-    pairs.sort(key=lambda pair: abs(math.log(vector[pair[0]] / vector[pair[1]])))
+    pairs.sort(key=lambda pair: _factor(vector[pair[0]], vector[pair[1]]))
     for i, j in pairs[:most]:
         place = vector.copy()
         place[[i, j]] = place[[j, i]]
@@ -359,6 +359,12 @@ def exchanged(
             cost, start = refitted(problem, place, at)
             found.append(Candidate(start, cost))
     return found
+
+
+def _factor(a: float, b: float) -> float:
+    """Return the larger of two values over the smaller, infinite where that is zero."""
+    small, large = sorted((float(a), float(b)))
+    return large / small if small > 0 else math.inf
 
 
 def _alike(problem: Problem, i: int, j: int) -> bool:
