@@ -402,20 +402,24 @@ def waves(frequency: float, sd: float, **more: Any) -> Problem:
     """x = sin(w t) over many periods, from a guess of w."""
     times = np.linspace(0.0, 30.0, 301)
     random = np.random.default_rng(1)
-    data = {"t": times, "x": np.sin(2.0 * times) + sd * random.normal(size=301)}
-    return Problem(
-        Model(ode={"x": "w*y", "y": "-w*x"}),
-        data,
-        {"w": {"lower": 0.1, "upper": 6.0, "guess": frequency}},
-        {"x": 0.0, "y": 1.0},
+    arguments: dict[str, Any] = {
+        "model": Model(ode={"x": "w*y", "y": "-w*x"}),
+        "data": {"t": times, "x": np.sin(2.0 * times) + sd * random.normal(size=301)},
+        "parameters": {"w": {"lower": 0.1, "upper": 6.0, "guess": frequency}},
+        "initial": {"x": 0.0, "y": 1.0},
         **more,
-    )
+    }
+    return Problem(**arguments)
+
+
+DRIVEN = Model(ode={"x": "w*cos(w*t)"})
+"""The same x, driven at given times, where nothing is known of answers at other speeds."""
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-4, 0.1])
 def test_a_local_optimum_that_does_not_describe_the_data_is_no_converged_fit(noise: float) -> None:
     """A wrong frequency fits nothing; how large the noise is, dense data tell by themselves."""
-    wrong = odefit.fit(waves(3.0, noise), SingleShooting())
+    wrong = odefit.fit(waves(3.0, noise, model=DRIVEN, initial={"x": 0.0}), SingleShooting())
     assert wrong.best.parameters["w"] != pytest.approx(2.0, abs=0.1)
     assert wrong.assessment.local is not None
     assert wrong.assessment.local.optimal
@@ -424,6 +428,17 @@ def test_a_local_optimum_that_does_not_describe_the_data_is_no_converged_fit(noi
     right = odefit.fit(waves(2.01, noise), SingleShooting())
     assert right.best.parameters["w"] == pytest.approx(2.0, abs=0.01)
     assert right.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_a_better_answer_at_another_speed_is_the_answer_and_the_old_one_does_not_fit(
+    noise: float,
+) -> None:
+    result = odefit.fit(waves(3.0, noise), SingleShooting())
+    assert result.best.parameters["w"] == pytest.approx(2.0, abs=0.01)
+    assert result.status is Status.CONVERGED
+    assert not result.ambiguous
+    assert not result.warnings
 
 
 @pytest.mark.parametrize(("sd", "warned"), [(0.1, False), (0.03, True)])

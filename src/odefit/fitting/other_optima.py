@@ -76,8 +76,19 @@ def with_other_optima(state: FitState) -> FitState:
     if first.cost < old.start.cost and not CostTolerance.of(old.forward).same(first, old.start):
         found = answer_by(old.forward, first, state.estimate, state.control, True)
         if isinstance(found, Answer):
-            return replace(state, found=found, polished=(*polished, old.start))
+            within = _within_noise(found, (*polished, old.start), state.wanted.level)
+            return replace(state, found=found, polished=within)
     return replace(state, polished=polished)
+
+
+def _within_noise(answer: Answer, optima: Sequence[Start], level: float) -> tuple[Start, ...]:
+    """Return the optima whose deviance from an answer is within the limit.
+
+    Those that fit within the noise of one answer may be far outside that of a better one.
+    """
+    deviance = Deviance.of(answer.forward, answer.start.vector, answer.evaluation)
+    limit = deviance.limit(level)
+    return tuple(start for start in optima if deviance.at(start.cost) <= limit)
 
 
 def near_solutions(state: FitState, equal: Sequence[Solution]) -> tuple[Solution, ...]:
