@@ -127,7 +127,7 @@ def date_labels(dates: Sequence[datetime.datetime]) -> list[str]:
     """
     if all(d == datetime.datetime(d.year, 1, 1, tzinfo=d.tzinfo) for d in dates):
         return [str(d.year) for d in dates]
-    whole = all(d.time() == datetime.time() for d in dates)
+    whole = all(d.time() == datetime.time.min for d in dates)
     if whole and all(d.day == 1 for d in dates):
         pairs = [(f"{d:%b}", str(d.year)) for d in dates]
     elif whole:
