@@ -89,6 +89,7 @@ OTHERS = {
     "residuals": (STORED,),
     "predict": (STORED, "--times", "0:4:9"),
     "compare": (STORED, STORED),
+    "design": ("decay.toml", "--set", "k=1", "s=2", "--times", "0:4", "--count", "2"),
     "check": ("decay.toml",),
     "simulate": ("decay.toml", "--set", "k=1", "s=2"),
     "explore": ("decay.toml", "--no-browser"),
