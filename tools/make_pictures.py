@@ -1,4 +1,4 @@
-"""Make the pictures of the README and of the first page of the documentation.
+"""Make the pictures of the README and of the documentation.
 
     python tools/make_pictures.py docs/pictures
 
@@ -56,6 +56,20 @@ def picture_of_a_certificate() -> Figure:
     problem = odefit.library.load("alpha-pinene")
     rates = dict.fromkeys(problem.model.parameters, (1e-6, 1e-3))
     return odefit.fit(problem, odefit.BranchAndBound(bounds=rates), seed=1).plot_bounds(width=WIDTH)
+
+
+def picture_of_a_design() -> Figure:
+    problem = odefit.Problem(
+        odefit.Model(ode={"a": "-k1*a", "b": "k1*a - k2*b"}, observables={"y": "b"}),
+        data={"t": [1.0, 3.0], "y": [0.414, 0.602]},
+        parameters={name: {"lower": 0.0, "upper": 10.0} for name in ("k1", "k2")},
+        initial={"a": 1.0, "b": 0.0},
+        noise={"y": {"sd": 0.02}},
+        t0=0.0,
+        time_unit="h",
+    )
+    design = odefit.design(problem, {"k1": 0.7, "k2": 0.2}, times=(0, 20), count=2)
+    return design.plot()
 
 
 def theophylline() -> odefit.Problem:
@@ -165,6 +179,7 @@ FIGURES: dict[str, Callable[[odefit.Result], Figure]] = {
     "profiles.svg": picture_of_profiles,
     "certificate.svg": lambda _: picture_of_a_certificate(),
     "two-solutions.svg": lambda _: picture_of_two_solutions(),
+    "design.svg": lambda _: picture_of_a_design(),
 }
 """Pictures that odefit draws, and how they are made of the fit of alpha-pinene."""
 

@@ -1,4 +1,4 @@
-"""The pictures of the README and of the first page are those that the script makes."""
+"""The pictures of the README and of the documentation are those that the script makes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ import make_pictures
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 MADE = {*make_pictures.FIGURES, make_pictures.REPORT}
-PAGES = {"README.md": "docs/pictures/", "docs/index.md": "pictures/"}
+PAGES = {
+    "README.md": "docs/pictures/",
+    "docs/index.md": "pictures/",
+    "docs/designs.md": "pictures/",
+}
 
 
 def test_the_script_makes_every_committed_picture_and_no_other() -> None:
