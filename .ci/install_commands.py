@@ -100,6 +100,10 @@ assert odefit.read_antimony("S -> P; k*S; k = 0.5; S = 4; P = 0").initial == {"S
 from python_calamine import CalamineWorkbook
 assert CalamineWorkbook.from_filelike
 """,
+    "sensitivity": """
+found = odefit.sensitivity(problem, "sobol", samples=8, seed=1)
+assert found.table["total"].notna().any()
+""",
     "units": """
 assert odefit.check_units(problem) is not None
 """,

@@ -124,6 +124,35 @@ def picture_of_two_solutions() -> Figure:
     return figure
 
 
+def picture_of_scenarios() -> Figure:
+    problem = theophylline().with_parameters(ka=(0.5, 10.0)).with_unknowns(guess={"ka": 1.5})
+    result = odefit.fit(problem, seed=1)
+    doses = [{"time": 0, "amount": 2.01, "into": "gut", "every": 12, "count": 4}]
+    half = odefit.Scenario("half twice a day", initial={"gut": 0.0}, doses=doses, times=[0.0, 48.0])
+    once = odefit.Scenario("once, as fitted", times=[0.0, 48.0])
+    return result.plot_predictions([once, half], width=WIDTH)
+
+
+def picture_of_a_validation() -> Figure:
+    random, times = np.random.default_rng(3), np.linspace(0.5, 8.0, 16)
+    model = odefit.Model(ode={"x": "b*u - k*x"}, inputs={"u": "constant"})
+
+    def data(u: float) -> dict[str, np.ndarray]:
+        values = 4.0 * u * (1.0 - np.exp(-0.5 * times)) + 0.15 * random.standard_normal(16)
+        inputs = np.full(17, u)
+        return {"t": np.append(0.0, times), "u": inputs, "x": np.append(np.nan, values)}
+
+    problem = odefit.Problem(
+        model,
+        data(1.0),
+        {"b": (0.1, 10.0), "k": (0.05, 5.0)},
+        {"x": 0.0},
+        noise={"x": {"sd": 0.15}},
+    )
+    runs = [odefit.Scenario(f"u = {u:g}", data=data(u)) for u in (0.6, 1.4)]
+    return odefit.fit(problem, seed=1).validate(runs).plot(width=WIDTH + 1.0)
+
+
 def picture_of_a_report(result: odefit.Result, target: Path, browser: str) -> None:
     """Write the top of a report as a picture of few colours."""
     program = shutil.which(browser)
@@ -180,6 +209,8 @@ FIGURES: dict[str, Callable[[odefit.Result], Figure]] = {
     "certificate.svg": lambda _: picture_of_a_certificate(),
     "two-solutions.svg": lambda _: picture_of_two_solutions(),
     "design.svg": lambda _: picture_of_a_design(),
+    "validation.svg": lambda _: picture_of_a_validation(),
+    "scenarios.svg": lambda _: picture_of_scenarios(),
 }
 """Pictures that odefit draws, and how they are made of the fit of alpha-pinene."""
 

@@ -36,10 +36,12 @@ if TYPE_CHECKING:
     )
     from odefit.problem.sbml import SbmlModel, read_antimony, read_sbml
     from odefit.problem.unit_check import UnitReport, check_units
+    from odefit.problem.variants.scenario import Scenario
     from odefit.reporting.comparison import compare
     from odefit.result.designs import Design, design
     from odefit.result.profiles import Profiles
     from odefit.result.result import Result, Solution, load_result
+    from odefit.result.sensitivities import Sensitivities, sensitivity
     from odefit.simulation import Failure, ForwardMap, SimulationError, simulate
     from odefit.structure.identifiability import structural_identifiability as identifiability
     from odefit.structure.structural_identifiability import StructuralIdentifiability
@@ -50,6 +52,7 @@ _TOGETHER = {
     "methods": "Control MultiStart Progress SingleShooting Start Status",
     "problem": "Doses Event Experiment InputError Model Noise Parameter Prior Problem",
     "problem.sbml": "SbmlModel read_antimony read_sbml",
+    "problem.variants.scenario": "Scenario",
     "result.profiles": "Profiles",
     "result.result": "Result Solution load_result",
     "simulation": "Failure ForwardMap SimulationError simulate",
@@ -69,6 +72,7 @@ _LATER = {
     "problem.unit_check": "UnitReport check_units",
     "reporting.comparison": "compare",
     "result.designs": "Design design",
+    "result.sensitivities": "Sensitivities sensitivity",
     "structure.structural_identifiability": "StructuralIdentifiability",
 }
 """Modules that load much (SciPy, CasADi), and their public names, each imported at its use."""
@@ -104,6 +108,8 @@ __all__ = [
     "Progress",
     "Result",
     "SbmlModel",
+    "Scenario",
+    "Sensitivities",
     "SimulationError",
     "SingleShooting",
     "Solution",
@@ -124,6 +130,7 @@ __all__ = [
     "read_antimony",
     "read_sbml",
     "save",
+    "sensitivity",
     "simulate",
 ]
 

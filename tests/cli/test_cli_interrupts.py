@@ -95,6 +95,9 @@ OTHERS = {
     "explore": ("decay.toml", "--no-browser"),
     "new": ("data.csv", "-o", "new.toml"),
     "convert": ("decay.toml", "other.toml"),
+    "design": ("decay.toml", "--set", "k=1", "s=2", "--count", "2"),
+    "validate": (STORED, "data.csv"),
+    "sensitivity": ("decay.toml", "--set", "k=1", "s=2"),
     "methods": (),
 }
 """The arguments with which each command is ended."""

@@ -72,6 +72,9 @@ def noise_sds(
         return np.asarray(np.interp(times, known, series.sds[first]))
     noise = problem.noise.get(name, Noise())
     unknown = [i for i, u in enumerate(problem.unknowns) if u.key == noise.unknown(name)]
+    measured = (c.series[name] for c in problem.conditions if name in c.series)
+    if not noise.known and any(one.sds is not None for one in measured):
+        return None  # the data alone say how measurements scatter, of those that they have
     if noise.spread == "estimate" and not unknown:
         return None
     values = np.abs(predicted[name].array(len(times)))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from odefit.cli import design, explore, fit, methods, plot, profile
+from odefit.cli import design, explore, fit, methods, plot, predict, profile, sensitivity, validate
 from odefit.cli import problem_commands as problems
 from odefit.cli import result_commands as results
 from odefit.cli.shared import plain_warnings
@@ -57,11 +57,10 @@ COMMANDS = (
     ),
     Command(
         "predict",
-        results.add_predict,
-        results.run_predict,
+        predict.add_options,
+        predict.run,
         "predictions with confidence and prediction bands",
-        "Print predictions of a result as CSV, with standard errors, confidence bands (where the "
-        "model's curve is) and prediction bands (where the next measurement is).",
+        predict.DESCRIPTION,
     ),
     Command(
         "design",
@@ -69,6 +68,20 @@ COMMANDS = (
         design.run,
         "which measurements to make next",
         design.DESCRIPTION,
+    ),
+    Command(
+        "validate",
+        validate.add_options,
+        validate.run,
+        "compare a result with new measurements",
+        validate.DESCRIPTION,
+    ),
+    Command(
+        "sensitivity",
+        sensitivity.add_options,
+        sensitivity.run,
+        "which unknowns outputs depend on",
+        sensitivity.DESCRIPTION,
     ),
     Command(
         "compare",

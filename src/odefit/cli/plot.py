@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odefit.cli.exit_statuses import DONE
-from odefit.cli.shared import check_writable, progress_line, saved_result
+from odefit.cli.shared import add_values, check_writable, progress_line, saved_result, scenarios_in
 from odefit.common.errors import InputError, one_of
 from odefit.common.packages import require
 
@@ -66,6 +66,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--band", choices=("linear", "profile"), help="of a fit: confidence and prediction bands"
     )
+    add_values(
+        parser,
+        "--scenario",
+        "FILE.toml|FILE.csv",
+        "of a fit: predicted runs with their bands in one figure, instead of the experiments",
+    )
     parser.add_argument(
         "--log-y", action="store_true", help="of a fit: a logarithmic vertical axis"
     )
@@ -78,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
             f"--what: there is no figure {options.what!r}{one_of(options.what, KINDS)}"
         )
     if options.what != "fit":
-        for name in ("experiment", "observable", "band", "log_y"):
+        for name in ("experiment", "observable", "band", "scenario", "log_y"):
             if getattr(options, name):
                 option = name.replace("_", "-")
                 raise InputError(f"--{option}: belongs to --what fit, not to {options.what}")
@@ -113,7 +119,30 @@ def write_figure(figure: Figure, path: Path) -> None:
     write_atomically(path, buffer.getvalue())
 
 
+def _predicted(result: Result, options: argparse.Namespace) -> Figure:
+    """Draw scenarios."""
+    from odefit.methods.running.control import Control
+    from odefit.reporting.figures.predictions import plot_predictions
+    from odefit.result.result_figures import canvas_of
+
+    if options.experiment is not None:
+        raise InputError("--experiment: a scenario says itself which experiment it is like")
+    with progress_line("drawing ...") as report:
+        return plot_predictions(
+            result,
+            scenarios_in(result, options.scenario),
+            options.observable,
+            band=options.band or "linear",
+            canvas=canvas_of(options.width, None, None),
+            log_y=options.log_y,
+            control=Control(report=report),
+            say=lambda sentence: print(f"note: {sentence}", file=sys.stderr),
+        )
+
+
 def _drawn(result: Result, options: argparse.Namespace) -> Figure:
+    if options.scenario:
+        return _predicted(result, options)
     if options.what == "fit":
         from odefit.methods.running.control import Control
         from odefit.reporting.figures.fit import plot_fit

@@ -1,9 +1,8 @@
-"""The commands on saved results: show, compare, residuals, predict."""
+"""The commands on saved results: show, compare, residuals."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,12 +10,10 @@ from odefit.cli.exit_statuses import DONE
 from odefit.cli.shared import (
     add_reading,
     add_table,
-    add_times,
     add_values,
     check_writable,
     is_result,
     loaded,
-    progress_line,
     saved_result,
     write_csv,
 )
@@ -110,61 +107,4 @@ def run_residuals(options: argparse.Namespace) -> int:
     except RuntimeError as error:
         raise InputError(str(error)) from error
     write_csv(table, options.csv)
-    return DONE
-
-
-def add_predict(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``odefit predict``."""
-    parser.add_argument("result", metavar="RESULT.json")
-    add_times(parser)
-    parser.add_argument("--level", metavar="P", type=float, default=0.95, help="default: 0.95")
-    parser.add_argument("--experiment", metavar="NAME", help="default: all of them")
-    parser.add_argument(
-        "--by",
-        choices=("linear", "profile"),
-        default="linear",
-        help="linear bands (the default), or by profile likelihood, which take longer",
-    )
-    parser.add_argument(
-        "--solutions",
-        choices=("all", "mixture", "best"),
-        default="all",
-        help="where several solutions fit: bands over all of them (the default), over their "
-        "mixture by weight, or of the best alone",
-    )
-    add_table(parser)
-
-
-def run_predict(options: argparse.Namespace) -> int:
-    """Print or write predictions."""
-    import pandas as pd
-
-    from odefit.methods.running.control import Control
-    from odefit.reporting.predictions import prediction_table
-    from odefit.simulation.simulations import times_from_text
-
-    check_writable(options.csv)
-    result = saved_result(options.result)
-    every = [c.name for c in result.problem.conditions]
-    names = every if options.experiment is None else [options.experiment]
-    parts, notes = [], []
-    with progress_line("predicting ...") as report:
-        control = Control(report=report)
-        for name in names:
-            times = None
-            if options.times is not None:
-                times = times_from_text(options.times, result.problem, name)
-            try:
-                table = prediction_table(
-                    result, times, options.level, name, options.by, control, options.solutions
-                )
-            except RuntimeError as error:
-                raise InputError(str(error)) from error
-            notes += table.attrs["notes"]
-            if len(every) > 1:
-                table.insert(0, "experiment", name)
-            parts.append(table)
-    write_csv(pd.concat(parts, ignore_index=True), options.csv)
-    for line in dict.fromkeys(notes):
-        print(f"note: {line}", file=sys.stderr)
     return DONE

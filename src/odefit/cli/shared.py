@@ -318,3 +318,19 @@ def progress_line(
     from odefit.reporting.progress import TerminalProgress
 
     return TerminalProgress(begin)
+
+
+def scenarios_in(result: Result, files: list[str], times: Any = None) -> list[Any]:
+    """Return the scenarios of some files; with all mistakes in them in one message."""
+    from odefit.problem.toml.scenario_files import load_scenarios
+
+    found: list[Any] = []
+    mistakes: list[str] = []
+    for file in files:
+        try:
+            found += load_scenarios(file, result.problem, times=times)
+        except InputError as error:
+            mistakes += error.messages
+    if mistakes:
+        raise InputError(mistakes)
+    return found

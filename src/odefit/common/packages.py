@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from odefit.common.errors import InputError
 
 PURPOSES = {
+    "SALib": "global sensitivity analyses",
     "antimony": "models in Antimony",
     "arviz": "samples of the posterior",
     "distributed": "Dask clusters",
@@ -28,6 +29,7 @@ PURPOSES = {
 """Packages without which everything else works, and what they are for."""
 
 INSTALLED_AS = {
+    "SALib": "odefit[sensitivity]",
     "antimony": "odefit[antimony]",
     "arviz": "odefit[posterior]",
     "distributed": "odefit[distributed]",

@@ -14,6 +14,8 @@ from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import TIME, as_expression
 from odefit.problem.experiment import Event, Experiment
 from odefit.problem.problem import Problem
+from odefit.problem.variants.scenario import Scenario
+from odefit.problem.variants.scenario_problem import scenario_experiment
 
 DOSES, SHIFT = "doses", "shift"
 """The factor of all that events change, and the time by which they come later."""
@@ -110,26 +112,39 @@ def with_scenario(problem: Problem, changes: Mapping[str, Mapping[str, float]]) 
         for key in mine:
             if key not in known:
                 raise InputError(f'experiment "{experiment.name}": no scenario changes {key!r}')
-        experiments.append(_changed(experiment, mine, known) if mine else experiment)
+        experiments.append(_changed(problem, experiment, mine, known) if mine else experiment)
     return problem._copy(experiments=experiments)
 
 
 def _changed(
-    experiment: Experiment, values: Mapping[str, float], known: Mapping[str, Given]
+    problem: Problem,
+    experiment: Experiment,
+    values: Mapping[str, float],
+    known: Mapping[str, Given],
 ) -> Experiment:
-    constants, data = dict(experiment.constants), dict(experiment.data)
+    condition = problem.condition(experiment.name)
+    constants, inputs = {}, {}
     for key, value in values.items():
         if known[key].kind == "constant":
             constants[key] = value
         elif known[key].kind == "input":
-            data[known[key].name] = value * np.asarray(data[known[key].name], dtype=float)
+            given = condition.inputs[known[key].name]
+            inputs[known[key].name] = {"t": given.times, "value": value * given.values}
     factor, shift = values.get(DOSES, 1.0), values.get(SHIFT, 0.0)
-    events = [
-        _moved(each, factor, shift)
-        for number, event in enumerate(experiment.events)
-        for each in _edited(event, number, values, known)
-    ]
-    return replace(experiment, constants=constants, data=data, events=events)
+    scenario = Scenario(
+        name=experiment.name,
+        like=experiment.name,
+        constants=constants,
+        inputs=inputs,
+        events=[
+            _moved(each, factor, shift)
+            for number, event in enumerate(experiment.events)
+            for each in _edited(event, number, values, known)
+        ],
+        t0=condition.t0,
+        times=[],
+    )
+    return scenario_experiment(problem, scenario)
 
 
 def _edited(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from odefit.assessment.prediction import Band, BandSource
+from odefit.assessment.predictions.bands import Band, BandSource
 from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import TIME, Expression

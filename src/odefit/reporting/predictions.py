@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.outputs import evaluated
-from odefit.assessment.prediction import Band, BandSource, LinearBands, NoBand
-from odefit.assessment.profile_bands import ProfileBands
-from odefit.assessment.sampled_bands import SampledBands
+from odefit.assessment.predictions.bands import Band, BandSource
+from odefit.assessment.predictions.extrapolation import Extrapolation, extrapolations
+from odefit.assessment.predictions.prediction import LinearBands
+from odefit.assessment.predictions.prediction_runs import Run, runs_of
+from odefit.assessment.predictions.profile_bands import ProfileBands
+from odefit.assessment.predictions.sampled_bands import SampledBands
+from odefit.assessment.predictions.union_bands import Member, UnionBands
 from odefit.assessment.sampling.bootstrap import Bootstrap
 from odefit.assessment.sampling.posterior import Posterior
-from odefit.assessment.union_bands import Member, UnionBands
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, one_of, shown
 from odefit.common.option_checks import check_level
@@ -26,8 +30,14 @@ from odefit.problem.condition import Condition
 from odefit.problem.inputs.dates import moment
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.problem import Problem
-from odefit.reporting.numbers import significant
-from odefit.reporting.sentences import some
+from odefit.reporting.curves import fine_times
+from odefit.reporting.prediction_notes import (
+    band_notes,
+    beyond_the_data,
+    extrapolation_notes,
+    inputs_ended,
+    without_noise,
+)
 from odefit.result_data import ResultData
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.other_integrations import able_to_integrate
@@ -106,7 +116,7 @@ def prediction_table(
     result: ResultData,
     times: Any = None,
     level: float = 0.95,
-    experiment: str | None = None,
+    experiment: Any = None,
     by: BandKind = "linear",
     control: Control | None = None,
     solutions: str = "all",
@@ -115,19 +125,17 @@ def prediction_table(
     import pandas as pd
 
     check_level(level)
-    condition = result.problem.condition(experiment)
-    wanted = condition.times if times is None else _times(times, result.problem, condition)
-    source = band_source(result, by, control=control, solutions=solutions)
-    bands = source.bands(condition, wanted, level)
-    if isinstance(bands, Failure):
-        raise RuntimeError(f"the simulation fails: {bands}")  # noqa: TRY004 - no wrong type
-    parts = [
-        pd.DataFrame(
-            {
+    several = isinstance(experiment, list | tuple)
+    predictions = predicted(result, times, level, experiment, by, control, solutions=solutions)
+    parts = []
+    for run, bands in zip(predictions.runs, predictions.bands, strict=True):
+        for band in bands:
+            columns: dict[str, Any] = {"experiment": run.condition.name} if several else {}
+            columns |= {
                 "name": band.name,
                 "kind": "observable" if band.observable else "state",
                 "t": band.times,
-                **date_column(result.problem, condition, band.times),
+                **date_column(predictions.problem, run.condition, band.times),
                 "value": band.values,
                 "std_error": band.errors,
                 "ci_low": band.confidence[0],
@@ -135,144 +143,93 @@ def prediction_table(
                 "pi_low": band.prediction[0],
                 "pi_high": band.prediction[1],
             }
-        )
-        for band in bands
-    ]
+            parts.append(pd.DataFrame(columns))
     table = pd.concat(parts, ignore_index=True)
+    names = [run.condition.name for run in predictions.runs]
     table.attrs["level"] = level
-    table.attrs["experiment"] = condition.name
-    table.attrs["notes"] = [
-        *beyond_the_data(result.problem, condition, float(wanted.max(initial=-np.inf))),
-        *band_notes(result, bands),
-    ]
+    table.attrs["experiment"] = names if several else names[0]
+    table.attrs["notes"] = list(predictions.notes)
+    table.attrs["extrapolations"] = [as_mapping(one) for one in predictions.extrapolations]
     return table
 
 
-def beyond_the_data(problem: Problem, condition: Condition, end: float) -> Iterator[str]:
-    """Yield the parts of an experiment that have ended before `end`, the last time predicted."""
-    for name, given in condition.inputs.items():
-        if given.times[-1] < end:
-            yield (
-                f"the input {name} is known until t = {given.times[-1]:g}; its last value, "
-                f"{given.values[-1]:g}, is used after"
-            )
-    if not condition.end < end:
-        return
-    repeated: dict[tuple[str, ...], list[float]] = {}
-    for time, assign in condition.events:
-        what = tuple(f"{name} becomes {value.text}" for name, value in assign.items())
-        repeated.setdefault(what, []).append(time)
-    for what, times in repeated.items():
-        steps = np.diff(times)
-        if len(steps) == 0 or not np.allclose(steps, steps[0], rtol=1e-9, atol=0.0):
-            continue
-        if times[-1] + steps[0] <= end:
-            last = significant(times[-1])
-            yield (
-                f'experiment "{condition.name}": the event that is repeated every '
-                f"{significant(steps[0])} ({', '.join(what)}) happens last at t = {last}, and not "
-                f"again up to t = {significant(end)}; raise its 'until', or add its times, if it "
-                "goes on"
-            )
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """The bands of some runs, with what has to be known of them, in sentences and as values."""
+
+    problem: Problem
+    runs: Sequence[Run]
+    bands: Sequence[Sequence[Band]]
+    extrapolations: Sequence[Extrapolation]
+    notes: Sequence[str]
 
 
-def band_notes(result: ResultData, bands: Sequence[Band]) -> Iterator[str]:
-    """Yield what has to be known of bands: why some are missing, and what they stand for."""
-    count = max((1 + len(band.others) for band in bands), default=1)
-    if count > 1:
-        weights = " and ".join(f"{s.weight or 0.0:.2g}" for s in result.fitting)
-        over = f"mixtures with the weights {weights}" if bands[0].mixed else "over all of them"
-        yield (
-            f"{count} solutions fit the data within their noise: the bands are {over}, the values "
-            "and standard errors are those of the best"
+def predicted(
+    result: ResultData,
+    times: Any = None,
+    level: float = 0.95,
+    experiment: Any = None,
+    by: BandKind = "linear",
+    control: Control | None = None,
+    observables: Collection[str] | None = None,
+    *,
+    dense: bool = False,
+    solutions: str = "all",
+) -> Predictions:
+    """Return the bands of runs, in the forms that :func:`runs_of` takes.
+
+    Where there are `observables`, no other bands are made. They are `dense` if they are to be drawn
+    as lines. Raises InputError for what makes no
+    sense, RuntimeError where the simulation fails.
+    """
+    problem, runs = runs_of(result.problem, experiment, times)
+    scenarios = [run for run in runs if run.scenario is not None]
+    if scenarios and result.best.nodes is not None:
+        raise InputError(
+            "the answer is on shooting nodes, since no single integration can follow it; there are "
+            "no scenarios of it"
         )
-    cut = [band.name for band in bands if band.cut]
-    if cut:
-        yield (
-            f"the linear confidence bands of {some(cut)} reached below zero, where the equations "
-            "let nothing be, and are cut there; by profiles or samples they are not linear"
-        )
-    reasons = {
-        "band": [band.lacking for band in bands],
-        "standard error": [band.errorless for band in bands],
+    source = band_source(replace(result, problem=problem), by, control=control, solutions=solutions)
+    made: list[list[Band]] = []
+    beyond: list[Extrapolation] = []
+    notes: list[str] = []
+    for run in runs:
+        at = line_times(run) if dense else run.times
+        bands = source.bands(run.condition, at, level, observables)
+        if isinstance(bands, Failure):
+            raise RuntimeError(f"the simulation fails: {bands}")  # noqa: TRY004 - no wrong type
+        made.append(bands)
+        end = float(run.times.max(initial=-np.inf))
+        told: list[str] = []
+        if run.scenario is None:
+            told += beyond_the_data(problem, run.condition, end)
+        else:
+            told += inputs_ended(run.condition, end)
+            outside = extrapolations(result.problem, run, result.best.vector)
+            told += extrapolation_notes(outside, problem.time_unit)
+            beyond += outside
+            told += without_noise(run, bands)
+        notes += [*told, *band_notes(result, bands)]
+    return Predictions(problem, runs, made, beyond, tuple(dict.fromkeys(notes)))
+
+
+def as_mapping(found: Extrapolation) -> dict[str, Any]:
+    """Return an extrapolation as plain values, None where no experiment has any."""
+    fitted = [None if np.isnan(end) else end for end in found.fitted]
+    return {
+        "experiment": found.run,
+        "kind": found.kind.value,
+        "name": found.name,
+        "range": [found.low, found.high],
+        "fitted": fitted,
     }
-    for what, listed in reasons.items():
-        without: dict[tuple[NoBand, tuple[str, ...]], list[str]] = {}
-        for band, those in zip(bands, listed, strict=True):
-            for reason in those:
-                named = {NoBand.UNDETERMINED: band.undetermined, NoBand.AT_A_BOUND: band.at_bounds}
-                without.setdefault((reason, named.get(reason, ())), []).append(band.name)
-        for (reason, keys), names in without.items():
-            remedy = what == "band"
-            yield f"no {what} of {some(names)}{_why_no_band(result, reason, keys, remedy=remedy)}"
-    wider: dict[tuple[str, ...], list[str]] = {}
-    for band in bands:
-        if band.widening:
-            wider.setdefault(band.widening, []).append(band.name)
-    for keys, names in wider.items():
-        yield (
-            f"the linear bands of {some(names)} are wider on one side for {some(keys)}, which "
-            f"{'is' if len(keys) == 1 else 'are'} at a bound and may leave it"
-        )
-    unfinished = [f"{band.name} ({band.unfinished})" for band in bands if band.unfinished]
-    if unfinished:
-        yield (
-            "the search for some ends of bands has not come to its end, and they may lie further "
-            f"out: {some(unfinished)}"
-        )
-    for band in bands:
-        if band.unfinished or not np.isinf(band.confidence).any():
-            continue
-        of = f" of {some(band.undetermined)}" if band.undetermined else ""
-        yield f"the band of {band.name} has no end: neither the data nor bounds{of} limit it"
-    if any(band.better for band in bands):
-        yield (
-            "a better fit than that of the result was found on the way, and the bands are those of "
-            "it; fit again"
-        )
 
 
-def _why_no_band(
-    result: ResultData, reason: NoBand, keys: tuple[str, ...], *, remedy: bool = True
-) -> str:
-    """Return the rest of a sentence that begins with what has no band or no error."""
-    if reason is NoBand.UNBOUNDED:
-        instead = "; take samples instead" if remedy else ""
-        return f", where its derivatives by unknowns are infinite{instead}"
-    if reason is NoBand.NOT_POSITIVE:
-        return ", where it is not positive: its noise is on a logarithmic scale"
-    if reason is NoBand.NO_FREEDOM:
-        return (
-            ": too few measurements are left to estimate the noise from; give its standard "
-            "deviation in [noise]"
-        )
-    if reason is NoBand.AT_A_BOUND:
-        are = "is" if len(keys) == 1 else "are"
-        words = f", where it moves with {some(keys)}, which {are} at a bound and may leave it"
-        return f"{words}; take the band by profile" if remedy else words
-    if reason is NoBand.ELSEWHERE:
-        return ": another solution that fits cannot be integrated there"
-    if reason is NoBand.NOT_COMPUTED:
-        return ": its search found no end, as integrations failed; take samples instead"
-    found = () if result.uncertainty is None else result.uncertainty.directions
-    told = [d.sentence for d in found if set(d.keys) & set(keys)]
-    known = f" ({' '.join(told)})" if told else ""
-    words = f", where it changes with {some(keys)}, which the data do not determine{known}"
-    if not remedy:
-        return words
-    return (
-        f"{words}; give the value of one as known, measure what tells it, or take the band by "
-        "profile, which ends where bounds do"
-    )
-
-
-def _times(times: Any, problem: Problem, condition: Condition) -> Array:
-    """Return the times of a prediction, increasing and none twice."""
-    expected = "expected a number or a list of numbers, such as [0, 5, 10]"
-    found = as_times(times, problem, condition)
-    if found.ndim != 1 or not len(found) or np.isnan(found).any():
-        raise InputError(f"times: {expected}, got {shown(times)}")
-    return np.unique(found)
+def line_times(run: Run) -> Array:
+    """Return the times of a smooth line through the times of a run, events on both sides."""
+    finite = run.times[np.isfinite(run.times)]
+    grid = fine_times(run.condition, longest=float(finite.max(initial=run.condition.t0)))
+    return np.union1d(grid[grid <= finite.max(initial=-np.inf)], finite)
 
 
 def _validation_times(
@@ -321,6 +278,8 @@ def validation_series(
             issues.error(place, f"no column is an observable; expected at least one of: {names}")
         read = {c: numeric_column(columns[c], f"{place}, column {c}", issues) for c in observed}
         times = _validation_times(problem, name, columns[TIME], f"{place}, column t", issues)
+        if times is not None:
+            _refuse_other_inputs(problem.condition(name), columns, times, place, issues)
         for observable, values in read.items():
             if values is None or times is None:
                 continue
@@ -328,3 +287,24 @@ def validation_series(
             found[name, observable] = times[kept], values[kept]
     issues.raise_errors()
     return found
+
+
+def _refuse_other_inputs(
+    condition: Condition, columns: Mapping[str, Any], times: Array, place: str, issues: Issues
+) -> None:
+    """Refuse measurements under another input than that of the trajectory beside them."""
+    for name, given in condition.inputs.items():
+        values = numeric_column(columns[name], place, issues) if name in columns else None
+        if values is None or len(values) != len(times):
+            continue
+        expected = given(times)
+        size = float(np.abs(given.values).max(initial=0.0))
+        other = np.flatnonzero(np.abs(values - expected) > 1e-6 * size)
+        if len(other):
+            k = other[0]
+            issues.error(
+                f"{place}, column {name}",
+                f"the input is {values[k]:g} at t = {times[k]:g}, but {expected[k]:g} in the "
+                "experiment, whose trajectory is drawn; draw the table as a scenario: "
+                "result.plot_predictions(odefit.Scenario(data=...))",
+            )

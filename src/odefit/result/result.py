@@ -18,23 +18,22 @@ from odefit.common.option_checks import check_level
 from odefit.methods.running.control import Progress
 from odefit.result.profiles import Profiles
 from odefit.result.result_figures import ResultFigures
+from odefit.result.result_predictions import ResultPredictions
 from odefit.result.settling import ResultSettling
 from odefit.result_data import ResultData, Solution
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pandas as pd
 
     from odefit.assessment.sampling.bootstrap import Bootstrap, BootstrapKind
     from odefit.assessment.sampling.posterior import Posterior
-    from odefit.reporting.predictions import BandKind, SolutionChoice
     from odefit.result.params import Params
 
 __all__ = ["Result", "Solution", "load_result"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result(ResultData, ResultFigures, ResultSettling):
+class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
     """An estimate, with what it is worth.
 
     ``print(result)`` shows it as text; a notebook shows its tables. Its data are the attributes of
@@ -78,83 +77,6 @@ class Result(ResultData, ResultFigures, ResultSettling):
         from odefit.reporting.summary import summary_series
 
         return summary_series(self)
-
-    def simulate(
-        self, times: npt.ArrayLike | None = None, experiment: str | None = None
-    ) -> pd.DataFrame:
-        """Return the best solution's trajectory as a table.
-
-        Parameters
-        ----------
-        times
-            Increasing times, or dates, none before the initial time; None for the data times.
-        experiment
-            The experiment whose conditions hold; None for the first.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A table with the columns ``t`` (and ``date`` where the data have dates), the states (and
-            algebraic variables), the observables.
-
-        Raises
-        ------
-        InputError
-            The experiment is unknown, or the times are unusable.
-        SimulationError
-            The simulation fails at these times; the message says when and why.
-        """
-        from odefit.problem.calendars import as_times
-        from odefit.simulation.simulations import simulate_answer
-
-        best, condition = self.best, self.problem.condition(experiment)
-        points = None if times is None else as_times(times, self.problem, condition)
-        return simulate_answer(self.problem, best.vector, best.nodes, points, experiment).table
-
-    def predict(
-        self,
-        times: npt.ArrayLike | None = None,
-        level: float = 0.95,
-        experiment: str | None = None,
-        by: BandKind = "linear",
-        solutions: SolutionChoice = "all",
-    ) -> pd.DataFrame:
-        """Return predictions with confidence and prediction bands as a table.
-
-        Parameters
-        ----------
-        times
-            Times, or dates, none before the initial time; None for the data times.
-        level
-            The level of the bands, between 0 and 1; each holds for one time, not for all at once.
-        experiment
-            The experiment whose conditions hold; None for the first.
-        by
-            ``"linear"`` takes the covariance of the estimates through the sensitivities;
-            ``"profile"`` profiles each value, which takes longer, and holds where the model is
-            far from linear; the samples that :meth:`bootstrap` or :meth:`sample` returns give
-            percentiles.
-        solutions
-            What bands are over where several fit: ``"all"``, ``"mixture"`` (weighted), ``"best"``.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row for each time of each observable and other state, with the columns ``name``,
-            ``kind`` ("observable" or "state"), ``t``, ``date`` (if any), ``value``, ``std_error``,
-            ``ci_low`` and ``ci_high`` (confidence band: where the model's own curve is), ``pi_low``
-            and ``pi_high`` (prediction band: the next measurement). What is left open is NaN.
-
-        Raises
-        ------
-        InputError
-            An argument makes no sense, or the answer has no bands of this kind.
-        RuntimeError
-            The simulation fails at these times; the message says when and why.
-        """
-        from odefit.reporting.predictions import prediction_table
-
-        return prediction_table(self, times, level, experiment, by, None, solutions)
 
     def bootstrap(
         self,

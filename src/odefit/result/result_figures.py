@@ -77,6 +77,55 @@ class ResultFigures:
             canvas=canvas,
         )
 
+    def plot_predictions(
+        self,
+        experiment: Any = None,
+        observables: Sequence[str] | None = None,
+        *,
+        times: Any = None,
+        band: BandKind = "linear",
+        level: float = 0.95,
+        width: Width | None = None,
+        figure: Figure | SubFigure | None = None,
+        ax: Axes | None = None,
+    ) -> Figure:
+        """Draw runs of the model with their bands, all in one panel for each observable.
+
+        Inputs have panels of their own. Measurements of fitted experiments are dots, those in the
+        tables of scenarios open squares.
+
+        Parameters
+        ----------
+        experiment
+            An experiment, a scenario, or a list of these, as in :meth:`odefit.Result.predict`.
+        observables
+            The only observables to show; None for all.
+        times
+            Times up to the last of which curves are drawn; None for those of each run.
+        band, level
+            Where the bands come from, and their level, as in :meth:`odefit.Result.predict`.
+        width, figure, ax
+            See :class:`odefit.result.result_figures.ResultFigures`; ``ax`` where there is one
+            panel.
+
+        Raises
+        ------
+        InputError
+            An argument makes no sense.
+        """
+        canvas = canvas_of(width, figure, ax)
+        from odefit.reporting.figures.predictions import plot_predictions
+
+        return plot_predictions(
+            _data(self),
+            experiment,
+            observables,
+            times=times,
+            band=band,
+            level=level,
+            canvas=canvas,
+        )
+
     def plot_residuals(
         self,
         *,

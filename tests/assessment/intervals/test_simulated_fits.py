@@ -14,7 +14,7 @@ from odefit.assessment import Uncertainty
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.intervals.simulated_fits import SAMPLES, SimulatedFits
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
-from odefit.assessment.prediction import LinearBands
+from odefit.assessment.predictions.prediction import LinearBands
 from odefit.assessment.profiles.noise_limits import limits_by_unknown
 from odefit.common.arrays import Array
 from odefit.simulation import Evaluation, Failure

@@ -20,7 +20,7 @@ from odefit.assessment.profiles.known_optima import known_optima, separate_inter
 from odefit.assessment.profiles.linear_checks import checked
 from odefit.assessment.profiles.noise_limits import limits_by_unknown
 from odefit.assessment.profiles.parts import End, Profile, ProfilesData, Side
-from odefit.assessment.profiles.quantities import Quantity
+from odefit.assessment.profiles.quantities import AnyQuantity, quantity_of
 from odefit.assessment.profiles.tasks import (
     Optimum,
     Task,
@@ -68,7 +68,7 @@ def profile_all(
     level: float,
     control: Control,
     keys: Sequence[str] | None = None,
-    expressions: Sequence[str] = (),
+    expressions: Sequence[str | AnyQuantity] = (),
     others: Sequence[Array] = (),
 ) -> ProfilesData:
     """Return profile likelihoods of the unknowns `keys` and of the quantities `expressions`.
@@ -146,7 +146,9 @@ def profile_all(
     )
 
 
-def _tasks(problem: Problem, keys: Sequence[str] | None, expressions: Sequence[str]) -> list[Task]:
+def _tasks(
+    problem: Problem, keys: Sequence[str] | None, expressions: Sequence[str | AnyQuantity]
+) -> list[Task]:
     """Return both sides of what is to be profiled, in a fixed order."""
     if keys is None:
         keys = () if expressions else problem.keys
@@ -156,9 +158,9 @@ def _tasks(problem: Problem, keys: Sequence[str] | None, expressions: Sequence[s
             raise InputError(f"there is no unknown '{key}'{one_of(key, problem.keys)}")
         tasks += [Task(key, sign, problem.keys.index(key), None) for sign in (-1, 1)]
     for text in expressions:
-        quantity = Quantity.of(problem, text)
+        quantity = quantity_of(problem, text)
         if quantity.key in [t.key for t in tasks]:
-            raise InputError(f"expression '{text}': there are two profiles of that name")
+            raise InputError(f"expression '{quantity.text}': there are two profiles of that name")
         tasks += [Task(quantity.key, sign, -1, quantity) for sign in (-1, 1)]
     return tasks
 

@@ -3,16 +3,18 @@
 ``"CL = k*V"`` is an expression in the parameters, constants and initial values (by the names of
 their states), with an optional name. ``"x1@5"`` is a state or an observable at time 5. In a problem
 of several experiments, brackets say which is meant, as ``"k*V in [run 2]"`` and ``"x1[run 2]@5"``;
-without them, it is the first.
+without them, it is the first. Functionals of curves over time, such as ``"AUC = integral(C)"``, are
+those of :mod:`odefit.assessment.functionals.over_time`.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from odefit.assessment.functionals.over_time import OverTime, contains_functionals, over_time
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, one_of
 from odefit.expressions.algebras import DUAL, Dual
@@ -102,6 +104,22 @@ class Quantity:
         with np.errstate(all="ignore"):
             dual: Dual = self.expression.evaluate(values, DUAL)
         return float(np.asarray(dual.value)), dual.gradient(n)
+
+
+AnyQuantity = Quantity | OverTime
+"""A quantity that has a profile: an expression, or one with functionals over time."""
+
+
+def quantity_of(problem: Problem, text: str | AnyQuantity) -> AnyQuantity:
+    """Return the quantity that a text means, see :meth:`Quantity.of` and :func:`over_time`."""
+    if not isinstance(text, str):
+        return text
+    within = _EXPERIMENT.fullmatch(text)
+    rest = within["rest"] if within else text
+    if not contains_functionals(rest):
+        return Quantity.of(problem, text)
+    experiment = _experiment(problem, text, within["experiment"] if within else None)
+    return replace(over_time(problem, rest, experiment), text=text)
 
 
 def _experiment(problem: Problem, text: str, name: str | None) -> str:

@@ -13,7 +13,7 @@ from odefit.assessment.profiles.held import HeldUnknown
 from odefit.assessment.profiles.on_nodes import HeldOnNodes, is_narrow, suits_nodes
 from odefit.assessment.profiles.parts import End, Side
 from odefit.assessment.profiles.pulled import PulledQuantity
-from odefit.assessment.profiles.quantities import Quantity
+from odefit.assessment.profiles.quantities import AnyQuantity
 from odefit.assessment.profiles.tracing import GAIN, trace
 from odefit.common.arrays import Array
 from odefit.methods.local.scaling import Scaling
@@ -66,7 +66,7 @@ class Task:
     key: str
     sign: int
     index: int
-    quantity: Quantity | None
+    quantity: AnyQuantity | None
     start: tuple[float, ...] = ()
     inward: bool = False
     at: float | None = None

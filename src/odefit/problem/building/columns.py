@@ -71,8 +71,13 @@ def as_table(data: Any) -> Mapping[str, Any] | None:
     return None
 
 
-def read_columns(experiment: Experiment, model: Model, issues: Issues) -> Columns:
-    """Read times, measurements and inputs of `experiment`; mistakes go to `issues`."""
+def read_columns(
+    experiment: Experiment, model: Model, issues: Issues, *, required: bool = True
+) -> Columns:
+    """Read times, measurements and inputs of `experiment`; mistakes go to `issues`.
+
+    Unless measurements are `required`, there may be inputs alone.
+    """
     if experiment.data is UNREADABLE:
         return NO_COLUMNS
     place = data_place(experiment)
@@ -122,7 +127,11 @@ def read_columns(experiment: Experiment, model: Model, issues: Issues) -> Column
         and (measured := _series(name, columns, times, rows, place, issues)) is not None
     }
     measurable = [c for o in model.observables for c in (o, f"{o}_sd", f"{o}_cens")]
-    if not series and not any(issues.has_errors(f"{place}, column {c}") for c in measurable):
+    if (
+        required
+        and not series
+        and not any(issues.has_errors(f"{place}, column {c}") for c in measurable)
+    ):
         issues.error(place, _nothing_measured(list(model.observables), list(table), known))
     _warn_of_replicates(series, unique, place, issues)
     return Columns(unique, series, inputs)

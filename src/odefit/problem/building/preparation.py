@@ -100,9 +100,17 @@ def _steady(value: bool | Cycle, place: str, issues: Issues) -> bool | Cycle:
     return Cycle(1.0 if period is None else period, events)
 
 
+class ScenarioName(str):
+    """The name of an experiment that is a scenario, which messages call so."""
+
+    __slots__ = ()
+
+
 def experiment_place(name: object) -> str:
     """Return the name of an experiment in messages."""
     text = shown(name)
+    if isinstance(name, ScenarioName):
+        return f'scenario "{text[1:-1]}"'
     return f'[[experiment]] "{text[1:-1] if isinstance(name, str) else text}"'
 
 

@@ -43,10 +43,28 @@ def resolve(
     return _Resolution(definition, issues).run()
 
 
-class _Resolution:
-    """The state of :func:`resolve`."""
+def resolve_further(
+    definition: Definition, further: Sequence[tuple[Experiment, str]], issues: Issues
+) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]:
+    """Return the conditions of a definition, and those of further experiments.
 
-    def __init__(self, definition: Definition, issues: Issues) -> None:
+    Each of these comes with the name of the experiment of the definition whose unknowns hold in it,
+    where they differ between experiments. Nothing need be measured in it.
+    """
+    resolution = _Resolution(definition, issues, further)
+    known = resolution.run()[1]
+    return known, resolution.further()
+
+
+class _Resolution:
+    """The state of :func:`resolve` and of :func:`resolve_further`."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        issues: Issues,
+        further: Sequence[tuple[Experiment, str]] = (),
+    ) -> None:
         self.model = definition.model
         self.parameters = definition.parameters
         self.initial = definition.initial
@@ -55,7 +73,14 @@ class _Resolution:
         self.issues = issues
         self.unknowns: list[Unknown] = []
         self.index: dict[tuple[Kind, str, str | None], int] = {}
-        self.names = Names(definition, issues)
+        self._further = further
+        self._like = {experiment.name: name for experiment, name in further}
+        every = (*definition.experiments, *(experiment for experiment, _ in further))
+        self.names = Names(replace(definition, experiments=every), issues)
+
+    def further(self) -> tuple[Condition, ...]:
+        """Return the conditions of the further experiments, after :meth:`run`."""
+        return tuple(self._condition(e, measured=False) for e, _ in self._further)
 
     def run(self) -> tuple[tuple[Unknown, ...], tuple[Condition, ...]]:
         self.names.check()
@@ -148,12 +173,13 @@ class _Resolution:
     def _lookup(self, kind: Kind, name: str, parameter: Parameter, experiment: str) -> int | float:
         if parameter.fixed is not None:
             return float(parameter.fixed)
-        found = self.index.get((kind, name, experiment))
+        like = self._like.get(experiment, experiment)
+        found = self.index.get((kind, name, like))
         return self.index[kind, name, None] if found is None else found
 
-    def _condition(self, experiment: Experiment) -> Condition:
+    def _condition(self, experiment: Experiment, *, measured: bool = True) -> Condition:
         place = experiment_place(experiment.name)
-        columns = read_columns(experiment, self.model, self.issues)
+        columns = read_columns(experiment, self.model, self.issues, required=measured)
         t0 = experiment.t0 if isinstance(experiment.t0, float) else None
         if t0 is None and len(columns.times):
             first = float(columns.times[0])
@@ -165,16 +191,16 @@ class _Resolution:
                     "nothing comes of the equations in no time, so say at which time the initial "
                     "values hold, such as t0 = 0.0",
                 )
-        measured = columns.measured
-        if t0 is not None and measured is not None and measured[0] < t0:
+        span = columns.measured
+        if t0 is not None and span is not None and span[0] < t0:
             self.issues.error(
                 data_place(experiment),
-                f"the data start at t = {measured[0]:g}, before t0 = {t0:g}; "
+                f"the data start at t = {span[0]:g}, before t0 = {t0:g}; "
                 "lower t0 or remove those rows",
             )
         elif t0 is not None:
             columns = columns.from_time(t0)
-            end = measured[1] if measured and math.isfinite(measured[1]) else t0
+            end = span[1] if span and math.isfinite(span[1]) else t0
             self._warn_of_short_inputs(columns.inputs, t0, end, place)
         scalars = self._scalars(experiment)
         happening = resolved_events(experiment, t0, self.model, self.names, scalars, self.issues)

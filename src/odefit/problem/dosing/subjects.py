@@ -37,10 +37,13 @@ def with_subjects(
     model: Model,
     tables: Mapping[str, Mapping[str, Any]],
     issues: Issues,
+    *,
+    measured: bool = True,
 ) -> tuple[list[Experiment], Model]:
     """Return the experiments with long tables written out, and the equations with infusions.
 
-    `tables` holds ``parameters``, ``initial`` and ``noise`` as they were given.
+    `tables` holds ``parameters``, ``initial`` and ``noise`` as they were given. Unless they have to
+    be `measured`, subjects may have doses alone.
     """
     found: list[Experiment] = []
     infusions: dict[str, str] = {}
@@ -56,7 +59,8 @@ def with_subjects(
         elif model.ode:
             made: list[Experiment] = []
             if experiment.data is not UNREADABLE:
-                made = _Subjects(experiment, model, tables, infusions, issues).experiments()
+                subjects = _Subjects(experiment, model, tables, infusions, issues)
+                made = subjects.experiments(measured=measured)
             found += made or [_placeholder(experiment, model, tables)]
     return found, with_infusions(model, infusions) if infusions else model
 
@@ -208,8 +212,8 @@ class _Subjects:
         values = {**initial, **experiment.initial}
         self._events = DoseEvents(model, doses, values, columns, issues)
 
-    def experiments(self) -> list[Experiment]:
-        """Return one experiment for each subject."""
+    def experiments(self, *, measured: bool) -> list[Experiment]:
+        """Return one experiment for each subject, all of which may have to be `measured`."""
         if not self._table.usable:
             return []
         subjects = self._table.subjects()
@@ -223,20 +227,22 @@ class _Subjects:
             self._events.find_infusions(records, self._taken)
         self._infusions.update(self._events.infusions)
         self._point_out_sentinels([r for records in subjects.values() for r in records])
-        measured = {key: any(r.values for r in records) for key, records in subjects.items()}
-        if not any(measured.values()):
+        kept = {
+            key: not measured or any(r.values for r in records) for key, records in subjects.items()
+        }
+        if not any(kept.values()):
             if not self._issues.has_errors(self._table.place):
                 message = "nothing is measured; expected values in a column DV, or in at least one"
                 have = ", ".join(self._model.observables)
                 self._issues.error(self._table.place, f"{message} of: {have}")
             return []
         for key in subjects:
-            if not measured[key]:
+            if not kept[key]:
                 self._issues.warn(
                     f"{self._table.place}, {self._experiment.by} = {key}",
                     "the subject has no measured value, and is left out",
                 )
-        return [self._one(key, records) for key, records in subjects.items() if measured[key]]
+        return [self._one(key, records) for key, records in subjects.items() if kept[key]]
 
     def _point_out_sentinels(self, records: Sequence[Record]) -> None:
         found: dict[str, list[float]] = {}

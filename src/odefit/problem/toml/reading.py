@@ -78,17 +78,17 @@ def problem_from_mapping(
     refuse_controls(raw, issues)
     issues.raise_errors()  # another format may have other rules
     known = ("format", *TEXT_KEYS, *SECTION_NAMES, "experiment")
-    raw = _known_keys(raw, known, "", issues)
+    raw = known_keys(raw, known, "", issues)
     if raw.get("noise") is not None and not isinstance(raw["noise"], Mapping):
         observed = raw.get("observables") or raw.get("ode")
         hint = noise_hint(raw["noise"], observed if isinstance(observed, Mapping) else ())
         issues.error("noise", f"expected a table by observable, {hint}")
         issues.raise_errors()
-    tables = {name: _table(raw.get(name), f"[{name}]", issues) for name in SECTION_NAMES}
-    listed = _list_of_tables(raw.get("experiment"), "[[experiment]]", issues)
+    tables = {name: table_of(raw.get(name), f"[{name}]", issues) for name in SECTION_NAMES}
+    listed = list_of_tables(raw.get("experiment"), "[[experiment]]", issues)
     if any(table is None for table in tables.values()) or listed is None:
         issues.raise_errors()  # the rest would be consequences
-    texts = {name: _text(raw.get(name), name, issues) for name in TEXT_KEYS}
+    texts = {name: text_of(raw.get(name), name, issues) for name in TEXT_KEYS}
     sections = {name: table or {} for name, table in tables.items()}
     model = Model(
         ode=sections["ode"],
@@ -143,7 +143,7 @@ def _check_format(raw: Mapping[str, Any], issues: Issues) -> None:
         )
 
 
-def _known_keys(
+def known_keys(
     raw: Mapping[str, Any], known: tuple[str, ...], place: str, issues: Issues
 ) -> dict[str, Any]:
     """Return `raw` without unknown keys, which are reported.
@@ -168,7 +168,7 @@ def _known_keys(
     return found
 
 
-def _table(value: Any, place: str, issues: Issues) -> Mapping[str, Any] | None:
+def table_of(value: Any, place: str, issues: Issues) -> Mapping[str, Any] | None:
     """Return a section: {} if it is absent, None with the reason noted if it is not a table."""
     if value is None:
         return {}
@@ -180,7 +180,8 @@ def _table(value: Any, place: str, issues: Issues) -> Mapping[str, Any] | None:
     return None
 
 
-def _list_of_tables(value: Any, place: str, issues: Issues) -> list[Mapping[str, Any]] | None:
+def list_of_tables(value: Any, place: str, issues: Issues) -> list[Mapping[str, Any]] | None:
+    """Return a list of tables: [] if it is absent, None with the reason noted if it is not one."""
     if value is None:
         return []
     if isinstance(value, Mapping):
@@ -196,7 +197,8 @@ def _list_of_tables(value: Any, place: str, issues: Issues) -> list[Mapping[str,
     return value
 
 
-def _text(value: Any, place: str, issues: Issues) -> str | None:
+def text_of(value: Any, place: str, issues: Issues) -> str | None:
+    """Return a text, or None, with the reason noted if it is another value."""
     if value is None or isinstance(value, str):
         return value
     issues.expected(place, "a text in quotes", value)
@@ -208,7 +210,7 @@ def _interpolations(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
     for name, value in table.items():
         place = f"[inputs] {name}"
         if isinstance(value, Mapping):
-            known = _known_keys(value, ("interpolation",), place, issues)
+            known = known_keys(value, ("interpolation",), place, issues)
             found[name] = known.get("interpolation", "linear")
         else:
             issues.expected(place, '{ interpolation = "linear" } or the like', value)
@@ -268,29 +270,29 @@ def _experiment(
     place = experiment_place(name)
     if not isinstance(given, str):
         issues.expected(f"{place} name", "a text in quotes", given)
-    known = _known_keys(raw, EXPERIMENT_KEYS, place, issues)
-    events = _list_of_tables(known.get("event"), f"{place} [[experiment.event]]", issues) or []
-    time = _text(known.get("time", TIME), f"{place} time", issues) or TIME
-    by = _text(known.get("by"), f"{place} by", issues)
+    known = known_keys(raw, EXPERIMENT_KEYS, place, issues)
+    events = list_of_tables(known.get("event"), f"{place} [[experiment.event]]", issues) or []
+    time = text_of(known.get("time", TIME), f"{place} time", issues) or TIME
+    by = text_of(known.get("by"), f"{place} by", issues)
     columns = _names(known.get("columns"), f"{place} columns", issues)
     long = any(known.get(key) is not None for key in ("by", "observable", "doses"))
     long = long or not used.issuperset(columns)
     wanted = used.union(columns.values())
-    data, label = _data(known.get("data"), name, wanted, time, files, issues, long)
+    data, label = data_of(known.get("data"), name, wanted, time, files, issues, long)
     return Experiment(
         name=name if by is None or "name" in raw else "",
         data=data,
         t0=known.get("t0"),
         origin=known.get("origin"),
-        initial=_table(known.get("initial"), f"{place} initial", issues) or {},
-        constants=_table(known.get("constants"), f"{place} constants", issues) or {},
-        events=_events(events, f"{place} event", unit, issues),
-        steady_state=_steady_state(known.get("steady_state", False), place, issues),
+        initial=table_of(known.get("initial"), f"{place} initial", issues) or {},
+        constants=table_of(known.get("constants"), f"{place} constants", issues) or {},
+        events=events_of(events, f"{place} event", unit, issues),
+        steady_state=steady_state_of(known.get("steady_state", False), place, issues),
         source=label,
         time=time,
         by=by,
         doses=known.get("doses"),
-        observable=(_names if isinstance(known.get("observable"), Mapping) else _text)(
+        observable=(_names if isinstance(known.get("observable"), Mapping) else text_of)(
             known.get("observable"), f"{place} observable", issues
         ),
         columns=columns,
@@ -315,14 +317,14 @@ def _warn_of_shared_files(experiments: Sequence[Experiment], issues: Issues) -> 
 
 def _names(value: Any, place: str, issues: Issues) -> dict[str, str]:
     """Return a table of texts."""
-    table = _table(value, place, issues) or {}
+    table = table_of(value, place, issues) or {}
     for key, name in table.items():
         if not isinstance(name, str):
             issues.expected(f"{place}.{key}", "a text in quotes", name)
     return {str(key): name for key, name in table.items() if isinstance(name, str)}
 
 
-def _data(
+def data_of(
     value: Any,
     experiment: str,
     used: set[str],
@@ -365,27 +367,28 @@ def _data(
     return UNREADABLE, None
 
 
-def _steady_state(value: Any, place: str, issues: Issues) -> Any:
+def steady_state_of(value: Any, place: str, issues: Issues) -> Any:
     """Return what says whether an experiment begins at rest, or after repeated events."""
     if not isinstance(value, Mapping):
         return value
     at = f"{place} steady_state"
-    known = _known_keys(value, ("period", "event"), at, issues)
+    known = known_keys(value, ("period", "event"), at, issues)
     if "period" not in known:
         issues.error(f"{at}.period", "missing; write the time from one repetition to the next")
-    tables = _list_of_tables(known.get("event"), f"{at}.event", issues) or []
-    return Cycle(known.get("period", 1.0), _events(tables, f"{at}.event", "", issues))
+    tables = list_of_tables(known.get("event"), f"{at}.event", issues) or []
+    return Cycle(known.get("period", 1.0), events_of(tables, f"{at}.event", "", issues))
 
 
-def _events(
+def events_of(
     tables: Sequence[Mapping[str, Any]], place: str, unit: str, issues: Issues
 ) -> list[Event]:
+    """Return the events that tables describe; of those with mistakes the reasons are noted."""
     found = [_event(table, f"{place} {i}", unit, issues) for i, table in enumerate(tables, 1)]
     return [event for event in found if event is not None]
 
 
 def _event(raw: Mapping[str, Any], place: str, unit: str, issues: Issues) -> Event | None:
-    known = _known_keys(raw, EVENT_KEYS, place, issues)
+    known = known_keys(raw, EVENT_KEYS, place, issues)
     time, times = known.get("time"), known.get("times")
     if time is not None and times is not None:
         issues.error(f"{place} time", "time and times are both given; keep one of them")
@@ -396,7 +399,7 @@ def _event(raw: Mapping[str, Any], place: str, unit: str, issues: Issues) -> Eve
     if times is not None and not isinstance(times, list):
         issues.error(f"{place} times", f"expected a list, got {shown(times)}; for one, write time")
         return None
-    assign = _table(known.get("assign"), f"{place} assign", issues)
+    assign = table_of(known.get("assign"), f"{place} assign", issues)
     if assign is None:
         return None
     if "every" in known or "until" in known:

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odefit.assessment.prediction import Band
+from odefit.assessment.predictions.bands import Band
 from odefit.common.arrays import Array
 from odefit.common.option_checks import check_level
 from odefit.methods.running.control import Control
@@ -17,7 +17,8 @@ from odefit.reporting.curves import Curve, fit_curves
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.reporting.figures.density import draw_density
-from odefit.reporting.predictions import BandKind, band_notes, band_source, validation_series
+from odefit.reporting.prediction_notes import band_notes
+from odefit.reporting.predictions import BandKind, band_source, validation_series
 from odefit.result_data import ResultData
 from odefit.simulation.other_integrations import able_to_integrate
 

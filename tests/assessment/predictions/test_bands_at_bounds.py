@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 from odefit import Model, Problem
-from odefit.assessment.prediction import Band, LinearBands, NoBand
-from odefit.assessment.profile_bands import ProfileBands
+from odefit.assessment.predictions.bands import Band, NoBand
+from odefit.assessment.predictions.prediction import LinearBands
+from odefit.assessment.predictions.profile_bands import ProfileBands
 from odefit.common.arrays import Array
 from odefit.simulation import ForwardMap
 

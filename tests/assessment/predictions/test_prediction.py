@@ -10,8 +10,9 @@ from scipy import stats
 
 import odefit
 from odefit import InputError, Model, Problem, SingleShooting
-from odefit.assessment.prediction import Band, LinearBands
-from odefit.assessment.sampled_bands import SampledBands
+from odefit.assessment.predictions.bands import Band
+from odefit.assessment.predictions.prediction import LinearBands
+from odefit.assessment.predictions.sampled_bands import SampledBands
 from odefit.common.arrays import Array
 from odefit.simulation import ForwardMap
 from tests.assessment.lines import design, least_squares, line

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
-from typing import Protocol
 
 import numpy as np
 
@@ -28,6 +26,7 @@ from odefit.assessment.intervals.released import released
 from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.assessment.intervals.small_samples import quantile_of
 from odefit.assessment.outputs import evaluated, noise_sds, outputs_of
+from odefit.assessment.predictions.bands import Band, Interval, NoBand
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import RANK_TOLERANCE, acting
 from odefit.common.errors import InputError
@@ -53,66 +52,6 @@ which on it is worth telling."""
 
 PARTICIPATION = 1e-3
 """Part of the largest share in an undetermined change from which on an unknown takes part."""
-
-
-class NoBand(Enum):
-    """The reasons why values of a curve have no band."""
-
-    UNDETERMINED = "undetermined"
-    UNBOUNDED = "unbounded"
-    NO_FREEDOM = "no freedom"
-    NOT_POSITIVE = "not positive"
-    AT_A_BOUND = "at a bound"
-    ELSEWHERE = "elsewhere"
-    NOT_COMPUTED = "not computed"
-
-
-@dataclass(frozen=True, eq=False)
-class Band:
-    """The prediction of one observable or state in one experiment.
-
-    `values`, shape (k,), are those at the estimate, with standard `errors`, NaN where the data do
-    not determine them. `confidence` and `prediction` are the ends of the bands, shape (2, k); the
-    latter is NaN without a noise model. `cut` tells that a linear band was cut at zero, which the
-    equations keep the values above. `lacking` has the reasons where ends are missing, with the
-    unknowns that are `undetermined`, and those `at_bounds` along with which values move; those
-    `widening` a band are at a bound, too. `errorless` has the reasons where errors alone are
-    missing.
-
-    Where several solutions fit, the band is over all of them, the curve is that of the best, and
-    `others`, shape (m, k), are those of the rest; `mixed` tells that their weights count.
-    """
-
-    name: str
-    observable: bool
-    times: Array
-    values: Array
-    errors: Array
-    confidence: Array
-    prediction: Array
-    scatter: Array
-    cut: bool = False
-    lacking: tuple[NoBand, ...] = ()
-    undetermined: tuple[str, ...] = ()
-    unfinished: int = 0
-    better: bool = False
-    at_bounds: tuple[str, ...] = ()
-    widening: tuple[str, ...] = ()
-    errorless: tuple[NoBand, ...] = ()
-    others: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    mixed: bool = False
-
-
-class BandSource(Protocol):
-    """Makes bands of the predictions of an experiment."""
-
-    def bands(
-        self, condition: Condition, times: Array, level: float, names: Collection[str] | None = None
-    ) -> list[Band] | Failure:
-        """Return the bands of all observables and states at increasing times, or a failure.
-
-        Where there are `names`, no others are asked for.
-        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,6 +202,33 @@ class LinearBands:
                 )
             )
         return found
+
+    def interval(self, value: float, gradient: Array, level: float) -> Interval:
+        """Return the interval of a number whose derivatives by the unknowns have shape (n,)."""
+        output = Dual(np.array([value]), dict(enumerate(gradient)))
+        known = self._errors(output, np.array([value]), level)
+        share = remaining(self._deviance, self._rise, level)
+        below, above = (share * float(side[0] * known.quantiles[0]) for side in known.sides)
+        return Interval(
+            value,
+            float(known.errors[0]),
+            value - below,
+            value + above,
+            known.lacking,
+            known.undetermined,
+            known.at_bounds,
+        )
+
+    def covariance_of(self, gradients: Array) -> Array:
+        """Return the covariance of numbers whose derivatives by the unknowns have shape (k, n).
+
+        It is NaN where the data do not determine one of them.
+        """
+        none = np.zeros(len(gradients))
+        lost, _ = self._lost(gradients, gradients / self._norms, none)
+        directions = gradients / self._norms @ self._directions.T
+        found = directions @ self._covariance @ directions.T
+        return np.full_like(found, np.nan) if lost.any() else found
 
     def _errors(self, output: Dual, values: Array, level: float) -> _Errors:
         count = len(values)

@@ -14,7 +14,7 @@ import numpy as np
 
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.intervals.small_samples import quantile_of
-from odefit.assessment.prediction import Band, BandSource, NoBand
+from odefit.assessment.predictions.bands import Band, BandSource, NoBand
 from odefit.common.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.simulation import Failure

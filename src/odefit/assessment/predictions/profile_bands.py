@@ -15,7 +15,8 @@ from dataclasses import replace
 import numpy as np
 
 from odefit.assessment.farthest_values import FarthestValues
-from odefit.assessment.prediction import Band, LinearBands, NoBand
+from odefit.assessment.predictions.bands import Band, NoBand
+from odefit.assessment.predictions.prediction import LinearBands
 from odefit.assessment.profiles.profiling import MAX_ADOPTIONS, optimum_at
 from odefit.common.arrays import Array, IntArray
 from odefit.common.errors import counted

@@ -9,7 +9,7 @@ import numpy as np
 
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.outputs import evaluated, noise_sds, outputs_of
-from odefit.assessment.prediction import Band
+from odefit.assessment.predictions.bands import Band
 from odefit.assessment.sampling.bootstrap import MIN_SAMPLES
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError

@@ -9,8 +9,8 @@ import pytest
 from scipy import optimize, stats
 
 from odefit.assessment.intervals.deviance import Deviance
-from odefit.assessment.prediction import Band, BandSource, NoBand
-from odefit.assessment.union_bands import Member, UnionBands, mixture_ends
+from odefit.assessment.predictions.bands import Band, BandSource, NoBand
+from odefit.assessment.predictions.union_bands import Member, UnionBands, mixture_ends
 from odefit.common.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.simulation import Failure

@@ -7,8 +7,9 @@ import pytest
 
 import odefit
 from odefit import Model, Problem, SingleShooting
-from odefit.assessment.prediction import Band, LinearBands
-from odefit.assessment.profile_bands import MAX_TIMES, ProfileBands
+from odefit.assessment.predictions.bands import Band
+from odefit.assessment.predictions.prediction import LinearBands
+from odefit.assessment.predictions.profile_bands import MAX_TIMES, ProfileBands
 from odefit.common.arrays import Array
 from odefit.methods.running.control import Control, Progress
 from odefit.simulation import ForwardMap

@@ -1,0 +1,1 @@
+"""Functionals of curves over time: areas, extrema, times at which something happens."""

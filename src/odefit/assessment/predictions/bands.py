@@ -1,0 +1,90 @@
+"""Bands of curves and intervals of numbers, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.problem.condition import Condition
+from odefit.simulation import Failure
+
+
+class NoBand(Enum):
+    """The reasons why values of a curve have no band."""
+
+    UNDETERMINED = "undetermined"
+    UNBOUNDED = "unbounded"
+    NO_FREEDOM = "no freedom"
+    NOT_POSITIVE = "not positive"
+    AT_A_BOUND = "at a bound"
+    ELSEWHERE = "elsewhere"
+    NOT_COMPUTED = "not computed"
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """The prediction of one observable or state in one experiment.
+
+    `values`, shape (k,), are those at the estimate, with standard `errors`, NaN where the data do
+    not determine them. `confidence` and `prediction` are the ends of the bands, shape (2, k); the
+    latter is NaN without a noise model. `cut` tells that a linear band was cut at zero, which the
+    equations keep the values above. `lacking` has the reasons where ends are missing, with the
+    unknowns that are `undetermined`, and those `at_bounds` along with which values move; those
+    `widening` a band are at a bound, too. `errorless` has the reasons where errors alone are
+    missing.
+
+    Where several solutions fit, the band is over all of them, the curve is that of the best, and
+    `others`, shape (m, k), are those of the rest; `mixed` tells that their weights count.
+    """
+
+    name: str
+    observable: bool
+    times: Array
+    values: Array
+    errors: Array
+    confidence: Array
+    prediction: Array
+    scatter: Array
+    cut: bool = False
+    lacking: tuple[NoBand, ...] = ()
+    undetermined: tuple[str, ...] = ()
+    unfinished: int = 0
+    better: bool = False
+    at_bounds: tuple[str, ...] = ()
+    widening: tuple[str, ...] = ()
+    errorless: tuple[NoBand, ...] = ()
+    others: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    mixed: bool = False
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The interval of a number: its ends are NaN where the data do not determine them.
+
+    `lacking` and `undetermined` tell why, as those of :class:`Band`.
+    """
+
+    value: float
+    error: float
+    low: float
+    high: float
+    lacking: tuple[NoBand, ...] = ()
+    undetermined: tuple[str, ...] = ()
+    at_bounds: tuple[str, ...] = ()
+
+
+class BandSource(Protocol):
+    """Makes bands of the predictions of an experiment."""
+
+    def bands(
+        self, condition: Condition, times: Array, level: float, names: Collection[str] | None = None
+    ) -> list[Band] | Failure:
+        """Return the bands of all observables and states at increasing times, or a failure.
+
+        Where there are `names`, no others are asked for.
+        """

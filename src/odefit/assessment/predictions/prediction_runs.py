@@ -1,0 +1,135 @@
+"""The runs of a system that are to be predicted: experiments of the fit, and scenarios."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, shown
+from odefit.problem.calendars import as_times
+from odefit.problem.condition import Condition
+from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
+from odefit.problem.variants.scenario import Scenario, as_scenario
+from odefit.problem.variants.scenario_problem import (
+    named_condition,
+    prediction_times,
+    with_scenarios,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A condition that is predicted at some times, with the scenario that it comes from, if any.
+
+    `like` is the condition of the experiment that the scenario is like, or the condition itself.
+    """
+
+    condition: Condition
+    times: Array
+    like: Condition
+    scenario: Scenario | None = None
+
+
+def runs_of(
+    problem: Problem, experiment: Any = None, times: Any = None
+) -> tuple[Problem, list[Run]]:
+    """Return the runs that a user asks for, and the problem that has a condition for each.
+
+    Parameters
+    ----------
+    problem
+        The problem of the fit. What is returned has the same unknowns and measurements.
+    experiment
+        The name of an experiment, a scenario in any form that :func:`as_scenario` takes, or a list
+        of these; None for the first experiment.
+    times
+        Times for all runs, or for each experiment by its name, numbers or dates; None for those
+        of each.
+
+    Raises
+    ------
+    InputError
+        An experiment is unknown, a scenario or the times make no sense.
+    """
+    given = experiment if isinstance(experiment, list | tuple) else [experiment]
+    if not given:
+        raise InputError("experiment: the list is empty; name an experiment or give a scenario")
+    parts = [one if one is None or isinstance(one, str) else as_scenario(one) for one in given]
+    scenarios = [part for part in parts if isinstance(part, Scenario)]
+    whole = problem
+    if scenarios:
+        if times is not None:
+            likes = [named_condition(problem, scenario.like) for scenario in scenarios]
+            scenarios = [
+                replace(scenario, times=checked_times(_of(times, like), problem, like))
+                for scenario, like in zip(scenarios, likes, strict=True)
+            ]
+        whole = _with_known_noise(with_scenarios(problem, scenarios))
+    runs: list[Run] = []
+    later = iter(scenarios)
+    for part in parts:
+        if isinstance(part, Scenario):
+            scenario = next(later)
+            own = prediction_times(problem, scenario)
+            like, condition = (
+                named_condition(problem, scenario.like),
+                whole.condition(scenario.name),
+            )
+            early = own[own < condition.t0]
+            if len(early):
+                raise InputError(
+                    f'scenario "{scenario.name}" times: t = {early[0]:g} is before '
+                    f"t0 = {condition.t0:g}; leave it out, or give an earlier t0"
+                )
+            if not len(own):
+                raise InputError(
+                    f'scenario "{scenario.name}" times: expected at least one; give times'
+                )
+            runs.append(Run(condition, own, like, scenario))
+        else:
+            condition = whole.condition(part)
+            own = _of(times, condition)
+            points = condition.times if own is None else checked_times(own, problem, condition)
+            runs.append(Run(condition, points, condition))
+    return whole, runs
+
+
+def _of(times: Any, condition: Condition) -> Any:
+    """Return the times that are given for an experiment."""
+    return times[condition.name] if isinstance(times, dict) else times
+
+
+def checked_times(times: Any, problem: Problem, condition: Condition) -> Array:
+    """Return the times of a prediction, increasing and none twice; InputError otherwise."""
+    found = as_times(times, problem, condition)
+    if found.ndim != 1 or not len(found) or np.isnan(found).any():
+        expected = "expected a number or a list of numbers, such as [0, 5, 10]"
+        raise InputError(f"times: {expected}, got {shown(times)}")
+    return np.unique(found)
+
+
+def _with_known_noise(problem: Problem) -> Problem:
+    """Return the problem with the noise that its data give, where it is the same everywhere.
+
+    All measurements have standard deviations of their own then, so that this is for predictions
+    alone.
+    """
+    noise = dict(problem.noise)
+    for name in problem.model.observables:
+        series = [c.series[name] for c in problem.conditions if name in c.series]
+        given = [s.sds for s in series if s.sds is not None and s.sds_given]
+        own = noise.get(name, Noise())
+        if series and len(given) == len(series) and own.sd is None and own.relative is None:
+            values = np.unique(np.concatenate(given))
+            if len(values) == 1:
+                noise[name] = replace(own, sd=float(values[0]))
+    if noise == problem.noise:
+        return problem
+    found = copy(problem)
+    found.noise = noise
+    return found

@@ -1,0 +1,404 @@
+"""Validation: a fitted model beside measurements that were not fitted.
+
+Nothing is fitted again but initial values that the user frees. The test of all residuals together
+allows for the uncertainty of the estimates: with the covariance of measurements and predictions,
+the sum of squares has a chi-square distribution, or F where the noise is estimated (G. A. F. Seber
+and C. J. Wild, Nonlinear Regression, 1989, section 5.1, for several measurements).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.outputs import evaluated
+from odefit.assessment.predictions.prediction import LinearBands
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, did_you_mean
+from odefit.expressions.algebras import NUMPY
+from odefit.methods.running.control import Control
+from odefit.methods.single_shooting import SingleShooting
+from odefit.problem.binding import bound_value
+from odefit.problem.condition import Condition
+from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import log_of_base
+from odefit.problem.parameters import Parameter, Unknown
+from odefit.problem.problem import Problem
+from odefit.problem.variants.scenario import Scenario, as_scenario
+from odefit.problem.variants.scenario_problem import with_scenarios
+from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.simulations import residuals_by
+
+SIGNIFICANT = 0.05
+"""Probability below which residuals are larger than noise and estimates explain."""
+
+FEWEST_OF_A_TEST = 8
+"""Number of residuals of a series from which on it is looked for a pattern."""
+
+
+class Verdict(Enum):
+    """The judgement on predictions beside new measurements."""
+
+    AS_WELL = "as well"
+    WORSE = "worse"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, eq=False)
+class ValidatedSeries:
+    """New measurements of one observable in one run, shape (n,), and the model beside them.
+
+    `low` and `high` are the prediction band; `residuals` are measured minus predicted, in standard
+    deviations of the noise (not those of the estimates). `fit_percent` is 100 times one minus the
+    normalised root mean square error, as MATLAB's ``compare`` gives it; it and `r_squared` are NaN
+    for a single value. `runs` is the probability of so few or many changes of sign among
+    independent residuals; NaN for few of them.
+    """
+
+    experiment: str
+    observable: str
+    times: Array
+    measured: Array
+    predicted: Array
+    low: Array
+    high: Array
+    residuals: Array
+    fit_percent: float
+    r_squared: float
+    reduced_chi_square: float
+    coverage: float
+    bias: float
+    autocorrelation: float
+    runs: float
+
+
+@dataclass(frozen=True, eq=False)
+class ValidationData:
+    """New measurements beside the model.
+
+    Attributes
+    ----------
+    series
+        The comparison of each observable of each run.
+    level
+        The level of the prediction band.
+    reduced_chi_square
+        The mean square of all residuals in standard deviations of the noise, less what was freed.
+    fitted
+        The same of the measurements that were fitted.
+    coverage
+        The share of new measurements inside the prediction band; NaN without one.
+    probability
+        The probability of residuals as large as these if the model is right, with the uncertainty
+        of its estimates; NaN where that is not known.
+    verdict
+        Whether the model predicts as well as it fits.
+    freed
+        Initial values that were fitted to the new measurements, by ``state[run]``.
+    """
+
+    series: tuple[ValidatedSeries, ...]
+    level: float
+    reduced_chi_square: float
+    fitted: float
+    coverage: float
+    probability: float
+    verdict: Verdict
+    freed: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """The number of new measurements."""
+        return sum(len(s.times) for s in self.series)
+
+
+def validated(
+    problem: Problem,
+    vector: Array,
+    runs: Sequence[Any],
+    *,
+    free_initial: Sequence[str] | bool = (),
+    level: float = 0.95,
+    control: Control | None = None,
+) -> ValidationData:
+    """Compare a fit with runs in whose tables there are measurements.
+
+    `runs` are scenarios in any form that :func:`as_scenario` takes. `free_initial` names states
+    whose initial values are fitted to the new measurements, True means all. Raises InputError for
+    what makes no sense, and where the model cannot be integrated.
+    """
+    scenarios = _named_apart(problem, [as_scenario(run) for run in runs])
+    measured = _measured(problem, scenarios)
+    freed: dict[str, float] = {}
+    states = problem.model.states
+    names = list(states) if free_initial is True else list(free_initial or ())
+    wrong = [name for name in names if name not in states]
+    if wrong:
+        raise InputError(
+            [f"free_initial: there is no state '{n}'{did_you_mean(n, states)}" for n in wrong]
+        )
+    if names:
+        freed = _initial_values(measured, vector, names, control or Control())
+        scenarios = [
+            replace(
+                scenario,
+                initial={**scenario.initial, **{n: freed[f"{n}[{scenario.name}]"] for n in names}},
+            )
+            for scenario in scenarios
+        ]
+        measured = _measured(problem, scenarios)
+    return _compared(problem, vector, scenarios, measured, level, freed)
+
+
+def _compared(
+    problem: Problem,
+    vector: Array,
+    scenarios: Sequence[Scenario],
+    measured: Problem,
+    level: float,
+    freed: Mapping[str, float],
+) -> ValidationData:
+    """Return the comparison for scenarios whose measurements belong to a problem of their own."""
+    forward = ForwardMap(problem)
+    evaluation = evaluated(forward, vector)
+    deviance = Deviance.of(forward, vector, evaluation)
+    unit = _unit(forward, deviance)
+    beside = with_scenarios(problem, scenarios)
+    bands = LinearBands(ForwardMap(beside), vector)
+    own = ForwardMap(measured)
+    found = residuals_by(own, vector)
+    if isinstance(found, Failure):
+        raise InputError(f"the new measurements cannot be simulated: {found}")
+    series: list[ValidatedSeries] = []
+    slopes: list[Array] = []
+    for residuals in found:
+        condition = measured.condition(residuals.experiment)
+        censored = condition.series[residuals.observable].censored
+        kept = np.ones(len(residuals.times), dtype=bool) if censored is None else censored == 0
+        if not kept.any():
+            continue
+        times = np.unique(residuals.times)
+        run = beside.condition(residuals.experiment)
+        made = bands.bands(run, times, level, [residuals.observable])
+        course = own.trajectory(vector, condition.name, times)
+        if isinstance(made, Failure) or isinstance(course, Failure):
+            raise InputError(f"the new measurements cannot be simulated: {made}")
+        place = np.searchsorted(times, residuals.times[kept])
+        output = own.predictions(condition, vector, course)[residuals.observable]
+        gradient = output.gradient(len(vector), len(times))[place]
+        scale = residuals.sds[kept] * unit
+        transform = problem.noise.get(residuals.observable, Noise()).transform
+        if transform is not None:
+            scale = scale * residuals.predicted[kept] * log_of_base(transform)
+        slopes.append(gradient / scale[:, None])
+        series.append(
+            _series(
+                residuals.experiment,
+                residuals.observable,
+                residuals.times[kept],
+                residuals.measured[kept],
+                residuals.predicted[kept],
+                made[0].prediction[:, place],
+                -residuals.standardized[kept] / unit,
+            )
+        )
+    every = np.concatenate([s.residuals for s in series])
+    inside = np.concatenate([(s.low <= s.measured) & (s.measured <= s.high) for s in series])
+    known = np.concatenate([np.isfinite(s.low) for s in series])
+    degrees = max(len(every) - len(freed), 1)
+    probability = math.nan
+    correlated = any(noise.correlation is not None for noise in problem.noise.values())
+    if forward.gaussian and not correlated:
+        covariance = np.eye(len(every)) + bands.covariance_of(np.concatenate(slopes))
+        probability = _probability(covariance, every, degrees, deviance.degrees)
+    verdict = Verdict.UNKNOWN
+    if math.isfinite(probability):
+        verdict = Verdict.WORSE if probability < SIGNIFICANT else Verdict.AS_WELL
+    rows = [block.rows for block in forward.series_rows]
+    of_fit = np.concatenate([evaluation.residuals[r] for r in rows]) / unit
+    left = deviance.degrees if math.isfinite(deviance.degrees) else len(of_fit) - len(vector)
+    return ValidationData(
+        tuple(series),
+        level,
+        float(every @ every) / degrees,
+        float(of_fit @ of_fit) / left if left > 0 else math.nan,
+        float(inside[known].mean()) if known.any() else math.nan,
+        probability,
+        verdict,
+        freed,
+    )
+
+
+def _unit(forward: ForwardMap, deviance: Deviance) -> float:
+    """Return the standard deviation of residuals, by as many degrees of freedom as there are."""
+    if not forward.given_noise:
+        if not deviance.variance > 0:
+            raise InputError(
+                "the fit leaves no residuals to tell how new measurements scatter; give their "
+                "standard deviation in [noise]"
+            )
+        return math.sqrt(deviance.variance)
+    if deviance.estimated and deviance.degrees > 0:
+        return math.sqrt(deviance.estimated / deviance.degrees)
+    return 1.0
+
+
+def _probability(covariance: Array, residuals: Array, count: int, degrees: float) -> float:
+    """Return the probability of residuals as large as these, shape (n,), with this covariance."""
+    from scipy.special import chdtrc, fdtrc
+
+    if not np.isfinite(covariance).all():
+        return math.nan
+    square = float(residuals @ np.linalg.solve(covariance, residuals))
+    if math.isfinite(degrees):
+        return float(fdtrc(count, degrees, square / count)) if degrees > 0 else math.nan
+    return float(chdtrc(count, square))
+
+
+def _series(
+    experiment: str,
+    observable: str,
+    times: Array,
+    measured: Array,
+    predicted: Array,
+    ends: Array,
+    residuals: Array,
+) -> ValidatedSeries:
+    errors, spread = measured - predicted, measured - measured.mean()
+    about, whole = float(errors @ errors), float(spread @ spread)
+    known = np.isfinite(ends).all(axis=0)
+    inside = (ends[0] <= measured) & (measured <= ends[1])
+    lagged, runs = math.nan, math.nan
+    if len(residuals) >= FEWEST_OF_A_TEST:
+        centred = residuals - residuals.mean()
+        lagged = float(centred[1:] @ centred[:-1] / (centred @ centred))
+        runs = runs_probability(residuals)
+    return ValidatedSeries(
+        experiment,
+        observable,
+        times,
+        measured,
+        predicted,
+        ends[0],
+        ends[1],
+        residuals,
+        100.0 * (1.0 - math.sqrt(about / whole)) if whole > 0 else math.nan,
+        1.0 - about / whole if whole > 0 else math.nan,
+        float(np.mean(residuals**2)),
+        float(inside[known].mean()) if known.any() else math.nan,
+        float(residuals.mean()),
+        lagged,
+        runs,
+    )
+
+
+def runs_probability(residuals: Array) -> float:
+    """Return the probability of so few or so many runs of signs (Wald and Wolfowitz 1940).
+
+    It is two-sided, by the normal approximation; NaN where all signs are the same.
+    """
+    from scipy.special import ndtr
+
+    signs = residuals > 0
+    up, down = int(signs.sum()), int((~signs).sum())
+    count = up + down
+    if not up or not down or count < FEWEST_OF_A_TEST:
+        return math.nan
+    runs = 1 + int((signs[1:] != signs[:-1]).sum())
+    mean = 1.0 + 2.0 * up * down / count
+    variance = (mean - 1.0) * (mean - 2.0) / (count - 1)
+    return float(2.0 * ndtr(-abs(runs - mean) / math.sqrt(variance))) if variance > 0 else math.nan
+
+
+def _named_apart(problem: Problem, scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """Return scenarios with names that no experiment of the fit has."""
+    taken = {c.name for c in problem.conditions}
+    found = []
+    for scenario in scenarios:
+        name = scenario.name
+        while name in taken:
+            name += " (new)"
+        like = scenario.name if scenario.like is None and scenario.name in taken else scenario.like
+        taken.add(name)
+        found.append(replace(scenario, name=name, like=like))
+    return found
+
+
+def _measured(problem: Problem, scenarios: Sequence[Scenario]) -> Problem:
+    """Return the problem whose only conditions are scenarios with their measurements."""
+    whole = with_scenarios(problem, scenarios, measured=True)
+    names = [scenario.name for scenario in scenarios]
+    found = copy(whole)
+    found.conditions = tuple(c for c in whole.conditions if c.name in names)
+    empty = [c.name for c in found.conditions if not c.series]
+    if empty or not names:
+        observables = ", ".join(problem.model.observables)
+        raise InputError(
+            [
+                f'"{name}": there are no measurements; the table needs at least one of the '
+                f"columns {observables}"
+                for name in empty
+            ]
+            or "there is nothing to compare with; give a table or a scenario with measurements"
+        )
+    return found
+
+
+def _initial_values(
+    measured: Problem, vector: Array, states: Sequence[str], control: Control
+) -> dict[str, float]:
+    """Return initial values of states that fit new measurements best, all else being held."""
+    unknowns: list[Unknown] = []
+    start: list[float] = []
+    conditions = []
+    for condition in measured.conditions:
+        numbers = _with_numbers(condition, vector)
+        initial: dict[str, Any] = dict(numbers.initial)
+        for state in states:
+            start.append(float(initial[state]))
+            initial[state] = len(unknowns)
+            key = f"{state}[{condition.name}]"
+            parameter = Parameter(guess=start[-1], per_experiment=True)
+            unknowns.append(Unknown(state, "initial", condition.name, key, parameter))
+        conditions.append(replace(numbers, initial=initial))
+    found = copy(measured)
+    for name in ("lower", "upper"):
+        vars(found).pop(name, None)  # computed of other unknowns, and kept
+    found.unknowns, found.conditions = tuple(unknowns), tuple(conditions)
+    values = dict(zip(measured.keys, vector.tolist(), strict=True))
+    found.noise = {
+        name: replace(noise, **{noise.law.spread_field: values[noise.unknown(name)]})
+        if noise.spread == "estimate" and noise.unknown(name) in values
+        else noise
+        for name, noise in measured.noise.items()
+    }
+    ended = SingleShooting().run(ForwardMap(found), 0, np.array(start), control)
+    if not math.isfinite(ended.cost):
+        raise InputError(f"the initial values cannot be fitted: {ended.message}")
+    return dict(zip((u.key for u in unknowns), ended.vector.tolist(), strict=True))
+
+
+def _with_numbers(condition: Condition, vector: Array) -> Condition:
+    """Return a condition in which nothing is unknown."""
+    unknowns = list(vector)
+
+    def number(bound: Any) -> float:
+        return float(np.asarray(bound_value(bound, condition.scalars, unknowns, NUMPY)))
+
+    located = tuple(
+        replace(event, time=None if event.time is None else number(event.time))
+        for event in condition.located
+    )
+    return replace(
+        condition,
+        scalars={name: number(bound) for name, bound in condition.scalars.items()},
+        initial={name: number(bound) for name, bound in condition.initial.items()},
+        located=located,
+    )

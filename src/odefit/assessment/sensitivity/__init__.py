@@ -1,0 +1,1 @@
+"""Sensitivity of observables, quantities and the fit to the unknowns: local and global."""

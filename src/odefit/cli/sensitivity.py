@@ -1,0 +1,165 @@
+"""The command ``odefit sensitivity``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from odefit.cli.exit_statuses import DONE
+from odefit.cli.plot import check_figure, write_figure
+from odefit.cli.shared import (
+    add_reading,
+    add_seed,
+    add_times,
+    add_values,
+    check_positive,
+    check_writable,
+    exit_status,
+    loaded,
+    progress_line,
+    saved_result,
+    scenarios_in,
+    signals_heeded,
+    write_csv,
+)
+from odefit.cli.unknowns import add_unknowns, with_unknowns
+from odefit.common.errors import InputError
+from odefit.expressions.expressions import number_in
+from odefit.methods.estimate import Cause, Status
+
+DESCRIPTION = (
+    "Say which unknowns observables, quantities or the fit depend on. Examples: "
+    "odefit sensitivity result.json; "
+    "odefit sensitivity problem.toml --kind sobol --of 'AUC = integral(C)' 'max(C)'; "
+    "odefit sensitivity problem.toml --kind morris --range k1=0.1:2 --plot effects.svg; "
+    "odefit sensitivity result.json --kind sobol --of fit --csv indices.csv"
+)
+
+FORMAT = 1
+"""The format of the JSON file."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit sensitivity``."""
+    parser.add_argument("source", metavar="PROBLEM.toml|PETAB.yaml|RESULT.json")
+    parser.add_argument(
+        "--kind",
+        choices=("local", "morris", "sobol"),
+        default="local",
+        help="exact at the estimates or guesses (the default), elementary effects, or shares of "
+        "the variance",
+    )
+    add_values(
+        parser,
+        "--of",
+        "NAME|TEXT",
+        "observables, quantities such as 'AUC = integral(C)', or 'fit'; default: all observables",
+    )
+    add_times(parser)
+    add_values(parser, "--scenario", "FILE.toml|FILE.csv", "runs in place of the experiments")
+    add_values(parser, "--set", "NAME=VALUE", "values for a local analysis of a problem")
+    add_values(parser, "--range", "NAME=LOW:HIGH", "ranges in place of the bounds")
+    parser.add_argument(
+        "--samples",
+        metavar="N",
+        type=int,
+        help="trajectories of morris (default: 32), base points of sobol (default: 256)",
+    )
+    parser.add_argument("--level", metavar="P", type=float, default=0.95, help="default: 0.95")
+    parser.add_argument("--time-limit", metavar="S", type=float, help="seconds")
+    parser.add_argument("--csv", metavar="FILE", type=Path, help="write the table to this file")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the table and notes")
+    parser.add_argument("--plot", metavar="FILE.svg|.pdf|.png", type=Path, help="draw the indices")
+    add_seed(parser)
+    add_unknowns(parser)
+    add_reading(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run ``odefit sensitivity``: print a ranking, and write tables and figures."""
+    with signals_heeded() as signals:
+        return _sensitivity(options, signals)
+
+
+def _sensitivity(options: argparse.Namespace, signals: Any) -> int:
+    from odefit.result.sensitivities import sensitivity
+    from odefit.simulation.simulations import times_from_text, values_from_text
+
+    for path in (options.csv, options.json, options.plot):
+        check_writable(path)
+    if options.plot is not None:
+        check_figure(options.plot)
+    check_positive(options, "samples", "time_limit")
+    source: Any
+    if Path(options.source).suffix.lower() == ".json":
+        source = saved_result(options.source)
+        problem = source.problem
+    else:
+        source = problem = with_unknowns(loaded(options.source, options), options)
+        if options.scenario:
+            raise InputError("--scenario: give the result of a fit in place of the problem")
+    times = None
+    if options.times is not None:
+        names = [c.name for c in problem.conditions]
+        times = {name: times_from_text(options.times, problem, name) for name in names}
+    runs = scenarios_in(source, options.scenario, times) if options.scenario else None
+    with progress_line("simulating ...") as report:
+        found = sensitivity(
+            source,
+            options.kind,
+            options.of or None,
+            times=times,
+            experiment=runs,
+            values=values_from_text(options.set) or None,
+            ranges=_ranges(options.range) or None,
+            samples=options.samples,
+            level=options.level,
+            seed=options.seed,
+            time_limit=options.time_limit,
+            progress=report,
+            stop=signals,
+        )
+    if options.json is not None:
+        from odefit.result_data.result_file import write_atomically
+
+        rows = found.table.to_dict("records")
+        data = {
+            "format": FORMAT,
+            "kind": found.kind,
+            "indices": [{str(k): _plain(v) for k, v in row.items()} for row in rows],
+            "evaluations": found.indices.evaluations,
+            "failed": found.indices.failed,
+            "notes": found.notes,
+        }
+        write_atomically(options.json, json.dumps(data, indent=1, allow_nan=False) + "\n")
+    if options.plot is not None:
+        write_figure(found.plot(), options.plot)
+    if options.csv is not None:
+        write_csv(found.table, options.csv)
+    print(found)
+    if found.indices.ended is None:
+        return DONE
+    late = found.indices.ended is Cause.TIME_LIMIT
+    return exit_status(Status.TIME_LIMIT if late else Status.INTERRUPTED, signals)
+
+
+def _ranges(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return the ranges that ``NAME=LOW:HIGH`` texts say."""
+    found = {}
+    for text in texts:
+        name, _, pair = text.rpartition("=")
+        low, _, high = pair.partition(":")
+        numbers = number_in(low), number_in(high)
+        if not name or None in numbers:
+            raise InputError(f"--range {text}: expected NAME=LOW:HIGH, such as k1=0.1:2")
+        found[name.strip()] = (float(numbers[0] or 0.0), float(numbers[1] or 0.0))
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it, None where it is not finite."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,107 @@
+"""The command ``odefit validate``."""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odefit.cli.exit_statuses import DONE
+from odefit.cli.plot import check_figure, write_figure
+from odefit.cli.shared import add_table, check_writable, saved_result, scenarios_in, write_csv
+from odefit.common.errors import InputError
+
+if TYPE_CHECKING:
+    from odefit.result.result import Result
+
+DESCRIPTION = (
+    "Compare a result with measurements that were not fitted: fit in per cent, R squared, reduced "
+    "chi-square, coverage of the prediction band, patterns of residuals, and whether the model "
+    "predicts as well as it fits. Nothing is fitted but initial values that are freed. Examples: "
+    "odefit validate fit.json new.csv; odefit validate fit.json new.toml --free-initial x; "
+    "odefit validate fit.json other-problem.toml --json validation.json --plot validation.svg"
+)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit validate``."""
+    parser.add_argument("result", metavar="RESULT.json")
+    parser.add_argument(
+        "data",
+        metavar="DATA.csv|FILE.toml",
+        nargs="+",
+        help="tables of new measurements with their inputs, scenarios that name one, or problem "
+        "files, whose experiments are compared",
+    )
+    parser.add_argument(
+        "--free-initial",
+        metavar="STATE",
+        nargs="*",
+        help="fit the initial values of these states to the new measurements; without names all",
+    )
+    parser.add_argument("--level", metavar="P", type=float, default=0.95, help="default: 0.95")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write all figures to this file")
+    parser.add_argument(
+        "--plot", metavar="FILE.svg|.pdf|.png", type=Path, help="draw model and new measurements"
+    )
+    add_table(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run ``odefit validate``: print what new measurements say of a result."""
+    for path in (options.csv, options.json, options.plot):
+        check_writable(path)
+    if options.plot is not None:
+        check_figure(options.plot)
+    result = saved_result(options.result)
+    runs = _runs(result, options.data)
+    free = options.free_initial
+    try:
+        found = result.validate(
+            runs, free_initial=free if free else free is not None, level=options.level
+        )
+    except RuntimeError as error:
+        raise InputError(str(error)) from error
+    print(found)
+    if options.json is not None:
+        found.save(options.json)
+    if options.csv is not None:
+        write_csv(found.measurements, options.csv)
+    if options.plot is not None:
+        from odefit.reporting.figures.validation import plot_validation
+
+        write_figure(plot_validation(found), options.plot)
+    return DONE
+
+
+def _runs(result: Result, files: list[str]) -> list[Any]:
+    """Return the runs in some files, all mistakes at once."""
+    found: list[Any] = []
+    mistakes: list[str] = []
+    for file in files:
+        try:
+            if _is_problem(Path(file)):
+                from odefit.formats.files import load
+
+                found += load(file).experiments
+            else:
+                found += scenarios_in(result, [file])
+        except InputError as error:
+            mistakes += error.messages
+    if mistakes:
+        raise InputError(mistakes)
+    return found
+
+
+def _is_problem(path: Path) -> bool:
+    """Tell whether a file is a problem file, and not a scenario."""
+    if path.suffix.lower() in (".yaml", ".yml"):
+        return True
+    if path.suffix.lower() != ".toml":
+        return False
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False  # which reading it says
+    return not {"ode", "reactions"}.isdisjoint(tables)

@@ -1,0 +1,312 @@
+"""Scenarios in files: TOML with what differs from an experiment, or tables of inputs and doses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, one_of
+from odefit.expressions.expressions import TIME
+from odefit.problem.building.columns import used_columns
+from odefit.problem.building.preparation import ScenarioName, experiment_place
+from odefit.problem.dosing.dose_records import ROLES
+from odefit.problem.dosing.subjects import DOSING, IDENTIFIERS
+from odefit.problem.inputs.cells import is_missing
+from odefit.problem.inputs.file_access import MAX_PROBLEM_SIZE, NamedFiles, read_text
+from odefit.problem.inputs.issues import Issues
+from odefit.problem.inputs.table import Cells, read_cells, read_table
+from odefit.problem.inputs.workbooks import is_workbook, split_name
+from odefit.problem.problem import Problem
+from odefit.problem.toml.files import parsed_toml
+from odefit.problem.toml.reading import (
+    data_of,
+    events_of,
+    known_keys,
+    list_of_tables,
+    steady_state_of,
+    table_of,
+    text_of,
+)
+from odefit.problem.variants.scenario import Scenario
+from odefit.problem.variants.scenario_problem import named_condition, with_scenarios
+
+KEYS = (
+    "format", "name", "like", "initial", "constants", "covariates", "inputs", "data", "time",
+    "columns", "event", "doses", "dosing", "times", "t0", "steady_state",
+)  # fmt: skip
+
+TABLES = frozenset({".csv", ".tsv", ".txt"})
+"""Endings of files that are tables, beside those of workbooks."""
+
+MOST_TIMES = 10**6
+"""Largest number of times that FROM:TO:COUNT may stand for in a file."""
+
+
+def load_scenarios(
+    path: str | os.PathLike[str],
+    problem: Problem,
+    *,
+    times: Mapping[str, Array] | None = None,
+    within: Path | None = None,
+) -> list[Scenario]:
+    """Return the scenarios of a file, for a problem with these equations.
+
+    A file in TOML describes one scenario by the keys of :class:`Scenario`, or several as tables
+    ``[[scenario]]``. A table, in CSV or in a workbook, has the times of a scenario, its inputs,
+    constants (covariates) in columns of one value, and dose records; a column such as ID tells
+    several scenarios apart. Its columns of observables are what was measured. `times`, by the
+    name of an experiment, take the place of those in the file.
+
+    Raises InputError with everything that is wrong in the file, and in the scenarios beside the
+    problem.
+    """
+    source = os.fspath(path)
+    issues = Issues()
+    found = _read(source, problem, within, issues)
+    if times is not None:
+        likes = [named_condition(problem, scenario.like).name for scenario in found]
+        found = [replace(s, times=times[like]) for s, like in zip(found, likes, strict=True)]
+    try:
+        with_scenarios(problem, found)
+    except InputError as error:
+        issues.errors += [m if source in m else f"{source}: {m}" for m in error.messages]
+    issues.errors = list(dict.fromkeys(issues.errors))
+    issues.raise_errors()
+    return found
+
+
+def _read(source: str, problem: Problem, within: Path | None, issues: Issues) -> list[Scenario]:
+    """Return the scenarios of a file; mistakes go to `issues`."""
+    file, _ = split_name(source)
+    if Path(file).suffix.lower() in TABLES or is_workbook(Path(file)):
+        return _of_table(Path(source), source, Path(file).stem, problem, issues)
+    text = read_text(Path(source), source, issues, MAX_PROBLEM_SIZE)
+    issues.raise_errors()
+    raw = parsed_toml(text or "", source)
+    own = Issues(source)
+    if "scenario" in raw:
+        known_keys(raw, ("format", "scenario"), "", own)
+        tables = list_of_tables(raw["scenario"], "[[scenario]]", own) or []
+        if not tables:
+            own.error(
+                "[[scenario]]", "expected at least one; write the keys of a scenario below it"
+            )
+    else:
+        tables = [raw]
+    files = NamedFiles(Path(source).parent, within)
+    found = []
+    for number, table in enumerate(tables, 1):
+        default = Path(source).stem if len(tables) == 1 else f"scenario {number}"
+        found.append(_of_mapping(table, default, source, problem, files, own))
+    issues.errors += own.errors
+    return found
+
+
+def _of_mapping(
+    raw: Mapping[str, Any],
+    default: str,
+    source: str,
+    problem: Problem,
+    files: NamedFiles,
+    issues: Issues,
+) -> Scenario:
+    name = text_of(raw.get("name"), "name", issues) or default
+    place = experiment_place(ScenarioName(name))
+    known = known_keys(raw, KEYS, place, issues)
+    constants = dict(table_of(known.get("constants"), f"{place} constants", issues) or {})
+    covariates = table_of(known.get("covariates"), f"{place} covariates", issues) or {}
+    for key in covariates.keys() & constants.keys():
+        issues.error(f"{place} covariates.{key}", "constants has it, too; keep one of the two")
+    doses, dosing = known.get("doses"), known.get("dosing")
+    if isinstance(doses, Mapping):  # as a problem file says how records act
+        if dosing is not None:
+            issues.error(f"{place} dosing", "doses says how records act, too; keep one of the two")
+        doses, dosing = None, doses
+    time = text_of(known.get("time", TIME), f"{place} time", issues) or TIME
+    columns = table_of(known.get("columns"), f"{place} columns", issues) or {}
+    data: Any = None
+    label = source
+    if known.get("data") is not None:
+        data, label = _data(known["data"], name, time, columns, problem, files, source, issues)
+    events = None
+    if "event" in known:
+        tables = list_of_tables(known["event"], f"{place} event", issues) or []
+        events = tuple(events_of(tables, f"{place} event", problem.time_unit, issues))
+    steady = known.get("steady_state")
+    return Scenario(
+        name=name,
+        like=text_of(known.get("like"), f"{place} like", issues),
+        initial=table_of(known.get("initial"), f"{place} initial", issues) or {},
+        constants={**constants, **covariates},
+        inputs=table_of(known.get("inputs"), f"{place} inputs", issues) or {},
+        data=data,
+        events=events,
+        doses=doses,
+        dosing=dosing,
+        times=_times(known.get("times"), f"{place} times", issues),
+        t0=known.get("t0"),
+        steady_state=None if steady is None else steady_state_of(steady, place, issues),
+        source=label,
+    )
+
+
+def _data(
+    value: Any,
+    name: str,
+    time: str,
+    columns: Mapping[str, str],
+    problem: Problem,
+    files: NamedFiles,
+    source: str,
+    issues: Issues,
+) -> tuple[Any, str]:
+    """Return the table that a scenario names or holds, and its name in messages."""
+    used = used_columns(problem.given) | {time}
+    own = {column: key for key, column in columns.items()}
+    wanted = used | set(own)
+    if isinstance(value, str):
+        file, sheet = split_name(value)
+        path = files.path(file, f'scenario "{name}" data', issues)
+        if path is None:
+            return None, value
+        path = path if sheet is None else path.with_name(f"{path.name}#{sheet}")
+        data: Any = _columns(path, value, wanted, time, issues)
+    else:
+        data, _ = data_of(value, ScenarioName(name), wanted, time, files, issues, False)
+    if not data:
+        return None, source
+    renamed = {own.get(column, column): cells for column, cells in data.items()}
+    if time in renamed and time != TIME:
+        renamed = {TIME if column == time else column: v for column, v in renamed.items()}
+    return _like_cells(data, renamed), value if isinstance(value, str) else source
+
+
+def _columns(
+    path: Path, label: str, used: set[str], time: str, issues: Issues
+) -> Mapping[str, Any] | None:
+    """Return the columns of a table: texts of a long table with doses, numbers of another one."""
+    cells = read_cells(path, label, issues)
+    if cells is None:
+        return None
+    if any(name.upper() in DOSING for name in cells):
+        return cells
+    return read_table(path, label, used, issues, time)
+
+
+def _like_cells(data: Any, columns: dict[str, Any]) -> dict[str, Any]:
+    """Return columns with the numbers of their lines, where the data have these."""
+    if not isinstance(data, Cells):
+        return columns
+    found = Cells(columns)
+    found.lines = data.lines
+    return found
+
+
+def _of_table(
+    path: Path, label: str, name: str, problem: Problem, issues: Issues
+) -> list[Scenario]:
+    """Return the scenarios of a table."""
+    cells = read_cells(path, label, issues)
+    if cells is None:
+        return []
+    identifier = next((n for n in cells if n.upper() in IDENTIFIERS), None)
+    used = used_columns(problem.given)
+    if any(n.upper() in DOSING for n in cells):
+        parts = [("", cells)] if identifier is None else _by(cells, identifier)
+        return [
+            Scenario(
+                name=f"{identifier} {key}" if key else name,
+                data=part,
+                dosing={},
+                source=label if not key else f"{label}, {identifier} = {key}",
+            )
+            for key, part in parts
+        ]
+    columns = read_table(path, label, used, issues)
+    if columns is None:
+        return []
+    keys = [""] if identifier is None else list(dict.fromkeys(cells[identifier]))
+    found = []
+    for key in keys:
+        rows = np.ones(len(next(iter(columns.values()))), dtype=bool)
+        if identifier is not None:
+            rows = np.array([cell == key for cell in cells[identifier]])
+        part = {n: column[rows] for n, column in columns.items() if n != identifier}
+        one = Scenario(
+            name=f"{identifier} {key.strip()}" if identifier is not None else name,
+            data=part,
+            source=label if identifier is None else f"{label}, {identifier} = {key.strip()}",
+        )
+        found.append(_with_covariates(one, part, used, problem, issues))
+    return found
+
+
+def _with_covariates(
+    scenario: Scenario,
+    columns: Mapping[str, Array],
+    used: set[str],
+    problem: Problem,
+    issues: Issues,
+) -> Scenario:
+    """Return the scenario with the columns of one value as constants."""
+    known = {*problem.given.constants, *problem.parameters}
+    known |= {name for e in problem.experiments for name in e.constants}
+    constants = {}
+    data = {}
+    for name, column in columns.items():
+        if name in used or name.casefold() in ("t", "time"):
+            data[name] = column
+            continue
+        place = f"{scenario.source}, column {name}"
+        values = np.unique(column[np.isfinite(column)])
+        if name not in known:
+            have = (*used, *known, *ROLES)
+            issues.error(place, f"it is no input, constant or covariate{one_of(name, have)}")
+        elif len(values) != 1:
+            what = "no value" if not len(values) else f"values from {values[0]:g} to {values[-1]:g}"
+            issues.error(place, f"a constant has one value in all rows, this column has {what}")
+        else:
+            constants[name] = float(values[0])
+    return replace(scenario, constants=constants, data=data)
+
+
+def _by(cells: Cells, identifier: str) -> list[tuple[str, Cells]]:
+    """Return the rows of a long table, by subject."""
+    found: dict[str, list[int]] = {}
+    for row, cell in enumerate(cells[identifier]):
+        if not is_missing(cell):
+            found.setdefault(str(cell).strip(), []).append(row)
+    parts = []
+    for key, rows in found.items():
+        part = Cells(
+            {n: [column[r] for r in rows] for n, column in cells.items() if n != identifier}
+        )
+        part.lines = [cells.lines[r] for r in rows]
+        parts.append((key, part))
+    return parts
+
+
+def _times(value: Any, place: str, issues: Issues) -> Any:
+    """Return times that are a list or the text FROM:TO:COUNT."""
+    if isinstance(value, str):
+        try:
+            first, last, count = value.split(":")
+            low, high, number = float(first), float(last), int(count)
+            if not (np.isfinite([low, high]).all() and low < high and 2 <= number <= MOST_TIMES):
+                raise ValueError
+        except ValueError:
+            issues.error(
+                place, f"expected a list, or FROM:TO:COUNT such as 0:10:101, got {value!r}"
+            )
+            return None
+        return np.linspace(low, high, number)
+    if value is not None and not isinstance(value, Sequence):
+        issues.expected(place, "a list of numbers", value)
+        return None
+    return value

@@ -1,0 +1,112 @@
+"""Scenarios: experiments that nobody has made, each with what differs from one that was fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from odefit.common.errors import InputError, shown
+from odefit.problem.experiment import Cycle, Doses, Event, Experiment, Value
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+UNNAMED = "scenario"
+"""The name of a scenario that is given none."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """An experiment that is to be predicted, as changes of one that was fitted.
+
+    Attributes
+    ----------
+    name
+        Its name in tables and figures; no experiment has it.
+    like
+        The name of the experiment that it is like but for what follows; None for the first one.
+        Unknowns that differ between experiments have the values of that one.
+    initial
+        Initial values that differ: numbers, or expressions in parameters and constants.
+    constants
+        Constants and parameters that differ, in the same form. Covariates are constants.
+    inputs
+        Inputs that differ, by name: a number where the input is constant, or a mapping with the
+        lists ``t`` and ``value``.
+    data
+        A table with the column ``t`` and all inputs that are not among `inputs`; or a long table
+        of dose records, as :class:`odefit.Experiment` takes it. None keeps the inputs.
+    events
+        Its events instead of those of the experiment; None keeps these.
+    doses
+        Its doses instead of the events of the experiment: mappings with the keys ``time`` (or
+        ``times``), ``amount``, ``into`` (a state) and, as far as they apply, ``duration`` or
+        ``rate`` of an infusion, ``every`` and ``count`` of repeated doses.
+    dosing
+        The action of dose records, a :class:`odefit.Doses` or a mapping of its fields.
+    times
+        Times of the predictions; None for those of `data`, or of the experiment.
+    t0
+        The time of the initial values; None for that of the experiment.
+    steady_state
+        Whether it begins at a steady state, see :class:`odefit.Experiment`; None for what holds
+        in the experiment.
+    source
+        Where it comes from; messages name it.
+
+    Examples
+    --------
+    >>> Scenario("twice the dose", doses=[{"time": 0, "amount": 200, "into": "gut"}]).name
+    'twice the dose'
+    """
+
+    name: str = UNNAMED
+    like: str | None = None
+    initial: Mapping[str, Value] = field(default_factory=dict)
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] | pd.DataFrame | None = None
+    events: Sequence[Event] | None = None
+    doses: Sequence[Mapping[str, Any]] | None = None
+    dosing: Doses | Mapping[str, Any] | None = None
+    times: Any = None
+    t0: float | None = None
+    steady_state: bool | Cycle | None = None
+    source: str | None = None
+
+
+def as_scenario(value: Any) -> Scenario:
+    """Return a scenario from one, from an experiment, or from a mapping of its fields.
+
+    Raises InputError for anything else, and for fields that there are not.
+    """
+    if isinstance(value, Scenario):
+        return value
+    if isinstance(value, Experiment):
+        t0: Any = value.t0  # a date is refused later
+        return Scenario(
+            name=value.name,
+            initial=dict[str, Any](value.initial),  # unknowns are refused later
+            constants=value.constants,
+            data=value.data,
+            events=value.events,
+            dosing=value.doses,
+            t0=t0,
+            steady_state=value.steady_state,
+            source=value.source,
+        )
+    if not isinstance(value, Mapping):
+        raise InputError(
+            "scenario: expected an odefit.Scenario, an odefit.Experiment or a mapping of fields, "
+            f"got {shown(value)}"
+        )
+    known = [f.name for f in fields(Scenario)]
+    unknown = [str(key) for key in value if key not in known]
+    if unknown:
+        from odefit.common.errors import one_of
+
+        raise InputError(
+            [f"scenario: unknown field '{key}'{one_of(key, known)}" for key in unknown]
+        )
+    return Scenario(**value)

@@ -1,0 +1,104 @@
+"""Validations and cross-validations as users meet them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odefit.assessment.predictions.cross_validation import CrossValidationData
+from odefit.assessment.predictions.validation import ValidationData
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure, SubFigure
+
+    from odefit.reporting.figures.canvas import Width
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Validation(ValidationData):
+    """New measurements beside the model; ``print`` shows it as text."""
+
+    @property
+    def sentence(self) -> str:
+        """The judgement whether the model predicts as well as it fits."""
+        from odefit.reporting.validations import verdict_sentence
+
+        return verdict_sentence(self)
+
+    def table(self) -> pd.DataFrame:
+        """Return a row for each observable of each run.
+
+        Its columns are ``experiment``, ``observable``, ``measurements``, ``fit_percent`` (as
+        MATLAB's ``compare``), ``r_squared``, ``reduced_chi_square``, ``coverage`` (the share inside
+        the prediction band), ``bias`` (the mean residual in standard deviations),
+        ``autocorrelation`` (of successive residuals) and ``runs_p`` (the probability of so few or
+        many changes of sign).
+        """
+        from odefit.reporting.validations import validation_table
+
+        return validation_table(self)
+
+    @property
+    def measurements(self) -> pd.DataFrame:
+        """A row for each new measurement, with its prediction band and its residual."""
+        from odefit.reporting.validations import measurement_table
+
+        return measurement_table(self)
+
+    def plot(
+        self,
+        *,
+        width: Width | None = None,
+        figure: Figure | SubFigure | None = None,
+    ) -> Figure:
+        """Draw measured against predicted values, and residuals against time."""
+        from odefit.reporting.figures.validation import plot_validation
+        from odefit.result.result_figures import canvas_of
+
+        return plot_validation(self, canvas_of(width, figure))
+
+    def save(self, path: str | Path) -> None:
+        """Write the validation as JSON.
+
+        Raises InputError where the place cannot be written to.
+        """
+        import json
+
+        from odefit.reporting.validations import validation_mapping
+        from odefit.result_data.result_file import write_atomically
+
+        text = json.dumps(validation_mapping(self), indent=1, allow_nan=False)
+        write_atomically(path, text + "\n")
+
+    def __repr__(self) -> str:
+        return f"Validation of {self.count} measurements: {self.sentence}"
+
+    def __str__(self) -> str:
+        from odefit.reporting.validations import validation_text
+
+        return validation_text(self)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossValidation(CrossValidationData):
+    """A model cross-validated; ``print`` shows it as text."""
+
+    def table(self) -> pd.DataFrame:
+        """Return a row for each part that was left out.
+
+        Its columns are ``fold``, ``measurements``, ``mean_square`` (of residuals in standard
+        deviations of the noise), ``failure`` and the estimates of the rest by name.
+        """
+        from odefit.reporting.validations import fold_table
+
+        return fold_table(self)
+
+    def __repr__(self) -> str:
+        return f"CrossValidation by {self.by}: mean square {self.mean_square:.4g}"
+
+    def __str__(self) -> str:
+        from odefit.reporting.validations import cross_validation_text
+
+        return cross_validation_text(self)

@@ -1,0 +1,186 @@
+"""Validation and cross-validation: figures against their definitions, and rates of judgements."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit import Experiment, InputError, Model, Problem, Result, Scenario, SingleShooting
+from odefit.assessment.predictions.validation import Verdict, runs_probability
+
+K, B, SD = 0.5, 2.0, 0.1
+TIMES = np.linspace(0.5, 8.0, 10)
+
+
+def exact(t: Any, u: float, start: float = 0.0, b: float = B) -> Any:
+    return start * np.exp(-K * t) + b * u / K * (1 - np.exp(-K * t))
+
+
+def table(random: np.random.Generator, u: float, **changes: float) -> dict[str, Any]:
+    values = exact(TIMES, u, **changes) + SD * random.standard_normal(len(TIMES))
+    return {
+        "t": np.append(0.0, TIMES),
+        "u": np.full(11, u),
+        "x": np.append(np.nan, values),
+    }
+
+
+def fitted(seed: int, sd: Any = SD) -> Result:
+    random = np.random.default_rng(seed)
+    problem = Problem(
+        Model(ode={"x": "b*u - k*x"}, inputs={"u": "constant"}),
+        parameters={"b": {"guess": B}, "k": {"guess": K}},
+        initial={"x": 0.0},
+        noise={"x": {"sd": sd}},
+        experiments=[Experiment(f"u = {u:g}", table(random, u)) for u in (1.0, 2.0, 3.0)],
+    )
+    return odefit.fit(problem, SingleShooting(), jobs=1)
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return fitted(1)
+
+
+def test_figures_are_what_their_definitions_say(result: Result) -> None:
+    new = table(np.random.default_rng(7), 1.5)
+    found = result.validate(new)
+    (one,) = found.series
+    y, f = new["x"][1:], one.predicted
+    np.testing.assert_allclose(one.measured, y)
+    norm = np.linalg.norm
+    assert one.fit_percent == pytest.approx(100 * (1 - norm(y - f) / norm(y - y.mean())))
+    assert one.r_squared == pytest.approx(1 - norm(y - f) ** 2 / norm(y - y.mean()) ** 2)
+    assert found.reduced_chi_square == pytest.approx(np.mean(((y - f) / SD) ** 2))
+    assert found.coverage == pytest.approx(np.mean((one.low <= y) & (y <= one.high)))
+    assert one.bias == pytest.approx(np.mean((y - f) / SD))
+    rows = result.residuals["residual"]
+    assert found.fitted == pytest.approx(np.sum((rows / SD) ** 2) / (len(rows) - 2))
+    assert found.verdict is Verdict.AS_WELL
+    assert found.sentence.startswith("The model predicts as well as it fits")
+
+
+def test_another_gain_is_seen(result: Result) -> None:
+    found = result.validate(Scenario("new", data=table(np.random.default_rng(7), 1.5, b=2.2)))
+    assert found.verdict is Verdict.WORSE
+    assert found.probability < 1e-6
+    assert "does not predict as well as it fits" in str(found)
+    assert "above their predictions" in str(found)
+
+
+def test_initial_values_are_freed_alone(result: Result) -> None:
+    new = table(np.random.default_rng(7), 1.5, start=2.0)
+    assert result.validate(new).verdict is Verdict.WORSE
+    found = result.validate(new, free_initial=True)
+    assert found.verdict is Verdict.AS_WELL
+    # Least squares with one unknown, of which the model is linear.
+    b, k = (result.best.parameters[n] for n in "bk")
+    rest = new["x"][1:] - b * 1.5 / k * (1 - np.exp(-k * TIMES))
+    slope = np.exp(-k * TIMES)
+    assert found.freed["x[new data]"] == pytest.approx(rest @ slope / (slope @ slope), rel=1e-5)
+    with pytest.raises(InputError, match="there is no state 'y'"):
+        result.validate(new, free_initial=["y"])
+
+
+def test_experiments_of_a_problem_are_compared(result: Result) -> None:
+    other = result.problem.with_experiments(
+        [Experiment("u = 1", table(np.random.default_rng(9), 1.0))]
+    )
+    found = result.validate(other)
+    assert found.table()["experiment"].tolist() == ["u = 1 (new)"]
+    assert len(found.measurements) == 10
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"t": [0.0, 1.0], "u": [1.0, 1.0]}, "there are no measurements"),
+        ({"t": [0.0, 1.0], "x": [1.0, 1.0]}, "no column 'u' for this input"),
+        (3, "expected a table with the column t"),
+        ([], "there is nothing to compare with"),
+        ("none.csv", "no such file"),
+    ],
+)
+def test_data_that_cannot_be_used_are_refused(result: Result, data: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        result.validate(data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sd", [SD, "estimate"])
+def test_a_right_model_is_called_worse_in_five_of_a_hundred_cases(sd: Any) -> None:
+    probabilities = []
+    for seed in range(100):
+        new = table(np.random.default_rng([seed, 1]), 1.5)
+        probabilities.append(fitted(seed, sd).validate(new).probability)
+    worse = int((np.array(probabilities) < 0.05).sum())
+    assert worse <= 12  # more have a probability of 0.1 %
+    assert abs(np.mean(probabilities) - 0.5) < 3.5 / math.sqrt(12 * 100)
+
+
+def test_runs_of_signs_have_the_probability_of_wald_and_wolfowitz() -> None:
+    # Five of each sign in ten runs: mean 6, variance 20/9.
+    alternating = np.array([1.0, -1.0] * 5)
+    z = (10 - 6) / math.sqrt(20 / 9)
+    assert runs_probability(alternating) == pytest.approx(math.erfc(z / math.sqrt(2)))
+    assert math.isnan(runs_probability(np.ones(10)))
+
+
+def test_without_an_experiment_the_estimates_are_those_of_the_others(result: Result) -> None:
+    found = result.cross_validate(jobs=1)
+    assert [fold.name for fold in found.folds] == ["u = 1", "u = 2", "u = 3"]
+    rest = result.problem.with_experiments(result.problem.experiments[1:])
+    alone = odefit.fit(rest, SingleShooting(), jobs=1)
+    np.testing.assert_allclose(found.folds[0].vector, alone.best.vector, rtol=1e-5)
+    b, k = found.folds[0].vector
+    y = result.problem.conditions[0].series["x"].values
+    np.testing.assert_allclose(
+        found.folds[0].residuals, (y - b / k * (1 - np.exp(-k * TIMES))) / SD, rtol=1e-4, atol=1e-6
+    )
+    assert found.mean_square > found.fitted
+    assert "Left out by experiment, 3 parts" in str(found)
+
+
+def test_blocks_of_time_follow_one_another(result: Result) -> None:
+    found = result.cross_validate("block", 2, jobs=1)
+    assert sorted(set(found.folds[0].times)) == TIMES[:5].tolist()
+    assert sorted(set(found.folds[1].times)) == TIMES[5:].tolist()
+    assert sum(len(fold.times) for fold in found.folds) == 30
+    assert found.table()["fold"].tolist() == ["block 1 of 2", "block 2 of 2"]
+
+
+def test_processes_make_no_difference(result: Result) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    one = result.cross_validate("block", 3, jobs=1)
+    with ThreadPoolExecutor(2) as executor:
+        other = result.cross_validate("block", 3, executor=executor)
+    for a, b in zip(one.folds, other.folds, strict=True):
+        np.testing.assert_array_equal(a.vector, b.vector)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"by": "blocks"}, "did you mean 'block'"),
+        ({"folds": 1}, "expected a whole number from 2"),
+        ({"folds": 4}, "4 parts of 3 experiments"),
+        ({"by": "block", "folds": 11}, "too few for 11 blocks"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(
+    result: Result, arguments: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        result.cross_validate(**arguments, jobs=1)
+
+
+def test_an_unknown_of_one_experiment_alone_cannot_be_predicted() -> None:
+    problem = fitted(1).problem.with_parameters(b={"guess": B, "per_experiment": True})
+    found = odefit.fit(problem, SingleShooting(), jobs=1)
+    with pytest.raises(InputError, match=r"without u = 1, nothing tells b\[u = 1\]"):
+        found.cross_validate(jobs=1)

@@ -1,0 +1,77 @@
+"""The command ``odefit validate``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from odefit import Model, Problem, SingleShooting, fit, save
+from odefit.cli.main import main
+
+TIMES = np.linspace(0.0, 5.0, 11)
+
+
+def problem(start: float) -> Problem:
+    values = start * np.exp(-0.6 * TIMES) + 0.02 * np.cos(9.0 * TIMES)
+    return Problem(
+        Model(ode={"c": "-k*c"}, observables={"C": "c"}),
+        {"t": TIMES, "C": values},
+        {"k": {"guess": 0.6}},
+        {"c": {"guess": 4.0}},
+        noise={"C": {"sd": 0.02}},
+    )
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("validate") / "fit.json"
+    fit(problem(4.0), SingleShooting(), jobs=1).save(path)
+    return path
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "other.csv"
+    values = 6.0 * np.exp(-0.6 * TIMES) + 0.02 * np.sin(9.0 * TIMES)
+    pd.DataFrame({"t": TIMES, "C": values}).to_csv(path, index=False)
+    return path
+
+
+def test_a_freed_start_makes_the_difference(
+    result: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", str(result), str(data)]) == 0
+    assert "does not predict as well as it fits" in capsys.readouterr().out
+    files = tmp_path / "v.json", tmp_path / "v.svg", tmp_path / "v.csv"
+    options = ["--json", str(files[0]), "--plot", str(files[1]), "--csv", str(files[2])]
+    assert main(["validate", str(result), str(data), *options, "--free-initial"]) == 0
+    assert "The model predicts as well as it fits" in capsys.readouterr().out
+    found = json.loads(files[0].read_text(encoding="utf-8"))
+    assert found["freed"]["c[other]"] == pytest.approx(6.0, abs=0.03)
+    assert found["verdict"] == "as well"
+    assert "<svg" in files[1].read_text(encoding="utf-8")
+    assert len(pd.read_csv(files[2])) == 11
+
+
+def test_a_problem_file_is_compared_too(
+    result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "again.toml"
+    save(problem(4.0), path)
+    assert main(["validate", str(result), str(path)]) == 0
+    assert "11" in capsys.readouterr().out
+
+
+def test_mistakes_of_all_files_are_told(
+    result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.write_text("t,D\n0,1\n", encoding="utf-8")
+    assert main(["validate", str(result), str(empty), str(tmp_path / "none.csv")]) == 2
+    said = capsys.readouterr().err
+    assert "column D: it is no input, constant or covariate" in said
+    assert "no such file" in said
