@@ -95,7 +95,6 @@ OTHERS = {
     "explore": ("decay.toml", "--no-browser"),
     "new": ("data.csv", "-o", "new.toml"),
     "convert": ("decay.toml", "other.toml"),
-    "design": ("decay.toml", "--set", "k=1", "s=2", "--count", "2"),
     "validate": (STORED, "data.csv"),
     "sensitivity": ("decay.toml", "--set", "k=1", "s=2"),
     "methods": (),
