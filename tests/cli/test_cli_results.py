@@ -122,7 +122,10 @@ def test_a_missing_band_is_told_with_the_direction_that_forbids_it_and_a_remedy(
     captured = capsys.readouterr()
     bands = pd.read_csv(io.StringIO(captured.out)).query("name == 'z' and t == 1")
     found = bands.iloc[0]
-    assert captured.err == ""
+    # It has no standard error all the same, which is told.
+    assert len(captured.err.strip().splitlines()) == 1
+    assert captured.err.startswith("note: no standard error of z, where it changes with k1, k2")
+    assert "(The data determine k1 and k2 only as the sum k1 + k2.)" in captured.err
     assert 0.0 <= found.ci_low < 0.02
     assert 0.6 < found.ci_high < 0.7
 

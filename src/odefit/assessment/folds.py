@@ -13,7 +13,7 @@ the deviance or a little above, intervals are those of the profiles, which know 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -76,9 +76,11 @@ def with_folds(
     evaluation: Evaluation,
     uncertainty: Uncertainty,
     control: Control,
+    told: Callable[[], None],
 ) -> Uncertainty:
     """Return the uncertainty with intervals by profile where the optimum lies at a fold.
 
+    `told` is called before profiles, which take long, and only where there are any.
     Unknowns whose profile is open on a side stay as linearisation has them.
     """
     if forward.nodes is not None or len(vector) > MOST_UNKNOWNS or control.should_stop():
@@ -92,6 +94,7 @@ def with_folds(
     keys = [uncertainty.keys[k] for k in moved]
     if not keys:
         return uncertainty
+    told()
     alone = replace(control, report=None, checkpoint=None)
     try:
         found = profile_all(forward.problem, vector, uncertainty.level, alone, keys)

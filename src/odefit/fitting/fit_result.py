@@ -25,7 +25,7 @@ from odefit.fitting.fit_notices import (
     plain_notices,
     unintegrated,
 )
-from odefit.fitting.fit_stages import STAGES, FitState, Wanted, carried_out, stage
+from odefit.fitting.fit_stages import STAGES, FitState, Wanted, carried_out, report, stage
 from odefit.fitting.other_optima import (
     near_solutions,
     several_fit,
@@ -195,12 +195,12 @@ def _curvature(state: FitState) -> FitState:
     return replace(state, uncertainty=uncertainty)
 
 
-@stage("folds", "uncertainty", needs=assessed, doing="profiling unknowns at a fold")
+@stage("folds", "uncertainty", needs=assessed)
 def _folds(state: FitState) -> FitState:
     """Add intervals by profile where solutions merge."""
     assert state.uncertainty is not None
-    uncertainty = with_folds(*state.at_answer, state.uncertainty, state.control)
-    return replace(state, uncertainty=uncertainty)
+    known, doing = (*state.at_answer, state.uncertainty, state.control), "profiling at a fold"
+    return replace(state, uncertainty=with_folds(*known, lambda: report(state, doing)))
 
 
 def _best_solution(state: FitState) -> FitState:

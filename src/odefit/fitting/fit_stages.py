@@ -168,7 +168,7 @@ def carried_out(stages: Iterable[Stage], state: FitState) -> FitState:
     for stage in stages:
         if stage.needs is None or stage.needs(state):
             if stage.doing:
-                _report(state, stage.doing)
+                report(state, stage.doing)
             state = _after(stage, state)
     return state
 
@@ -207,7 +207,7 @@ def _failed(stage: Stage, state: FitState, error: Exception) -> FitState:
     return replace(state, failed_stages=(*state.failed_stages, failure))
 
 
-def _report(state: FitState, doing: str) -> None:
+def report(state: FitState, doing: str) -> None:
     """Report what is done after the search."""
     control, estimate = state.control, state.estimate
     LOGGER.info("%s", doing)
