@@ -22,6 +22,9 @@ BETTER = 1e-11
 PASSES = 60
 """The largest number of passes through the measurements."""
 
+BEST_RUNS = 4
+"""The number of runs, the best by themselves, from which a design of a single run begins."""
+
 CHUNK = 4_000_000
 """Numbers in an array of matrices that are handled at once."""
 
@@ -194,13 +197,8 @@ def best_exact(
     random = np.random.default_rng(seed)
     trials = [exchange.greedy(b) for b in begin] + [exchange.greedy()]
     if limits.runs == 1:
-        for run in range(len(pool.runs)):
-            own = np.flatnonzero(pool.run == run)
-            if len(own):
-                gains = exchange._with_each(
-                    exchange._matrices([]), np.isin(np.arange(pool.count), own)
-                )
-                trials.append(exchange.greedy([int(np.argmax(gains))]))
+        alone = [exchange.greedy([i]) for i in _best_of_each_run(exchange, pool)]
+        trials += sorted(alone, key=exchange.value, reverse=True)[:BEST_RUNS]
     for _ in range(restarts):
         some = random.integers(0, pool.count, size=max(1, len(trials[-1])))
         trials.append(exchange.greedy(within(exchange, some.tolist())))
@@ -211,6 +209,17 @@ def best_exact(
         if value > best[1] + BETTER:
             best = found, value
     return best
+
+
+def _best_of_each_run(exchange: Exchange, pool: Pool) -> list[int]:
+    """Return the candidate of each run that tells most by itself."""
+    values = exchange._with_each(exchange._matrices([]), np.ones(pool.count, dtype=bool))
+    found = []
+    for run in range(len(pool.runs)):
+        own = np.flatnonzero(pool.run == run)
+        if len(own):
+            found.append(int(own[np.argmax(values[own])]))
+    return found
 
 
 def within(exchange: Exchange, design: Sequence[int]) -> list[int]:

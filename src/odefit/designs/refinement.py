@@ -29,7 +29,7 @@ SAME = 2e-4
 """Distance, relative to the window, within which two times of a design are the same."""
 
 AT_ONE_STEP = 6
-"""The number of times that a search may go on with the same step."""
+"""The number of times that a search may go on with the same step, and for each setting."""
 
 REFINED = 1e-8
 """Excess of the largest derivative at which a step of refinement ends."""
@@ -78,8 +78,10 @@ class Refinement:
         free = any(w.times is None for w in self.windows)
         settings = any(not f.levels for f in self.factors)
         steps, step = [], 1.0
-        while step > FINEST * 160 and (free or settings):
-            steps.append((step * self.span / 160, step / 8))
+        finest = FINEST * (20 if settings else 160)
+        while step > finest and (free or settings):
+            # Settings begin with their whole range: a grid of many of them is coarse.
+            steps.append((step * self.span / 160, step))
             step *= FINER
         return steps
 
@@ -92,7 +94,7 @@ class Refinement:
         best_pool, best = pool, list(design)
         value = Exchange(pool, aims, limits).value(best)
         for step, share in self._steps:
-            for _ in range(AT_ONE_STEP):
+            for _ in range(AT_ONE_STEP * (1 + sum(len(f.keys) for f in self.factors))):
                 points = _points(best_pool, best)
                 local = self.maker.pool(self._around(points, step, share))
                 mapped = [local.index(*point) for point in points]
