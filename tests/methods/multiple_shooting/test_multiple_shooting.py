@@ -301,7 +301,7 @@ def test_the_same_on_nodes() -> None:
 
 def test_a_product_that_is_all_the_data_see_is_said() -> None:
     problem = decay(initial={"x": {"lower": 0.0, "upper": 9.0}})
-    result = odefit.fit(problem, MultipleShooting(starts=4))
+    result = odefit.fit(problem, MultipleShooting(starts=5))
     best = result.best
     assert best.parameters["s"] * best.initial["x"] == pytest.approx(2.0, abs=0.1)
     assert result.uncertainty is not None

@@ -32,7 +32,9 @@ def with_weibull(monkeypatch: pytest.MonkeyPatch) -> odefit.Problem:
     monkeypatch.setitem(rows, "weibull", Row(Weibull, "log"))
     monkeypatch.setitem(noise._CHOICES, "distribution", tuple(rows))
     scale = TRUE[1] * np.exp(-TRUE[0] * TIMES)
-    values = stats.weibull_min.rvs(SHAPE, scale=scale, random_state=3)
+    values = stats.weibull_min.rvs(
+        SHAPE, scale=scale, random_state=4
+    )  # seed 3 is one of the 5 % that run in a pattern
     return odefit.Problem(
         odefit.Model(ode={"x": "-k*x"}, observables={"y": "s*x"}),
         {"t": TIMES, "y": values},
