@@ -17,6 +17,8 @@ PAGES = {
     "README.md": "docs/pictures/",
     "docs/index.md": "pictures/",
     "docs/designs.md": "pictures/",
+    "docs/scenarios.md": "pictures/",
+    "docs/validation.md": "pictures/",
 }
 
 
