@@ -14,29 +14,15 @@ from typing import Any
 import pandas as pd
 
 from evidence.intervals.coverage_problems import KNOWN
-from evidence.running.campaign import Option, Record, Task
+from evidence.running.batches import batch_options, batches
+from evidence.running.campaign import Record, Task
 from odefit import Problem, Result, fit
 
 DATA_SETS = 1000  # number of data sets of each problem
-BATCH = 10  # number of data sets of a task
 
-OPTIONS = (
-    Option("sets", DATA_SETS, "number of data sets of each problem", least=1),
-    Option("problems", tuple(KNOWN), "problems, e.g. decay,enzyme", tuple(KNOWN)),
-)
+OPTIONS = batch_options(DATA_SETS, tuple(KNOWN), "decay,enzyme")
 
-
-def tasks(sets: int, problems: Sequence[str]) -> list[Task]:
-    return [
-        {
-            "key": f"{name}, data sets {first} to {min(first + BATCH, sets) - 1}",
-            "problem": name,
-            "first": first,
-            "last": min(first + BATCH, sets) - 1,
-        }
-        for first in range(0, sets, BATCH)
-        for name in problems
-    ]
+tasks = batches
 
 
 def run(task: Task) -> Mapping[str, Any]:

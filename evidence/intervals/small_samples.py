@@ -13,28 +13,14 @@ import pandas as pd
 
 from evidence.intervals.coverage import examined, tables_of
 from evidence.intervals.small_sample_problems import SAMPLES
-from evidence.running.campaign import Option, Record, Task
+from evidence.running.batches import batch_options, batches
+from evidence.running.campaign import Record, Task
 
 DATA_SETS = 400  # number of data sets of each problem
-BATCH = 10  # number of data sets of a task
 
-OPTIONS = (
-    Option("sets", DATA_SETS, "number of data sets of each problem", least=1),
-    Option("problems", tuple(SAMPLES), "problems, e.g. fold,methods", tuple(SAMPLES)),
-)
+OPTIONS = batch_options(DATA_SETS, tuple(SAMPLES), "fold,methods")
 
-
-def tasks(sets: int, problems: Sequence[str]) -> list[Task]:
-    return [
-        {
-            "key": f"{name}, data sets {first} to {min(first + BATCH, sets) - 1}",
-            "problem": name,
-            "first": first,
-            "last": min(first + BATCH, sets) - 1,
-        }
-        for first in range(0, sets, BATCH)
-        for name in problems
-    ]
+tasks = batches
 
 
 def run(task: Task) -> Mapping[str, Any]:

@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 from scipy.integrate import solve_ivp
 
-from evidence.running.campaign import Option, Record, Task
+from evidence.running.batches import batch_options, batches
+from evidence.running.campaign import Record, Task
 from odefit import Experiment, Model, Problem, Scenario, fit
 from odefit.common.arrays import Array
 
 DATA_SETS = 200  # number of data sets of each problem
-BATCH = 10  # number of data sets of a task
 LEVEL = 0.95
 
 
@@ -200,23 +200,9 @@ PROBLEMS = {
     "oscillator": OSCILLATOR,
 }
 
-OPTIONS = (
-    Option("sets", DATA_SETS, "number of data sets of each problem", least=1),
-    Option("problems", tuple(PROBLEMS), "problems, e.g. heating,dosing", tuple(PROBLEMS)),
-)
+OPTIONS = batch_options(DATA_SETS, tuple(PROBLEMS), "heating,dosing")
 
-
-def tasks(sets: int, problems: Sequence[str]) -> list[Task]:
-    return [
-        {
-            "key": f"{name}, data sets {first} to {min(first + BATCH, sets) - 1}",
-            "problem": name,
-            "first": first,
-            "last": min(first + BATCH, sets) - 1,
-        }
-        for first in range(0, sets, BATCH)
-        for name in problems
-    ]
+tasks = batches
 
 
 def problem_of(unseen: Unseen, random: np.random.Generator) -> Problem:
