@@ -48,6 +48,10 @@ def test_a_fitted_model_becomes_a_program(folder: Path, capsys: pytest.CaptureFi
         [sys.executable, "model.py"], capture_output=True, text=True, check=True, timeout=60
     )
     assert "differs from odefit by at most" in done.stdout
+    refusal = refused(capsys, "convert", "result.json", "other.py", "--set", "kk=1")
+    assert "there is no parameter or state 'kk'" in refusal
+    assert run("convert", "result.json", "other.py", "--set", "k=0.25") == 0
+    assert "'k': 0.25," in Path("other.py").read_text(encoding="utf-8")
     estimate = odefit.load_result("result.json").params["k"].value
     assert f"'k': {estimate!r}," in Path("model.py").read_text(encoding="utf-8")
 

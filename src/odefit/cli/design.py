@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +17,11 @@ from odefit.cli.shared import (
     check_files,
     check_positive,
     check_writable,
+    csv_file,
     is_result,
     loaded,
     saved_result,
-    told_later,
+    write_and_show,
 )
 from odefit.cli.unknowns import add_fix, with_unknowns
 from odefit.common.errors import InputError
@@ -122,8 +122,8 @@ def run(options: argparse.Namespace) -> int:
         "of": options.of or None,
         "experiments": options.experiment or None,
         "vary": dict(_varied(text) for text in options.vary),
-        "noise": _numbers(options.sd, "--sd"),
-        "costs": _numbers(options.cost, "--cost"),
+        "noise": values_from_text(options.sd, "--sd", "y=0.1"),
+        "costs": values_from_text(options.cost, "--cost", "y=0.1"),
         "scale": "natural" if options.natural else "relative",
     }
     same = (
@@ -148,28 +148,16 @@ def _source(options: argparse.Namespace) -> tuple[Problem | Result, Result | Non
 
 
 def _told(found: Design, options: argparse.Namespace) -> int:
-    """Print a design and write its files; return the exit status."""
-    print(found)
-    refusals: list[str] = []
-    written: list[tuple[Path | None, Callable[[Path], None], str]] = [
-        (options.json, found.save, "the design"),
-        (options.csv, lambda path: _write_csv(found, path), "the table"),
-        (options.plot, lambda path: write_figure(found.plot(), path), "the figure"),
-    ]
-    for path, write, what in written:
-        if path is not None:
-            with told_later(refusals, what):
-                write(path)
-                print(f"written: {path}", file=sys.stderr)
-    if refusals:
-        raise InputError(refusals)
+    """Write the files of a design, and print it; return the exit status."""
+    write_and_show(
+        [
+            (options.json, found.save, "the design"),
+            (options.csv, lambda path: csv_file(found.table, path), "the table"),
+            (options.plot, lambda path: write_figure(found.plot(), path), "the figure"),
+        ],
+        lambda: print(found),
+    )
     return DONE if found.found else NO_FIT
-
-
-def _write_csv(found: Design, path: Path) -> None:
-    from odefit.result_data.result_file import write_atomically
-
-    write_atomically(path, found.table.to_csv(index=False, lineterminator="\n"))
 
 
 def _times(texts: Sequence[str]) -> Any:
@@ -223,14 +211,3 @@ def _varied(text: str) -> tuple[str, Any]:
     else:
         fields["levels"] = found
     return name.strip(), fields
-
-
-def _numbers(texts: Sequence[str], option: str) -> dict[str, float]:
-    found = {}
-    for text in texts:
-        name, separator, rest = text.rpartition("=")
-        value = number_in(rest)
-        if not separator or value is None:
-            raise InputError(f"{option} {text}: expected NAME=VALUE with a number, such as y=0.1")
-        found[name.strip()] = value
-    return found

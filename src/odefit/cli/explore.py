@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odefit.cli.exit_statuses import DONE, TERMINATED
-from odefit.cli.shared import add_reading, loaded, signals_heeded
+from odefit.cli.shared import add_reading, is_result, loaded, signals_heeded
 from odefit.common.errors import InputError
 from odefit.methods.estimate import Cause
 
@@ -72,7 +72,7 @@ def _explorer(options: argparse.Namespace) -> Explorer:
 
     source = Path(options.source)
     result = None if options.result is None else load_result(options.result)
-    if source.suffix.lower() == ".json":
+    if is_result(source):
         if result is not None:
             raise InputError("--result: the source is a result itself; keep one of the two")
         return explore(load_result(source), port=options.port)

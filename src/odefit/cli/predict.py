@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +16,12 @@ from odefit.cli.shared import (
     add_values,
     check_positive,
     check_writable,
+    json_file,
+    json_rows,
     progress_line,
     saved_result,
     scenarios_in,
+    times_by_experiment,
     write_csv,
 )
 from odefit.common.errors import InputError
@@ -101,7 +102,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run ``odefit predict``: print or write predictions."""
     from odefit.methods.running.control import Control
-    from odefit.simulation.simulations import times_from_text
 
     for path in (options.csv, options.json, options.plot):
         check_writable(path)
@@ -109,10 +109,7 @@ def run(options: argparse.Namespace) -> int:
         check_figure(options.plot)
     check_positive(options, "samples", "jobs")
     result = saved_result(options.result)
-    times = None
-    if options.times is not None:
-        names = [c.name for c in result.problem.conditions]
-        times = {n: times_from_text(options.times, result.problem, n) for n in names}
+    times = times_by_experiment(options.times, result.problem)
     runs = _runs(result, options, times)
     with progress_line("predicting ...") as report:
         control = Control(report=report)
@@ -124,9 +121,7 @@ def run(options: argparse.Namespace) -> int:
         except RuntimeError as error:
             raise InputError(str(error)) from error
     if options.json is not None:
-        from odefit.result_data.result_file import write_atomically
-
-        write_atomically(options.json, json.dumps(data, indent=1, allow_nan=False) + "\n")
+        json_file(data, options.json)
     if options.csv is not None or (options.json is None and options.plot is None):
         write_csv(table, options.csv)
     for line in dict.fromkeys(notes):
@@ -183,22 +178,12 @@ def _tables(
         )
     for name, table in tables.items():
         notes += table.attrs["notes"]
-        data[name] = [
-            {str(key): _plain(value) for key, value in row.items()}
-            for row in table.to_dict("records")
-        ]
+        data[name] = json_rows(table)
     shown = tables["quantities" if options.quantity else "predictions"]
     data["extrapolations"] = shown.attrs["extrapolations"]
     data["notes"] = list(dict.fromkeys(notes))
     single = len(runs) == 1 and len(result.problem.conditions) == 1 and not options.scenario
     return shown.drop(columns="experiment") if single else shown, notes, data
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: no number where it is not finite, infinity as a text."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
-    return value
 
 
 def _draw(

@@ -16,6 +16,7 @@ from odefit.cli.shared import (
     add_times,
     add_values,
     check_writable,
+    is_result,
     loaded,
     saved_result,
     write_csv,
@@ -56,39 +57,30 @@ def run_convert(options: argparse.Namespace) -> int:
     from odefit.reporting.programs.writing import write_program
     from odefit.simulation.simulations import chosen_values, values_from_text
 
-    program = TARGETS.get(Path(options.target).suffix.lower())
+    result = saved_result(options.problem) if is_result(options.problem) else None
+    problem = loaded(options.problem, options) if result is None else result.problem
     given = values_from_text(options.set)
+    program = TARGETS.get(Path(options.target).suffix.lower())
     if program is None:
         if given:
-            raise InputError(f"--set: values are written into a program alone: NAME{_suffixes()}")
-        if _is_result(options.problem):
-            print(save(saved_result(options.problem).problem, options.target))
-        else:
-            print(save(loaded(options.problem, options), options.target))
+            endings = ", NAME".join(TARGETS)
+            raise InputError(f"--set: values are written into a program alone: NAME{endings}")
+        print(save(problem, options.target))
         return DONE
-    if _is_result(options.problem):
-        result = saved_result(options.problem)
-        problem = result.problem
-        given = {**result.best.initial, **result.best.parameters, **given}
+    target = Path(options.target)
+    if result is not None and not given:
+        result.save(target)
     else:
-        problem = loaded(options.problem, options)
-    problem, vector = chosen_values(problem, given, strict=not _is_result(options.problem))
-    target = write_program(problem, vector, options.target)
+        if result is not None:
+            given = {
+                **dict(zip(problem.keys, map(float, result.best.vector), strict=True)),
+                **given,
+            }
+        write_program(*chosen_values(problem, given), target)
     command = program.run.format(file=shlex.quote(target.name), stem=target.stem)
     print(target)
     print(f"compare it with odefit's own simulation: {command}", file=sys.stderr)
     return DONE
-
-
-def _is_result(path: str) -> bool:
-    """Return True if a file is a result by its suffix."""
-    return Path(path).suffix.lower() == ".json"
-
-
-def _suffixes() -> str:
-    from odefit.reporting.programs.languages import TARGETS
-
-    return ", NAME".join(TARGETS)
 
 
 def add_new(parser: argparse.ArgumentParser) -> None:

@@ -21,6 +21,7 @@ from odefit.cli.shared import (
     check_files,
     check_positive,
     exit_status,
+    is_result,
     loaded,
     logged,
     progress_line,
@@ -97,7 +98,7 @@ def _profiled(options: argparse.Namespace, executor: Executor | None, signals: I
     result = _result(options, executor, signals)
     if not result.solutions:
         return _without(result, f"no solution was found: {result.message}", NO_FIT, options)
-    saved = Path(options.source).suffix.lower() == ".json"  # what ended its fit is over
+    saved = is_result(options.source)  # what ended its fit is over
     if result.status in (Status.INTERRUPTED, Status.MEMORY_LIMIT) and not saved:
         status = exit_status(result.status, signals)
         return _without(result, f"the fit: {result.status.value}", status, options)
@@ -162,7 +163,7 @@ def _result(
     from odefit.fitting.fit import fit
     from odefit.result.result import load_result
 
-    if Path(options.source).suffix.lower() == ".json":
+    if is_result(options.source):
         if option := changed(options):
             raise InputError(
                 f"{option}: the profiles of a result are those of its own unknowns; "

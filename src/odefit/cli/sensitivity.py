@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odefit.cli.exit_statuses import DONE
 from odefit.cli.plot import check_figure, write_figure
@@ -18,18 +16,26 @@ from odefit.cli.shared import (
     add_values,
     check_positive,
     check_writable,
+    csv_file,
     exit_status,
+    is_result,
+    json_file,
+    json_rows,
     loaded,
     progress_line,
     saved_result,
     scenarios_in,
     signals_heeded,
-    write_csv,
+    times_by_experiment,
+    write_and_show,
 )
 from odefit.cli.unknowns import add_unknowns, with_unknowns
 from odefit.common.errors import InputError
 from odefit.expressions.expressions import number_in
 from odefit.methods.estimate import Cause, Status
+
+if TYPE_CHECKING:
+    from odefit.result.sensitivities import Sensitivities
 
 DESCRIPTION = (
     "Say which unknowns observables, quantities or the fit depend on. Examples: "
@@ -87,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _sensitivity(options: argparse.Namespace, signals: Any) -> int:
     from odefit.result.sensitivities import sensitivity
-    from odefit.simulation.simulations import times_from_text, values_from_text
+    from odefit.simulation.simulations import values_from_text
 
     for path in (options.csv, options.json, options.plot):
         check_writable(path)
@@ -95,17 +101,14 @@ def _sensitivity(options: argparse.Namespace, signals: Any) -> int:
         check_figure(options.plot)
     check_positive(options, "samples", "time_limit")
     source: Any
-    if Path(options.source).suffix.lower() == ".json":
+    if is_result(options.source):
         source = saved_result(options.source)
         problem = source.problem
     else:
         source = problem = with_unknowns(loaded(options.source, options), options)
         if options.scenario:
             raise InputError("--scenario: give the result of a fit in place of the problem")
-    times = None
-    if options.times is not None:
-        names = [c.name for c in problem.conditions]
-        times = {name: times_from_text(options.times, problem, name) for name in names}
+    times = times_by_experiment(options.times, problem)
     runs = scenarios_in(source, options.scenario, times) if options.scenario else None
     with progress_line("simulating ...") as report:
         found = sensitivity(
@@ -123,28 +126,30 @@ def _sensitivity(options: argparse.Namespace, signals: Any) -> int:
             progress=report,
             stop=signals,
         )
-    if options.json is not None:
-        from odefit.result_data.result_file import write_atomically
-
-        rows = found.table.to_dict("records")
-        data = {
-            "format": FORMAT,
-            "kind": found.kind,
-            "indices": [{str(k): _plain(v) for k, v in row.items()} for row in rows],
-            "evaluations": found.indices.evaluations,
-            "failed": found.indices.failed,
-            "notes": found.notes,
-        }
-        write_atomically(options.json, json.dumps(data, indent=1, allow_nan=False) + "\n")
-    if options.plot is not None:
-        write_figure(found.plot(), options.plot)
-    if options.csv is not None:
-        write_csv(found.table, options.csv)
-    print(found)
+    write_and_show(
+        [
+            (options.json, lambda path: json_file(_content(found), path), "the indices"),
+            (options.csv, lambda path: csv_file(found.table, path), "the table"),
+            (options.plot, lambda path: write_figure(found.plot(), path), "the figure"),
+        ],
+        lambda: print(found),
+    )
     if found.indices.ended is None:
         return DONE
     late = found.indices.ended is Cause.TIME_LIMIT
     return exit_status(Status.TIME_LIMIT if late else Status.INTERRUPTED, signals)
+
+
+def _content(found: Sensitivities) -> dict[str, Any]:
+    """Return the content of the JSON file."""
+    return {
+        "format": FORMAT,
+        "kind": found.kind,
+        "indices": json_rows(found.table),
+        "evaluations": found.indices.evaluations,
+        "failed": found.indices.failed,
+        "notes": found.notes,
+    }
 
 
 def _ranges(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
@@ -158,8 +163,3 @@ def _ranges(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
             raise InputError(f"--range {text}: expected NAME=LOW:HIGH, such as k1=0.1:2")
         found[name.strip()] = (float(numbers[0] or 0.0), float(numbers[1] or 0.0))
     return found
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it, None where it is not finite."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from odefit.methods.running.control import Control, Interruption, Progress, inte
 if TYPE_CHECKING:
     import pandas as pd
 
+    from odefit.common.arrays import Array
     from odefit.problem.problem import Problem
     from odefit.result.result import Result
 
@@ -303,10 +305,61 @@ def write_csv(table: pd.DataFrame, path: Path | None) -> None:
         # Standard output has the line ends of the system, and would double those of pandas.
         table.to_csv(sys.stdout, index=False, lineterminator="\n")
         return
+    csv_file(table, path)
+    print(f"written: {path}", file=sys.stderr)
+
+
+def csv_file(table: pd.DataFrame, path: Path) -> None:
+    """Write a table as CSV to a file."""
     from odefit.result_data.result_file import write_atomically
 
     write_atomically(path, table.to_csv(index=False, lineterminator="\n"))
-    print(f"written: {path}", file=sys.stderr)
+
+
+def json_file(data: Mapping[str, Any], path: Path) -> None:
+    """Write plain values as JSON to a file."""
+    from odefit.result_data.result_file import write_atomically
+
+    write_atomically(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+
+
+def json_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table as JSON has them, see :func:`plain_number`."""
+    from odefit.result_data.result_file import plain_number
+
+    return [
+        {str(k): plain_number(v) if isinstance(v, float) else v for k, v in row.items()}
+        for row in table.to_dict("records")
+    ]
+
+
+def write_and_show(
+    files: Sequence[tuple[Path | None, Callable[[Path], None], str]], show: Callable[[], None]
+) -> None:
+    """Write files, each whatever becomes of the others, and then show what they hold.
+
+    A file is its path, or None, with what writes it and its name in messages. Raises InputError for
+    all that could not be written.
+    """
+    refusals: list[str] = []
+    for path, write, what in files:
+        if path is not None:
+            with told_later(refusals, what):
+                write(path)
+                print(f"written: {path}", file=sys.stderr)
+    with told_later(refusals, "printing"):
+        show()
+    if refusals:
+        raise InputError(refusals)
+
+
+def times_by_experiment(text: str | None, problem: Problem) -> dict[str, Array] | None:
+    """Return the times that a text says, by experiment, as dates count from each of their own."""
+    from odefit.simulation.simulations import times_from_text
+
+    if text is None:
+        return None
+    return {c.name: times_from_text(text, problem, c.name) for c in problem.conditions}
 
 
 def progress_line(

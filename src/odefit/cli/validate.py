@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from odefit.cli.exit_statuses import DONE
 from odefit.cli.plot import check_figure, write_figure
-from odefit.cli.shared import add_table, check_writable, saved_result, scenarios_in, write_csv
+from odefit.cli.shared import (
+    add_table,
+    check_writable,
+    csv_file,
+    saved_result,
+    scenarios_in,
+    write_and_show,
+)
 from odefit.common.errors import InputError
 
 if TYPE_CHECKING:
     from odefit.result.result import Result
+    from odefit.result.validation import Validation
 
 DESCRIPTION = (
     "Compare a result with measurements that were not fitted: fit in per cent, R squared, reduced "
@@ -63,16 +71,22 @@ def run(options: argparse.Namespace) -> int:
         )
     except RuntimeError as error:
         raise InputError(str(error)) from error
-    print(found)
-    if options.json is not None:
-        found.save(options.json)
-    if options.csv is not None:
-        write_csv(found.measurements, options.csv)
-    if options.plot is not None:
-        from odefit.reporting.figures.validation import plot_validation
-
-        write_figure(plot_validation(found), options.plot)
+    write_and_show(
+        [
+            (options.json, found.save, "the validation"),
+            (options.csv, lambda path: csv_file(found.measurements, path), "the table"),
+            (options.plot, lambda path: _draw(found, path), "the figure"),
+        ],
+        lambda: print(found),
+    )
     return DONE
+
+
+def _draw(found: Validation, path: Path) -> None:
+    """Write the figure of a validation."""
+    from odefit.reporting.figures.validation import plot_validation
+
+    write_figure(plot_validation(found), path)
 
 
 def _runs(result: Result, files: list[str]) -> list[Any]:

@@ -283,7 +283,7 @@ def _converter() -> Converter:
         plain = gen.make_dict_unstructure_fn(kind, converter, **rules(kind))
         if kind is not Certificate:
             return plain
-        return lambda bounds: plain(bounds) | {"gap": _plain_number(bounds.gap)}
+        return lambda bounds: plain(bounds) | {"gap": plain_number(bounds.gap)}
 
     def is_literal(kind: Any) -> bool:
         return get_origin(kind) is Literal
@@ -309,7 +309,7 @@ def _converter() -> Converter:
     converter.register_structure_hook(Problem, lambda problem, _: problem)
     converter.register_structure_hook_func(is_array, _only(list, "a list of numbers", _array))
     converter.register_unstructure_hook_factory(is_dataclass, write)
-    converter.register_unstructure_hook(float, _plain_number)
+    converter.register_unstructure_hook(float, plain_number)
     converter.register_unstructure_hook(Problem, lambda problem: problem)
     converter.register_unstructure_hook_func(is_array, lambda a: converter.unstructure(a.tolist()))
     return converter
@@ -326,7 +326,8 @@ def _only(kind: type, words: str, read: Callable[[Any, Any], Any]) -> Callable[[
     return guarded
 
 
-def _plain_number(value: float) -> float | str | None:
+def plain_number(value: float) -> float | str | None:
+    """Return a number as JSON has it: None where it is not a number, infinity as a text."""
     if math.isfinite(value):
         return float(value)
     return None if math.isnan(value) else "inf" if value > 0 else "-inf"

@@ -228,8 +228,10 @@ def _residuals(
     return found
 
 
-def values_from_text(texts: Sequence[str]) -> dict[str, float]:
-    """Return the values by name that ``NAME=VALUE`` texts say.
+def values_from_text(
+    texts: Sequence[str], option: str = "--set", example: str = "k1=0.5 or k1=1/6"
+) -> dict[str, float]:
+    """Return the values by name that ``NAME=VALUE`` texts of an option say.
 
     Raises InputError: a text has another form.
     """
@@ -239,7 +241,7 @@ def values_from_text(texts: Sequence[str]) -> dict[str, float]:
         number = number_in(value)
         if not separator or not name or number is None or not math.isfinite(number):
             raise InputError(
-                f"--set {text}: expected NAME=VALUE with a number, such as k1=0.5 or k1=1/6"
+                f"{option} {text}: expected NAME=VALUE with a number, such as {example}"
             )
         found[name.strip()] = number
     return found

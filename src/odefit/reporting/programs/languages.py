@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import keyword
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from odefit.common.arrays import Array
@@ -315,5 +315,3 @@ TARGETS: Mapping[str, Target] = {
     ".m": Target("MATLAB", MATLAB, "matlab", matlab_tables, "octave --eval {stem}"),
 }
 """The languages by the suffix of their files."""
-
-SUFFIXES: Sequence[str] = tuple(TARGETS)

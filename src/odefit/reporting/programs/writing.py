@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
+from odefit.common.packages import installed_version
 from odefit.problem.problem import Problem
 from odefit.reporting.programs.bodies import Bodies
 from odefit.reporting.programs.languages import TARGETS, Target
@@ -59,7 +59,7 @@ def program_text(model: StandAlone, target: Target, path: Path) -> str:
     bodies = Bodies(model, target.language)
     values = {
         "TITLE": _title(model.title),
-        "VERSION": version("odefit"),
+        "VERSION": installed_version("odefit") or "unknown",
         "FILE": path.name,
         "FUNCTION": path.stem,
         "MODULE": path.stem[0].upper() + path.stem[1:],
