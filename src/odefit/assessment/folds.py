@@ -44,7 +44,8 @@ NEAR = 1.5
 limit, up to which the fold matters for the intervals of each."""
 
 MERGED = 0.05
-"""The same below which two solutions count as one, and no mirror is looked for."""
+"""Change of the residuals at the fold, relative to the one at the limit, below which two solutions
+count as one, and no mirror is looked for."""
 
 LIKE_A_MIRROR = 0.5
 """Change of the residuals at the mirror solution, relative to that at the fold, up to which it is

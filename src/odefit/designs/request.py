@@ -42,11 +42,6 @@ class Request:
     level: float
     seed: int
 
-    @property
-    def unit_costs(self) -> bool:
-        """True if measurements are counted, and not paid."""
-        return self.budget is None
-
 
 def request_of(
     problem: Problem,

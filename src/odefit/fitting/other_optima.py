@@ -52,7 +52,7 @@ HOPEFUL = 30.0
 """Deviance, relative to the limit, that a place must promise, and keep after its first steps."""
 
 SURE = 3.0
-"""The same after the time limit."""
+"""Deviance, relative to the limit, that a place must promise after the time limit."""
 
 FIRST = 15
 """Evaluations of the first steps from a place."""

@@ -13,7 +13,7 @@ from odefit.assessment.outputs import evaluated
 from odefit.assessment.predictions.bands import Band, BandSource
 from odefit.assessment.predictions.extrapolation import Extrapolation, extrapolations
 from odefit.assessment.predictions.prediction import LinearBands
-from odefit.assessment.predictions.prediction_runs import Run, runs_of
+from odefit.assessment.predictions.prediction_runs import Run, refused_on_nodes, runs_of
 from odefit.assessment.predictions.profile_bands import ProfileBands
 from odefit.assessment.predictions.sampled_bands import SampledBands
 from odefit.assessment.predictions.union_bands import Member, UnionBands
@@ -185,10 +185,7 @@ def predicted(
     problem, runs = runs_of(result.problem, experiment, times)
     scenarios = [run for run in runs if run.scenario is not None]
     if scenarios and result.best.nodes is not None:
-        raise InputError(
-            "the answer is on shooting nodes, since no single integration can follow it; there are "
-            "no scenarios of it"
-        )
+        raise refused_on_nodes("scenarios")
     source = band_source(replace(result, problem=problem), by, control=control, solutions=solutions)
     made: list[list[Band]] = []
     beyond: list[Extrapolation] = []

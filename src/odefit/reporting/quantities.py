@@ -12,7 +12,7 @@ import numpy as np
 from odefit.assessment.functionals.over_time import OverTime, over_time
 from odefit.assessment.predictions.bands import Interval, NoBand
 from odefit.assessment.predictions.extrapolation import Extrapolation, extrapolations
-from odefit.assessment.predictions.prediction_runs import Run, runs_of
+from odefit.assessment.predictions.prediction_runs import Run, refused_on_nodes, runs_of
 from odefit.assessment.predictions.quantity_intervals import (
     linear_intervals,
     profiled_intervals,
@@ -91,10 +91,7 @@ def quantities_of(
     problem, runs = runs_of(result.problem, experiment, times)
     best = result.best
     if best.nodes is not None:
-        raise InputError(
-            "the answer is on shooting nodes, since no single integration can follow it; there are "
-            "no quantities over time of it"
-        )
+        raise refused_on_nodes("quantities over time")
     quantities = _read(problem, runs, [texts] if isinstance(texts, str) else texts)
     forward = able_to_integrate(problem, best.vector)
     arguments = forward, best.vector, quantities, level

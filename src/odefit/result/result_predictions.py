@@ -69,7 +69,7 @@ class ResultPredictions:
         SimulationError
             The simulation fails at these times; the message says when and why.
         """
-        from odefit.assessment.predictions.prediction_runs import runs_of
+        from odefit.assessment.predictions.prediction_runs import refused_on_nodes, runs_of
         from odefit.problem.calendars import as_times
         from odefit.simulation.simulations import simulate_answer
 
@@ -89,7 +89,7 @@ class ResultPredictions:
         named = run is None or isinstance(run, str)
         problem, runs = runs_of(result.problem, run, None if named else times)
         if not named and best.nodes is not None:
-            raise InputError("the answer is on shooting nodes; there are no scenarios of it")
+            raise refused_on_nodes("scenarios")
         name = runs[0].condition.name
         points: Array | None = runs[0].times
         if named:
@@ -218,6 +218,7 @@ class ResultPredictions:
         InputError
             The data cannot be used, or the answer has no linear bands.
         """
+        from odefit.assessment.predictions.prediction_runs import refused_on_nodes
         from odefit.assessment.predictions.validation import validated
         from odefit.common.option_checks import check_level
         from odefit.result.validation import Validation
@@ -225,7 +226,7 @@ class ResultPredictions:
         check_level(level)
         result = _data(self)
         if result.best.nodes is not None:
-            raise InputError("the answer is on shooting nodes; there are no predictions of it")
+            raise refused_on_nodes("predictions")
         runs = _runs_with_data(result, data)
         found = validated(
             result.problem, result.best.vector, runs, free_initial=free_initial, level=level
@@ -265,11 +266,12 @@ class ResultPredictions:
             An argument makes no sense, or nothing but a part tells an unknown.
         """
         from odefit.assessment.predictions.cross_validation import cross_validated
+        from odefit.assessment.predictions.prediction_runs import refused_on_nodes
         from odefit.result.validation import CrossValidation
 
         result = _data(self)
         if result.best.nodes is not None:
-            raise InputError("the answer is on shooting nodes; there are no predictions of it")
+            raise refused_on_nodes("predictions")
         found = cross_validated(
             result.problem,
             result.best.vector,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from odefit.assessment.predictions.prediction_runs import refused_on_nodes
 from odefit.assessment.sampling.bootstrap import MIN_SAMPLES
 from odefit.assessment.sensitivity.distributions import over_draws, over_ranges
 from odefit.assessment.sensitivity.indices import (
@@ -217,6 +218,8 @@ def _point(source: Problem | Result, values: Mapping[str, float] | None) -> Arra
     if isinstance(source, Result):
         if not source.solutions:
             raise InputError(f"the result has no solution: {source.message}")
+        if source.best.nodes is not None:
+            raise refused_on_nodes("local sensitivities")
         given = dict(zip(source.problem.keys, map(float, source.best.vector), strict=True))
         return source.problem.vector({**given, **(values or {})})
     return chosen_values(source, values or {})[1]

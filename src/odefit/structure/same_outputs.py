@@ -57,7 +57,7 @@ class SameOutputs:
 
 @dataclass(frozen=True)
 class GroupOfOutputs:
-    """The same numbers for a group of experiments, by their names; `real` is a number here."""
+    """The numbers of solutions for a group of experiments, which `names` names."""
 
     names: tuple[str, ...]
     keys: tuple[str, ...]  # of the unknowns that act on these alone

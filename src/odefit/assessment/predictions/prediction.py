@@ -27,9 +27,9 @@ from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.assessment.intervals.small_samples import quantile_of
 from odefit.assessment.outputs import evaluated, noise_sds, outputs_of
 from odefit.assessment.predictions.bands import Band, Interval, NoBand
+from odefit.assessment.predictions.prediction_runs import refused_on_nodes
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import RANK_TOLERANCE, acting
-from odefit.common.errors import InputError
 from odefit.expressions.algebras import Dual
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.condition import Condition
@@ -87,10 +87,7 @@ class LinearBands:
 
     def __init__(self, forward: ForwardMap, vector: Array, rise: float = 0.0) -> None:
         if forward.nodes is not None:
-            raise InputError(
-                "the answer is on shooting nodes, since no single integration can follow it; "
-                "there are no linear bands of it"
-            )
+            raise refused_on_nodes("linear bands")
         evaluation = evaluated(forward, vector)
         self._forward = forward
         self._vector = vector

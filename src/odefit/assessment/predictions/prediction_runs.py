@@ -104,6 +104,14 @@ def _of(times: Any, condition: Condition) -> Any:
     return times[condition.name] if isinstance(times, dict) else times
 
 
+def refused_on_nodes(what: str) -> InputError:
+    """Return the error for something that an answer on shooting nodes has none of."""
+    return InputError(
+        "the answer is on shooting nodes, since no single integration can follow it; there are no "
+        f"{what} of it"
+    )
+
+
 def checked_times(times: Any, problem: Problem, condition: Condition) -> Array:
     """Return the times of a prediction, increasing and none twice; InputError otherwise."""
     found = as_times(times, problem, condition)

@@ -148,7 +148,10 @@ def sobol_indices(
             names, y, calc_second_order=False, conf_level=level, num_resamples=RESAMPLES,
             seed=control.seed,
         )  # fmt: skip
-        return tuple(np.asarray(found[k], dtype=float) for k in ("S1", "ST", "S1_conf", "ST_conf"))  # type: ignore[return-value]
+        first, total, *errors = (
+            np.asarray(found[name], dtype=float) for name in ("S1", "ST", "S1_conf", "ST_conf")
+        )
+        return first, total, errors[0], errors[1]
 
     return _indices(outputs, forward, distributions, points, size, analyse, control)
 
@@ -182,12 +185,13 @@ def _indices(
     vectors = np.column_stack([d.at(points[:, i]) for i, d in enumerate(distributions)])
     n, m = len(distributions), len(outputs.numbers)
     found = np.full((len(points), m), np.nan)
-    done, ended = 0, None
+    done, failed, ended = 0, 0, None
     with running(control):
         for done, vector in enumerate(vectors, start=1):
             found[done - 1] = outputs.values(forward, vector)
+            failed += bool(np.isnan(found[done - 1]).any())
             if done % 16 == 0 or done == len(vectors):
-                _tell(control, done, len(vectors), int(np.isnan(found[:done]).any(axis=1).sum()))
+                _tell(control, done, len(vectors), failed)
             if done < len(vectors) and control.should_stop():
                 ended = control.cause
                 break
@@ -207,6 +211,5 @@ def _indices(
             continue
         with np.errstate(all="ignore"):
             tables[:, k] = analyse(u[kept].reshape(-1, n), values)
-    failed = int(np.isnan(found[:done]).any(axis=1).sum())
     values, others, errors, other_errors = tables
     return Indices(values, others, errors, other_errors, found[:done], done, failed, ended)

@@ -100,13 +100,11 @@ class Outputs:
             rows.append(gradient[None, :])
         if self.fit:
             slope = forward.gradient(vector)
-            failed = isinstance(slope, Failure)
-            values.append(np.array([math.nan if isinstance(slope, Failure) else slope.cost]))
-            rows.append(
-                np.full((1, n), np.nan)
-                if failed or isinstance(slope, Failure)
-                else slope.gradient[None, :]
-            )
+            cost, gradient = math.nan, np.full(n, np.nan)
+            if not isinstance(slope, Failure):
+                cost, gradient = slope.cost, slope.gradient
+            values.append(np.array([cost]))
+            rows.append(gradient[None, :])
         return np.concatenate(values), np.concatenate(rows)
 
     def _curves(self, forward: ForwardMap, vector: Array, run: Run) -> Array:

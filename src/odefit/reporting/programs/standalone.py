@@ -76,8 +76,10 @@ def standalone(problem: Problem, vector: Array) -> StandAlone:
     rates = dict(zip(model.states, model.ode.values(), strict=True))
     constants = _constants(problem, [*rates.values(), *algebraic.values()])
     sizes = dict.fromkeys(model.states, 0.0)
+    settled = any(map(_settled, problem.conditions))
+    before = ForwardMap(_measured_before(problem)) if settled else forward
     runs = tuple(
-        _run(problem, forward, condition, vector, constants, sizes)
+        _run(forward, before, condition, vector, constants, sizes)
         for condition in problem.conditions
     )
     return StandAlone(
@@ -168,15 +170,24 @@ def _ordered(problem: Problem, names: list[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _settled(condition: Condition) -> bool:
+    """Return whether a condition begins at a steady or periodic state."""
+    return condition.steady_start or condition.repeated is not None
+
+
 def _run(
-    problem: Problem,
     forward: ForwardMap,
+    before: ForwardMap,
     condition: Condition,
     vector: Array,
     constants: tuple[str, ...],
     sizes: dict[str, float],
 ) -> Run:
-    """Return an experiment with odefit's values, and raise the `sizes` of states to theirs."""
+    """Return an experiment with odefit's values, and raise the `sizes` of states to theirs.
+
+    With the map `before`, outputs see the values before any event of their time.
+    """
+    problem = forward.problem
     finite = condition.times[np.isfinite(condition.times)]
     every = np.unique(np.append(finite, condition.t0))
     course = simulated(problem, vector, every, condition.name, forward=forward)
@@ -184,10 +195,10 @@ def _run(
         raise InputError(f"experiment '{condition.name}': the simulation failed: {course}")
     for state in sizes:
         sizes[state] = max(sizes[state], float(np.abs(course.states[state]).max()))
-    settled = condition.steady_start or condition.repeated is not None
+    settled = _settled(condition)
     initial = dict(condition.initial)
     if settled:
-        initial = dict(_start(problem, condition, vector))
+        initial = dict(_start(before, condition, vector))
     changes = [Change(_number(time), assign) for time, assign in condition.events]
     changes += [Change(_expression(e.time, problem), e.assign) for e in condition.located]
     measured = every[every > condition.t0] if len(every) > 1 else every
@@ -208,16 +219,20 @@ def _run(
     )
 
 
-def _start(problem: Problem, condition: Condition, vector: Array) -> dict[str, float]:
-    """Return the states of a steady start, before any event at t0."""
-    events = {
-        e.name: tuple(replace(event, measured="before") for event in e.events)
-        for e in problem.experiments
-    }
-    before = problem.with_experiments(
-        [replace(e, events=events[e.name]) for e in problem.experiments]
+def _measured_before(problem: Problem) -> Problem:
+    """Return the problem with outputs that see the values before any event of their time."""
+    return problem.with_experiments(
+        [
+            replace(e, events=tuple(replace(event, measured="before") for event in e.events))
+            for e in problem.experiments
+        ]
     )
-    start = simulated(before, vector, np.array([condition.t0]), condition.name)
+
+
+def _start(before: ForwardMap, condition: Condition, vector: Array) -> dict[str, float]:
+    """Return the states of a steady start, before any event at t0."""
+    problem, t0 = before.problem, np.array([condition.t0])
+    start = simulated(problem, vector, t0, condition.name, forward=before)
     if isinstance(start, Failure):
         raise InputError(f"experiment '{condition.name}': the simulation failed: {start}")
     return {s: float(start.states[s][0]) for s in condition.initial}
