@@ -153,7 +153,7 @@ def other_optima(
         height = deviance.at(end.cost)
         if height > (limit if end.status is Status.CONVERGED else REACH * limit):
             continue
-        if not search.follow(end.vector, end.index, MOST):
+        if not search.follow(end.vector, end.index):
             break
     late = control.out_of_time and not control.interrupted.is_set()
     if search.left > 0 and (late or not search.over):
@@ -210,16 +210,16 @@ class _Search:
             return False
         if begun.status is Status.FAILED or self._deviance.at(begun.cost) > HOPEFUL * self._limit:
             return not self.over
-        return self.follow(begun.vector, index, MOST)
+        return self.follow(begun.vector, index)
 
-    def follow(self, vector: Array, index: int, most: int) -> bool:
+    def follow(self, vector: Array, index: int) -> bool:
         """Polish an end, and keep it if it is another optimum; return whether to go on."""
         if self.over:
             return False
         if self._close(vector, self._tried, NEAR):
             return True
         self._tried.append(vector)
-        polished = self._run(self._forward, vector, index, most)
+        polished = self._run(self._forward, vector, index, MOST)
         if polished is None:
             return False
         if polished.status is Status.FAILED or self._deviance.at(polished.cost) > self._limit:
