@@ -216,7 +216,8 @@ def _data(
     measured: bool,
 ) -> Any:
     """Return the columns of a scenario: times, inputs and, if it is `measured`, observables."""
-    place, t0 = experiment_place(experiment.name), float(experiment.t0 or 0.0)  # type: ignore[arg-type]
+    place, t0 = experiment_place(experiment.name), experiment.t0
+    assert isinstance(t0, float)
     for name in [str(n) for n in scenario.inputs if n not in model.inputs]:
         have = tuple(model.inputs)
         hint = one_of(name, have) if have else "; the model has no inputs"
