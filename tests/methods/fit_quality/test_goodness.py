@@ -291,11 +291,8 @@ SKEWED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SKEWED)
-def test_right_models_of_skewed_residuals_are_seldom_called_bad(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_right_models_of_skewed_residuals_are_seldom_called_bad(name: str) -> None:
     """The mean of their deviance residuals is no correlation of neighbours."""
-    monkeypatch.setattr("odefit.methods.fit_quality.goodness.MAX_DRAWS", 999)
     generator = np.random.default_rng(7)
     times = np.linspace(0.0, 1.0, 200)
     means = 2.0 * np.exp(-0.7 * times)
