@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from pygments.lexers.special import TextLexer
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
@@ -119,7 +121,25 @@ def resolve_by_public_name(
     )
 
 
+SEARCH_WORDS: dict[str, list[str]] = tomllib.loads(
+    (HERE / "search_words.toml").read_text(encoding="utf-8")
+)
+
+
+def add_search_words(app: Sphinx, doctree: nodes.document) -> None:
+    """Let the search lead to a section by words that users have for it.
+
+    They become entries of an index directive, which the search ranks above the text of pages.
+    """
+    for place, words in SEARCH_WORDS.items():
+        page, _, anchor = place.partition("#")
+        if page == app.env.docname:
+            entries = [("single", word, anchor, "main", None) for word in words]
+            doctree.insert(0, addnodes.index(entries=entries))
+
+
 def setup(app: Sphinx) -> None:
     """Connect what this file adds to Sphinx."""
     app.add_lexer("csv", TextLexer)
     app.connect("missing-reference", resolve_by_public_name)
+    app.connect("doctree-read", add_search_words)

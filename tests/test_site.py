@@ -1,10 +1,18 @@
-"""The site of the documentation shows the whole public interface."""
+"""The site has the whole public interface, and its search leads to answers."""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
+import tomllib
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import odefit
 
@@ -22,3 +30,108 @@ def test_the_reference_describes_nothing_twice() -> None:
     pages = "\n".join(p.read_text(encoding="utf-8") for p in (DOCS / "api").glob("*.md"))
     described = Counter(re.findall(r"^\.\. auto\w+:: (\S+)$", pages, re.MULTILINE))
     assert not [name for name, times in described.items() if times > 1]
+
+
+QUESTIONS = {
+    "excel": "problem-file",
+    "dates": "problem-file",
+    "parity plot": "validation",
+    "forecast": "predictions",
+    "detection limit": "detection-limit",
+    "counts": "fit-counts",
+    "several subjects": "fit-subjects",
+    "dose": "dosing",
+    "r-squared": "validation",
+    "confidence band": "predictions",
+    "local minimum": "tutorial",
+    "did not converge": "defaults",
+    "stiff": "defaults",
+    "delay": "writing-models",
+    "spline": "smoothing",
+    "missing data": "problem-file",
+    "weights": "noise",
+    "outliers": "noise",
+    "several experiments": "problem-file",
+    "parallel": "clusters",
+    "cluster": "clusters",
+    "gpu": "not-here",
+    "export": "programs",
+    "cite": "installation",
+    "licence": "installation",
+    "matlab": "from-matlab",
+    "lmfit": "from-lmfit",
+    "copasi": "coming-from",
+    "bootstrap": "predictions",
+    "aic": "compare",
+    "event": "problem-file",
+    "identifiability": "structure",
+    "steady state": "steady-states",
+    "checkpoint": "checkpoints",
+    "slow": "tutorial",
+    "nan": "tutorial",
+    "global optimum": "branch-and-bound",
+}
+"""Searches of users, each with the page that answers it."""
+
+
+def test_search_words_lead_to_headings_and_to_one_place_each() -> None:
+    places = tomllib.loads((DOCS / "search_words.toml").read_text(encoding="utf-8"))
+    pages = {place.partition("#")[0] for place in places}
+    assert not [page for page in pages if not (DOCS / f"{page}.md").is_file()]
+    words = Counter((page, word) for page, of_page in places.items() for word in of_page)
+    assert not [word for word, times in words.items() if times > 1]
+    assert len(QUESTIONS) >= 30
+
+
+def hits(index: dict[str, Any], query: str) -> list[str]:
+    """Return the pages that the search shows, ranked as Sphinx' searchtools.js does."""
+    pages: list[str] = index["docnames"]
+    scored: list[tuple[int, str, str]] = []
+    for title, places in index["alltitles"].items():
+        if query in title.lower().strip() and len(query) >= len(title) / 2:
+            score = round(15 * len(query) / len(title))
+            scored += [(score + (index["titles"][p] == title), title, pages[p]) for p, _ in places]
+    for entry, places in index["indexentries"].items():
+        if query in entry and len(query) >= len(entry) / 2:
+            score = round(100 * len(query) / len(entry))
+            scored += [(score, index["titles"][p], pages[p]) for p, _, main in places if main]
+    stem = english_stemmer()
+    words = {stem(word) for word in re.findall(r"\w+", query)}
+    scores: dict[int, dict[str, int]] = {}
+    for word in words:
+        for table, whole, part in (("terms", 5, 2), ("titleterms", 15, 7)):
+            terms = index[table]
+            exact = word in terms
+            matched = [word] if exact else [t for t in terms if len(word) > 2 and word in t]
+            for term in matched:
+                found = terms[term] if isinstance(terms[term], list) else [terms[term]]
+                for p in found:
+                    scores.setdefault(p, {})[word] = whole if exact else part
+    scored += [
+        (max(by_word.values()), index["titles"][p], pages[p])
+        for p, by_word in scores.items()
+        if len(by_word) == len(words)
+    ]
+    ranked = sorted(scored, key=lambda hit: (-hit[0], hit[1].lower()))
+    return list(dict.fromkeys(page for _, _, page in ranked))
+
+
+def english_stemmer() -> Callable[[str], str]:
+    from sphinx.search.en import SearchEnglish
+
+    return SearchEnglish({}).stem
+
+
+@pytest.mark.slow
+def test_what_users_search_for_is_among_the_first_three_hits(tmp_path: Path) -> None:
+    for package in ("myst_parser", "pydata_sphinx_theme", "sphinx_copybutton", "sphinx_design"):
+        pytest.importorskip(package, reason="the documentation has an environment of its own")
+    extensions = (
+        "myst_parser,sphinx.ext.autodoc,sphinx.ext.napoleon,sphinx_copybutton,sphinx_design"
+    )
+    build = [sys.executable, "-m", "sphinx", "-Q", "-D", f"extensions={extensions}"]
+    subprocess.run([*build, "-d", tmp_path / "trees", DOCS, tmp_path / "site"], check=True)
+    script = (tmp_path / "site" / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(script.removeprefix("Search.setIndex(").removesuffix(")"))
+    found = {query: hits(index, query)[:3] for query in QUESTIONS}
+    assert not {q: found[q] for q, page in QUESTIONS.items() if page not in found[q]}
