@@ -104,6 +104,13 @@ assert CalamineWorkbook.from_filelike
 found = odefit.sensitivity(problem, "sobol", samples=8, seed=1)
 assert found.table["total"].notna().any()
 """,
+    "completion": """
+import os, subprocess, sys
+env = {**os.environ, "_ARGCOMPLETE": "1", "_ARGCOMPLETE_STDOUT_FILENAME": "words.txt",
+       "COMP_LINE": "odefit pro", "COMP_POINT": "10", "_ARGCOMPLETE_IFS": " "}
+subprocess.run([sys.executable, "-m", "odefit"], env=env, check=True)
+assert open("words.txt", encoding="utf-8").read().split() == ["profile"]
+""",
     "units": """
 assert odefit.check_units(problem) is not None
 """,

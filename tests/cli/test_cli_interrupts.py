@@ -98,6 +98,7 @@ OTHERS = {
     "validate": (STORED, "data.csv"),
     "sensitivity": ("decay.toml", "--set", "k=1", "s=2"),
     "methods": (),
+    "library": (),
 }
 """The arguments with which each command is ended."""
 

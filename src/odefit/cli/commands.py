@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import os
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from odefit.cli import design, explore, fit, methods, plot, predict, profile, sensitivity, validate
+from odefit.cli import (
+    design,
+    examples,
+    explore,
+    fit,
+    library,
+    methods,
+    plot,
+    predict,
+    profile,
+    sensitivity,
+    validate,
+)
 from odefit.cli import problem_commands as problems
 from odefit.cli import result_commands as results
 from odefit.cli.shared import plain_warnings
@@ -137,33 +151,76 @@ COMMANDS = (
         "List the methods; with a name, all options of that method, which "
         "'odefit fit --method NAME --set OPTION=VALUE' sets.",
     ),
+    Command(
+        "library",
+        library.add_options,
+        library.run,
+        "list the example problems, or describe one",
+        "List the problems of the library, which come with odefit; with a name, describe one: "
+        "where its data are from, and the values that are known for it.",
+    ),
 )
 """All commands, in the order of the help: a row each."""
 
 
 def run(arguments: Sequence[str] | None) -> int:
     """Run a command, and return its exit status."""
-    options = parser().parse_args(arguments)
+    whole = parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks for the words that may follow
+        complete(whole)
+    options = whole.parse_args(arguments)
     with plain_warnings():
         return int(options.run(options))
+
+
+def complete(whole: argparse.ArgumentParser) -> None:
+    """Answer a shell that completes a command line, if the package argcomplete is installed."""
+    try:
+        import argcomplete
+    except ImportError:
+        return
+    argcomplete.autocomplete(whole)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands and their options."""
     whole = argparse.ArgumentParser(
         prog="odefit",
-        description="Estimate the parameters of ODE models from data, "
-        "and say how far the answer can be trusted.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=_described(
+            "Estimate the parameters of ODE models from data, and say how far the answer can be "
+            "trusted.",
+            examples.OF_ALL,
+        ),
     )
     whole.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
         added = commands.add_parser(
-            command.name, help=command.help, description=command.description
+            command.name,
+            help=command.help,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            description=_described(command.description, examples.OF_COMMANDS[command.name]),
         )
         added.set_defaults(run=command.run)
         command.add_options(added)
+        added.usage = _usage(added)
     return whole
+
+
+def _described(description: str, shown: tuple[tuple[str, str], ...]) -> str:
+    """Return a description with examples below it, as wide as a small terminal."""
+    return f"{textwrap.fill(description, examples.TOGETHER)}\n\n{examples.shown(shown)}"
+
+
+def _usage(command: argparse.ArgumentParser) -> str:
+    """Return the usage of a command without its options, which are listed below."""
+    words = [command.prog, "[options]"]
+    for action in command._get_positional_actions():
+        name = str(action.metavar or action.dest)
+        word = {"?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} [{name} ...]"}
+        words.append(word.get(str(action.nargs), name))
+    return " ".join(words)
 
 
 class _Version(argparse.Action):

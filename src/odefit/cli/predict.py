@@ -37,10 +37,7 @@ DESCRIPTION = (
     "Print predictions of a result as CSV, with standard errors, confidence bands (where the "
     "model's curve is) and prediction bands (where the next measurement is); of fitted "
     "experiments, or of scenarios with other inputs, doses, initial values and constants; or "
-    "quantities such as areas and maxima with their intervals. Examples: "
-    "odefit predict fit.json --times 0:48:97; "
-    "odefit predict fit.json --scenario twice.toml thrice.toml --plot both.svg; "
-    "odefit predict fit.json --scenario twice.toml --quantity 'AUC = integral(C)' 'max(C)'"
+    "quantities such as areas and maxima with their intervals."
 )
 
 SAMPLED = ("bootstrap", "posterior")

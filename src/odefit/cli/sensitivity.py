@@ -37,13 +37,7 @@ from odefit.methods.estimate import Cause, Status
 if TYPE_CHECKING:
     from odefit.result.sensitivities import Sensitivities
 
-DESCRIPTION = (
-    "Say which unknowns observables, quantities or the fit depend on. Examples: "
-    "odefit sensitivity result.json; "
-    "odefit sensitivity problem.toml --kind sobol --of 'AUC = integral(C)' 'max(C)'; "
-    "odefit sensitivity problem.toml --kind morris --range k1=0.1:2 --plot effects.svg; "
-    "odefit sensitivity result.json --kind sobol --of fit --csv indices.csv"
-)
+DESCRIPTION = "Say which unknowns observables, quantities or the fit depend on."
 
 FORMAT = 1
 """The format of the JSON file."""

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 DESCRIPTION = (
     "Compare a result with measurements that were not fitted: fit in per cent, R squared, reduced "
     "chi-square, coverage of the prediction band, patterns of residuals, and whether the model "
-    "predicts as well as it fits. Nothing is fitted but initial values that are freed. Examples: "
-    "odefit validate fit.json new.csv; odefit validate fit.json new.toml --free-initial x; "
-    "odefit validate fit.json other-problem.toml --json validation.json --plot validation.svg"
+    "predicts as well as it fits. Nothing is fitted but initial values that are freed."
 )
 
 

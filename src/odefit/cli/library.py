@@ -1,0 +1,88 @@
+"""The command ``odefit library``."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import textwrap
+import tomllib
+from pathlib import Path
+
+from odefit import library
+from odefit.cli.exit_statuses import DONE
+from odefit.common.errors import InputError
+
+NOISE = {"none": "noiseless", "real": "measured", "gaussian": "synthetic noise"}
+"""Words for the noise of the data of a problem."""
+
+
+WIDTH = 79
+"""Columns of the text."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit library``."""
+    parser.add_argument("name", metavar="NAME", nargs="?", help="a problem of the list")
+    parser.add_argument(
+        "--copy", metavar="FOLDER", help="copy the problem file and its data into this folder"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run ``odefit library``: list the problems, describe one, or copy its files."""
+    if options.name is None:
+        if options.copy is not None:
+            raise InputError(
+                "--copy needs the name of a problem: odefit library NAME --copy FOLDER"
+            )
+        _list_all()
+        return DONE
+    file = library.path(options.name)
+    if options.copy is not None:
+        print(_copied(file.parent, Path(options.copy)))
+        return DONE
+    known = library.reference(options.name)
+    print(f"{known.name}: {NOISE[known.noise]} data; papers: {', '.join(known.papers)}")
+    print(f"\n{textwrap.fill(' '.join(known.source.split()), WIDTH)}\n")
+    values = {**known.parameters, **known.initial}
+    widest = max(map(len, values), default=0)
+    print("Reference values:")
+    for name, value in values.items():
+        open_ = "  (the data cannot determine it)" if name in known.not_identifiable else ""
+        print(f"    {name:<{widest}}  {value:g}{open_}")
+    print(f"\nodefit fit {file}")
+    return DONE
+
+
+def _list_all() -> None:
+    """Print one line for each problem."""
+    rows = [("problem", "states", "unknowns", "data")]
+    for name in library.names():
+        raw = tomllib.loads(library.path(name).read_text(encoding="utf-8"))
+        known = library.reference(name)
+        unknowns = str(len(known.parameters) + len(known.initial))
+        rows.append((name, str(len(raw["ode"])), unknowns, NOISE[known.noise]))
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    for name, states, unknowns, data in rows:
+        print(f"{name:<{widths[0]}}  {states:>{widths[1]}}  {unknowns:>{widths[2]}}  {data}")
+    print("\nodefit library NAME describes one; --copy FOLDER copies its files.")
+
+
+def _copied(source: Path, target: Path) -> Path:
+    """Copy the files of a problem, and return the path of its problem file.
+
+    Raises
+    ------
+    InputError
+        A file of the same name is there already.
+    """
+    files = sorted(path for path in source.iterdir() if path.is_file())
+    present = [path.name for path in files if (target / path.name).exists()]
+    if present:
+        raise InputError(
+            f"{target} holds a file {present[0]} already: choose another folder for --copy"
+        )
+    target.mkdir(parents=True, exist_ok=True)
+    for path in files:
+        shutil.copyfile(path, target / path.name)
+    return target / "problem.toml"
