@@ -133,6 +133,29 @@ def picture_of_scenarios() -> Figure:
     return result.plot_predictions([once, half], width=WIDTH)
 
 
+def picture_of_diagnostics() -> Figure:
+    random, times = np.random.default_rng(5), np.linspace(0.0, 9.0, 28)
+    runs = [
+        odefit.Experiment(
+            name,
+            {"t": times, "x": x0 * np.exp(-0.3 * times) + 0.2 * random.standard_normal(len(times))},
+            initial={"x": x0},
+        )
+        for name, x0 in (("large", 10.0), ("small", 4.0))
+    ]
+    problem = odefit.Problem(
+        odefit.Model(ode={"x": "-k*x"}),
+        experiments=runs,
+        parameters={"k": (0.01, 3.0)},
+        initial={"x": 1.0},
+        noise={"x": {"sd": "estimate"}},
+        time_unit="h",
+        units={"x": "mg"},
+    )
+    kinds = ["parity", "residuals", "qq", "autocorrelation"]
+    return odefit.fit(problem, seed=1).plot_diagnostics(kinds, width=WIDTH + 1.0)
+
+
 def picture_of_a_validation() -> Figure:
     random, times = np.random.default_rng(3), np.linspace(0.5, 8.0, 16)
     model = odefit.Model(ode={"x": "b*u - k*x"}, inputs={"u": "constant"})
@@ -209,6 +232,7 @@ FIGURES: dict[str, Callable[[odefit.Result], Figure]] = {
     "certificate.svg": lambda _: picture_of_a_certificate(),
     "two-solutions.svg": lambda _: picture_of_two_solutions(),
     "design.svg": lambda _: picture_of_a_design(),
+    "diagnostics.svg": lambda _: picture_of_diagnostics(),
     "validation.svg": lambda _: picture_of_a_validation(),
     "scenarios.svg": lambda _: picture_of_scenarios(),
 }

@@ -22,7 +22,7 @@ REPORT = {
         "parameter_rows",
     ),
     "odefit.reporting.figures.fit": ("panel_figure",),
-    "odefit.reporting.figures.residuals": ("panel_figure",),
+    "odefit.reporting.figures.diagnostics": ("panel_figure",),
     "odefit.reporting.sentences": ("verdict",),
 }
 """Functions that the report calls, by module."""

@@ -50,7 +50,9 @@ def test_a_result_is_shown_as_the_fit_has_printed_it(
     assert (shown.out, shown.err) == (printed.out, printed.err)
 
 
-@pytest.mark.parametrize("what", ["fit", "residuals", "parameters", "correlation", "starts"])
+@pytest.mark.parametrize(
+    "what", ["fit", "residuals", "parity", "diagnostics", "parameters", "correlation", "starts"]
+)
 def test_figures_are_drawn_beside_the_result(
     result: str, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -186,6 +188,14 @@ def test_predictions_have_bands(result: str, capsys: pytest.CaptureFixture[str])
         (["plot", "result.json", "--width", "wide"], "width: expected "),
         (["plot", "result.json", "--what", "bounds"], "proves no bounds; fit with --certify"),
         (["plot", "result.json", "--what", "starts", "--log-y"], "--log-y: belongs to --what fit"),
+        (
+            ["plot", "result.json", "--what", "qq", "--observable", "z"],
+            "observable: there is no 'z'",
+        ),
+        (
+            ["plot", "result.json", "--what", "qq", "--experiment", "z"],
+            "unknown experiment 'z'",
+        ),
         (["plot", "decay.toml"], "is a problem, not a result; fit it first: odefit fit decay.toml"),
         (["plot", "none.json"], "none.json"),
         (["residuals", "result.json", "--set", "k=1"], "a result has its own values"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import matplotlib
@@ -22,14 +23,19 @@ from odefit.problem.model import Model
 from odefit.problem.problem import Problem
 from odefit.reporting.curves import SEEN_COLUMNS, fit_curves
 from odefit.reporting.documents.svg import drawing
-from odefit.reporting.figures import correlation, fit, parameters, residuals, starts
+from odefit.reporting.figures import correlation, diagnostics, fit, parameters, starts
+from odefit.reporting.figures.residuals import Setting
 from odefit.reporting.figures.style import Plot, plain
+from odefit.reporting.residuals import residuals_of
 from odefit.result.result import Result
 from tests.reporting import examples
 
 PLOTS: list[Callable[[Result], Figure]] = [
     fit.plot_fit,
-    residuals.plot_residuals,
+    *(
+        partial(diagnostics.plot_diagnostic, kind=kind)
+        for kind in (*diagnostics.DIAGNOSTICS, "all")
+    ),
     starts.plot_starts,
     parameters.plot_parameters,
     correlation.plot_correlation,
@@ -134,8 +140,9 @@ def test_values_of_any_size_have_readable_ticks(size: float) -> None:
     result = examples.result_of(problem, np.array([1.0]), 1.0, None, ())
     (curve,) = fit_curves(result)
     panels = [fit.panel_figure(curve)]
-    groups = residuals.by_observable(residuals.residuals_of(result))
-    panels += [residuals.panel_figure(o, e, "min", False) for o, e in groups.items()]
+    found = residuals_of(result)
+    setting = Setting.of(problem, found)
+    panels += [diagnostics.panel_figure(kind, found, setting) for kind in diagnostics.DIAGNOSTICS]
     for figure in panels:
         for text, box in texts(figure):
             inside = box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1 + 1

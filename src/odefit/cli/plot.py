@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 KINDS = {
     "fit": "measurements and model",
+    "parity": "measured against predicted values",
     "residuals": "residuals against time",
+    "residuals-prediction": "residuals against predicted values",
+    "residuals-experiment": "residuals by experiment",
+    "qq": "residuals against the quantiles of the normal distribution",
+    "histogram": "the distribution of residuals",
+    "autocorrelation": "the correlation of successive residuals",
+    "diagnostics": "all of these, a row for each observable",
     "profiles": "profile likelihoods, which the result holds after odefit profile --json",
     "parameters": "confidence intervals in per cent of the estimates",
     "correlation": "correlation of the estimates",
@@ -32,6 +39,27 @@ KINDS = {
 DESCRIPTION = "Draw a result to a file. What can be drawn: " + "; ".join(
     f"{name} ({meaning})" for name, meaning in KINDS.items()
 )
+
+DIAGNOSTICS = {
+    "parity": "parity",
+    "residuals": "residuals",
+    "residuals-prediction": "residuals-prediction",
+    "residuals-experiment": "residuals-experiment",
+    "qq": "qq",
+    "histogram": "histogram",
+    "autocorrelation": "autocorrelation",
+    "diagnostics": "all",
+}
+"""Figures of residuals, by their names in :data:`odefit.reporting.figures.diagnostics`."""
+
+OPTIONS = {
+    "experiment": ("fit", *DIAGNOSTICS),
+    "observable": ("fit", *DIAGNOSTICS),
+    "band": ("fit",),
+    "scenario": ("fit",),
+    "log_y": ("fit",),
+}
+"""Options that belong to some figures alone."""
 
 SUFFIXES = (".svg", ".pdf", ".png")
 """Formats of figures by the end of the file's name."""
@@ -55,13 +83,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help='for a journal: "single" or "double" column, or such as "8.5 cm" '
         "(default: for a screen)",
     )
-    parser.add_argument("--experiment", metavar="NAME", help="of a fit: this experiment alone")
+    parser.add_argument(
+        "--experiment", metavar="NAME", help="of a fit and of residuals: this experiment alone"
+    )
     parser.add_argument(
         "--observable",
         metavar="NAME",
         nargs="+",
         action="extend",
-        help="of a fit: these observables alone",
+        help="of a fit and of residuals: these observables alone",
     )
     parser.add_argument(
         "--band", choices=("linear", "profile"), help="of a fit: confidence and prediction bands"
@@ -83,11 +113,10 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(
             f"--what: there is no figure {options.what!r}{one_of(options.what, KINDS)}"
         )
-    if options.what != "fit":
-        for name in ("experiment", "observable", "band", "scenario", "log_y"):
-            if getattr(options, name):
-                option = name.replace("_", "-")
-                raise InputError(f"--{option}: belongs to --what fit, not to {options.what}")
+    for name, kinds in OPTIONS.items():
+        if options.what not in kinds and getattr(options, name):
+            option = name.replace("_", "-")
+            raise InputError(f"--{option}: belongs to --what {kinds[0]}, not to {options.what}")
     source = Path(options.result)
     path = options.output or source.with_name(f"{source.stem}-{options.what}.svg")
     check_figure(path)
@@ -160,6 +189,10 @@ def _drawn(result: Result, options: argparse.Namespace) -> Figure:
                 control=Control(report=report),
                 say=lambda sentence: print(f"note: {sentence}", file=sys.stderr),
             )
+    if options.what in DIAGNOSTICS:
+        return result.plot_diagnostics(
+            DIAGNOSTICS[options.what], options.experiment, options.observable, width=options.width
+        )
     if options.what == "profiles":
         if result.profiles is None:
             raise InputError(

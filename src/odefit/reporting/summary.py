@@ -98,6 +98,5 @@ def _weighted(found: Residuals, scale: float) -> Array:
     """
     if not scale > 0.0:
         return np.full(len(found.measured), np.nan)
-    return np.asarray(
-        np.abs(found.standardized / scale) * np.sign(found.measured - found.predicted)
-    )
+    # The optimiser's sign is the other one; innovations have signs of their own.
+    return -found.standardized / scale

@@ -134,10 +134,63 @@ class ResultFigures:
         ax: Axes | None = None,
     ) -> Figure:
         """Draw residuals (measured minus modelled) against time, one panel for each observable."""
-        canvas = canvas_of(width, figure, ax)
-        from odefit.reporting.figures.residuals import plot_residuals
+        return self.plot_diagnostics("residuals", width=width, figure=figure, ax=ax)
 
-        return plot_residuals(_data(self), canvas)
+    def plot_parity(
+        self,
+        experiment: str | None = None,
+        observables: Sequence[str] | None = None,
+        *,
+        width: Width | None = None,
+        figure: Figure | SubFigure | None = None,
+        ax: Axes | None = None,
+    ) -> Figure:
+        """Draw measured against predicted values, one panel for each observable.
+
+        The arguments are those of :meth:`plot_diagnostics`.
+        """
+        return self.plot_diagnostics(
+            "parity", experiment, observables, width=width, figure=figure, ax=ax
+        )
+
+    def plot_diagnostics(
+        self,
+        kind: str | Sequence[str] = "all",
+        experiment: str | None = None,
+        observables: Sequence[str] | None = None,
+        *,
+        width: Width | None = None,
+        figure: Figure | SubFigure | None = None,
+        ax: Axes | None = None,
+    ) -> Figure:
+        """Draw a diagnostic of the residuals, one panel for each observable.
+
+        Parameters
+        ----------
+        kind
+            ``"parity"`` (measured against predicted), ``"residuals"`` (against time),
+            ``"residuals-prediction"``, ``"residuals-experiment"``, ``"qq"`` (against normal
+            quantiles), ``"histogram"``, ``"autocorrelation"``, several of these, or
+            ``"all"``, a row for each observable. Residuals are in standard deviations where these
+            are known: deviance residuals of counts and losses, innovations of correlated noise.
+            Those of ``"qq"``, ``"histogram"`` and ``"autocorrelation"`` are quantile residuals,
+            which are standard normal if model and noise are right, whatever the
+            distribution (P. K. Dunn and G. K. Smyth 1996).
+        experiment, observables
+            The only experiment and the only observables to show; None for all.
+        width, figure, ax
+            See :class:`odefit.result.result_figures.ResultFigures`; ``ax`` where there is one
+            panel.
+
+        Raises
+        ------
+        InputError
+            An argument makes no sense.
+        """
+        canvas = canvas_of(width, figure, ax)
+        from odefit.reporting.figures.diagnostics import plot_diagnostic
+
+        return plot_diagnostic(_data(self), kind, experiment, observables, canvas)
 
     def plot_starts(
         self,

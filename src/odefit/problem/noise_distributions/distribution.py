@@ -127,6 +127,13 @@ class NoiseDistribution:
         """Return measurements drawn about predictions, where there is no location and scale."""
         raise NotImplementedError
 
+    def probabilities(
+        self, predicted: Array, measured: Array, spread: Array
+    ) -> tuple[Array, Array]:
+        """Return the probabilities of less than a measurement, and of at most that, shape (n,)."""
+        found = self.standard_probabilities((measured - predicted) / spread)
+        return found, found
+
     # Residuals of unit scale: r^2/2 = rho(u), of a density that is proportional to exp(-rho) -----
 
     def standard_terms(self, u: Array, spread: Array) -> Terms:
@@ -179,6 +186,17 @@ class NoiseDistribution:
 
         half = float(ndtri(0.5 + level / 2))
         return half, half
+
+    def standard_probabilities(self, v: Array) -> Array:
+        """Return the probabilities of values up to `v` = (measured - predicted)/spread, shape (n,).
+
+        They are exact for the normal distribution, and come from the signed root of the deviance
+        where a distribution does not have them itself (O. E. Barndorff-Nielsen, Biometrika 73,
+        1986, 307-322).
+        """
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr(-self.root(-v)[0]))
 
     def weights(self, u: Array) -> Array:
         """Return the weights of residuals beside that of a residual of zero, shape (n,).

@@ -61,6 +61,18 @@ class Huber(NoiseDistribution):
         signs = random.choice([-1.0, 1.0], count)
         return np.asarray(np.where(far, signs * (k + random.exponential(1 / k, count)), near))
 
+    def standard_probabilities(self, v: Array) -> Array:
+        """Return the probabilities of values up to `v`, in the tails or in the middle."""
+        from scipy.special import ndtr
+
+        k = self.threshold
+        far, all_ = self._masses
+        size = np.abs(v)
+        middle = 0.5 * far + ROOT_TWO_PI * (ndtr(k) - ndtr(np.minimum(size, k)))
+        tail = np.exp(k * k / 2 - k * np.maximum(size, k)) / k
+        below = np.where(size > k, tail, middle) / all_
+        return np.where(v < 0, below, 1.0 - below)
+
     def interval(self, level: float) -> tuple[float, float]:
         """Return the ends of the interval of this level, in the tails or in the middle."""
         from scipy.special import ndtri

@@ -47,6 +47,11 @@ class Laplace(NoiseDistribution):
         """Return values with the standard deviation one."""
         return random.laplace(0.0, 1 / math.sqrt(2), count)
 
+    def standard_probabilities(self, v: Array) -> Array:
+        """Return the probabilities of values up to `v`."""
+        tail = 0.5 * np.exp(-math.sqrt(2.0) * np.abs(v))
+        return np.where(v < 0, tail, 1.0 - tail)
+
     def interval(self, level: float) -> tuple[float, float]:
         """Return the ends of the interval of this level."""
         half = -math.log(1 - level) / math.sqrt(2)

@@ -105,6 +105,17 @@ class NegativeBinomial(NoiseDistribution):
         mean = np.maximum(mean, LEAST_MEAN)
         return np.asarray(np.maximum(sds**2 - mean, 0.0) / mean**2)
 
+    def probabilities(
+        self, predicted: Array, measured: Array, spread: Array
+    ) -> tuple[Array, Array]:
+        """Return the probabilities of less than a count, and of at most that."""
+        from scipy.special import betainc
+
+        m, k = positive_means(predicted), 1.0 / _positive(spread)
+        share = k / (k + m)
+        least = np.where(measured > 0, betainc(k, np.maximum(measured, 1.0), share), 0.0)
+        return least, np.asarray(betainc(k, measured + 1.0, share))
+
     def random_values(self, predicted: Array, sds: Array, random: np.random.Generator) -> Array:
         """Return Poisson counts whose means have a gamma distribution."""
         mean = np.maximum(predicted, 0.0)

@@ -76,6 +76,16 @@ class Poisson(NoiseDistribution):
         """Return the roots of the means."""
         return count_sds(mean, 0.0)
 
+    def probabilities(
+        self, predicted: Array, measured: Array, spread: Array
+    ) -> tuple[Array, Array]:
+        """Return the probabilities of less than a count, and of at most that."""
+        from scipy.special import pdtr
+
+        mean = positive_means(predicted)
+        least = np.where(measured > 0, pdtr(np.maximum(measured - 1.0, 0.0), mean), 0.0)
+        return least, np.asarray(pdtr(measured, mean))
+
     def random_values(self, predicted: Array, sds: Array, random: np.random.Generator) -> Array:
         """Return counts with these means."""
         return random.poisson(np.maximum(predicted, 0.0)).astype(float)

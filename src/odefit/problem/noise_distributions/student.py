@@ -53,6 +53,12 @@ class Student(NoiseDistribution):
         """Return values of the t distribution."""
         return random.standard_t(self.degrees, count)
 
+    def standard_probabilities(self, v: Array) -> Array:
+        """Return the probabilities of values up to `v`."""
+        from scipy.special import stdtr
+
+        return np.asarray(stdtr(self.degrees, v))
+
     def interval(self, level: float) -> tuple[float, float]:
         """Return the ends of the interval of this level."""
         from scipy.special import stdtrit

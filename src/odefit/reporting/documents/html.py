@@ -24,14 +24,17 @@ from odefit.problem.parameters import Unknown
 from odefit.reporting import sentences
 from odefit.reporting.curves import DENSE, Curve, fit_curves
 from odefit.reporting.documents.svg import Drawing, drawing
-from odefit.reporting.figures import bounds, correlation, fit, parameters, residuals, starts
+from odefit.reporting.figures import bounds, correlation, diagnostics, fit, parameters, starts
+from odefit.reporting.figures.canvas import MOST_ENTRIES
 from odefit.reporting.figures.profiles import plot_profiles
+from odefit.reporting.figures.residuals import Setting
 from odefit.reporting.formulas import equations
 from odefit.reporting.formulas.mathml import Symbols
 from odefit.reporting.numbers import duration, level_words, significant
 from odefit.reporting.parameters import Row, interval_level, parameter_rows
 from odefit.reporting.predictions import band_source
 from odefit.reporting.profiles import cost_sentence, profile_rows
+from odefit.reporting.residuals import Residuals, by_observable, residuals_of
 from odefit.result_data import ResultData
 from odefit.simulation import ForwardMap
 from odefit.simulation.other_integrations import able_to_integrate
@@ -59,6 +62,9 @@ MAX_ROWS = 60
 
 MAX_SOLUTIONS = 20
 """Solutions that a table lists."""
+
+MAX_OBSERVABLES = 12
+"""Observables whose residuals are drawn; the table has all."""
 
 MAX_ENDINGS = 12
 """Kinds of endings of starts that a table lists."""
@@ -279,22 +285,42 @@ def _fit_panels(curves: Sequence[Curve]) -> list[tuple[str, list[Drawing]]]:
     return list(groups.items())
 
 
-def _residual_groups(result: ResultData, forward: ForwardMap | None) -> list[dict[str, Any]]:
-    """Return a drawing and a row of the table for each observable."""
-    found: list[dict[str, Any]] = []
-    in_sds, unit = sentences.weighted(result.problem), result.problem.time_unit
-    groups = residuals.by_observable(residuals.residuals_of(result, forward))
-    for index, (name, entries) in enumerate(groups.items()):
-        figure = residuals.panel_figure(name, entries, unit, in_sds)
-        drawn = drawing(figure, f"res{index}", f"Residuals of {name} against time")
+def _residual_groups(result: ResultData, forward: ForwardMap | None) -> dict[str, Any]:
+    """Return what the section on residuals shows: figures by kind, and a table by observable."""
+    found = residuals_of(result, forward)
+    groups = by_observable(found)
+    setting = Setting.of(result.problem, found)
+    rows = []
+    for name, entries in groups.items():
         values = np.concatenate([e.values for e in entries])
         finite = values[np.isfinite(values)]
         sizes = (math.nan,) * 3
         if len(finite):
             sizes = np.sqrt(np.mean(finite**2)), np.max(np.abs(finite)), np.mean(finite)
-        row = (name, len(values), *(number(float(size), 3) for size in sizes))
-        found.append({"drawing": drawn, "row": row, "dense": len(values) > DENSE})
-    return found
+        rows.append((name, len(values), *(number(float(size), 3) for size in sizes)))
+    return {
+        "kinds": [
+            {"title": one.title, "reading": one.reading, "drawings": _drawn(kind, groups, setting)}
+            for kind, one in diagnostics.DIAGNOSTICS.items()
+            if found and (kind != "residuals-experiment" or len(setting.marks) > 1)
+        ],
+        "runs": [(name, colour) for name, (colour, _) in setting.marks.items()][:MOST_ENTRIES],
+        "more_runs": max(len(setting.marks) - MOST_ENTRIES, 0),
+        "observables": min(len(groups), MAX_OBSERVABLES),
+        "rows": rows,
+        "dense": any(sum(len(e.values) for e in entries) > DENSE for entries in groups.values()),
+    }
+
+
+def _drawn(kind: str, groups: Mapping[str, Sequence[Residuals]], setting: Setting) -> list[Drawing]:
+    """Return the panels of one kind of diagnostic."""
+    title = diagnostics.DIAGNOSTICS[kind].title
+    return [
+        drawing(
+            diagnostics.panel_figure(kind, entries, setting), f"{kind}{index}", f"{name}: {title}"
+        )
+        for index, (name, entries) in enumerate(list(groups.items())[:MAX_OBSERVABLES])
+    ]
 
 
 def has_correlation(result: ResultData) -> bool:

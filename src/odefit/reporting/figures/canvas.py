@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
 from odefit.common.errors import InputError
@@ -30,6 +33,12 @@ SMALLEST, LARGEST = 1.5, 30.0
 TEXT_SCALE = 0.85
 """Sizes of texts and marks in a figure of a given width, relative to those on a screen: texts have
 6 to 8 points."""
+
+LEGEND_KEY, LEGEND_LETTER = 0.55, 0.066
+"""Room for the key of an entry of a legend, and for a letter of its text, in inches."""
+
+MOST_ENTRIES = 14
+"""Largest number of runs that a legend names."""
 
 NARROWEST_PANEL = 1.6
 """The smallest width of a panel in a figure of a given width, in inches."""
@@ -122,6 +131,29 @@ class Canvas:
         sheet = self.figure or style.new_figure(width * columns, height * rows + more)
         panels = [sheet.add_subplot(rows, columns, k + 1) for k in range(count)]
         return [panels[k : k + columns] for k in range(0, count, columns)]
+
+    def legend(self, panels: Sequence[Axes], handles: Sequence[Artist]) -> None:
+        """Explain marks and lines in one legend below all panels, or within axes of the user's."""
+        if not handles:
+            return
+        options: dict[str, Any] = {"frameon": False, "fontsize": style.SMALL_FONT}
+        sheet = panels[0].figure
+        if self.ax is not None or not isinstance(
+            sheet.figure.get_layout_engine(), ConstrainedLayoutEngine
+        ):
+            legend = panels[0].legend(handles=handles, **options)
+        else:
+            width = sheet.bbox.width / sheet.figure.dpi
+            longest = max(len(str(handle.get_label())) for handle in handles)
+            columns = max(int(width / (LEGEND_KEY + LEGEND_LETTER * longest)), 1)
+            legend = sheet.legend(
+                handles=handles,
+                loc="outside lower center",
+                ncols=min(columns, len(handles)),
+                **options,
+            )
+        for text in legend.get_texts():
+            text.set_parse_math(False)
 
     def finish(self, sheet: Figure | SubFigure | Axes) -> Figure:
         """Return the figure that has been drawn, with texts that suit its width."""

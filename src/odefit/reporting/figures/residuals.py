@@ -1,143 +1,204 @@
-"""Residuals against time: what the model leaves unexplained should have no pattern."""
+"""Residuals against time, predictions and experiments: what is left should have no pattern."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from odefit.common.arrays import Array
-from odefit.problem.calendars import Calendar, calendar_of
+from odefit.problem.problem import Problem
 from odefit.reporting.curves import DENSE, place_of_infinity, placed
 from odefit.reporting.figures import style
-from odefit.reporting.figures.canvas import SCREEN, Canvas
+from odefit.reporting.figures.canvas import MOST_ENTRIES
 from odefit.reporting.figures.density import draw_density, window_means
+from odefit.reporting.residuals import Residuals
 from odefit.reporting.sentences import weighted
-from odefit.result_data import ResultData
-from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.other_integrations import able_to_integrate
-from odefit.simulation.simulations import residuals_by
 
-PANEL_SIZE = (3.1, 2.0)
-"""Width and height of a panel, in inches."""
+FEW = 80
+"""Number of points of a panel from which on they are small."""
 
 
-@dataclass(frozen=True, eq=False)
-class Residuals:
-    """The residuals of one observable in one experiment, shape (n,).
+@dataclass(frozen=True)
+class Setting:
+    """What all panels of residuals share: the problem, and colour and mark of each experiment."""
 
-    They are measured minus modelled values, in standard deviations where those are known.
-    """
+    problem: Problem
+    marks: dict[str, tuple[str, str]]
 
-    experiment: str
-    observable: str
-    times: Array
-    values: Array
-    calendar: Calendar | None = None
+    @classmethod
+    def of(cls, problem: Problem, residuals: Sequence[Residuals]) -> Setting:
+        """Return the setting for some residuals."""
+        return cls(problem, style.run_marks([entry.experiment for entry in residuals]))
 
+    @property
+    def in_sds(self) -> bool:
+        """True where residuals are in standard deviations."""
+        return weighted(self.problem)
 
-def residuals_of(result: ResultData, forward: ForwardMap | None = None) -> list[Residuals]:
-    """Return the residuals of the best solution; none if it is missing or cannot be simulated.
-
-    ``forward`` is the map that integrates it, where it is known.
-    """
-    if not result.solutions:
-        return []
-    best = result.best
-    if forward is None:
-        forward = able_to_integrate(result.problem, best.vector, best.nodes)
-    table = residuals_by(forward, best.vector)
-    if isinstance(table, Failure):
-        return []
-    return [
-        # The sign is made "measured minus modelled"; the optimiser's own is the other.
-        Residuals(
-            entry.experiment,
-            entry.observable,
-            entry.times,
-            np.abs(entry.standardized) * np.sign(entry.measured - entry.predicted),
-            calendar_of(result.problem, result.problem.condition(entry.experiment)),
-        )
-        for entry in table
-    ]
-
-
-def by_observable(residuals: Sequence[Residuals]) -> dict[str, list[Residuals]]:
-    """Group residuals by observable."""
-    groups: dict[str, list[Residuals]] = {}
-    for entry in residuals:
-        groups.setdefault(entry.observable, []).append(entry)
-    return groups
+    def handles(self, *others: Artist) -> list[Artist]:
+        """Return the entries of a legend: the experiments, where there are several, and others."""
+        if len(self.marks) < 2:
+            one = [
+                Line2D([], [], color=colour, marker=mark, linestyle="none", markersize=3.6)
+                for colour, mark in self.marks.values()
+            ]
+            for handle in one:
+                handle.set_label("measurements")
+            return [*one, *others]
+        named = [
+            Line2D(
+                [],
+                [],
+                color=colour,
+                marker=mark,
+                linestyle="none",
+                markersize=3.6,
+                label=style.plain(style.shorten(name)),
+            )
+            for name, (colour, mark) in list(self.marks.items())[:MOST_ENTRIES]
+        ]
+        left_out = len(self.marks) - MOST_ENTRIES
+        if left_out > 0:
+            named.append(Line2D([], [], linestyle="none", label=f"and {left_out} more"))
+        return [*named, *others]
 
 
-def plot_residuals(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
-    """Draw one panel for each observable, all experiments together."""
-    groups = by_observable(residuals_of(result))
-    if not groups:
-        return canvas.empty("no residuals: no solution was found that can be simulated")
-    in_sds = weighted(result.problem)
-    with style.plain_style():
-        rows = canvas.panels(len(groups), min(len(groups), 3), PANEL_SIZE)
-        panels = [axes for row in rows for axes in row]
-        for axes, (observable, entries) in zip(panels, groups.items(), strict=True):
-            draw_panel(axes, observable, entries, result.problem.time_unit, in_sds)
-        style.label_outside(rows)
-        return canvas.finish(panels[0])
-
-
-def panel_figure(
-    observable: str, entries: Sequence[Residuals], time_unit: str, in_sds: bool
-) -> style.Plot:
-    """Return one panel as a figure of its own."""
-    with style.plain_style():
-        figure, axes = style.panel_axes(*PANEL_SIZE, left=0.72)
-        draw_panel(axes, observable, entries, time_unit, in_sds)
-    return figure
-
-
-def draw_panel(
-    axes: Axes, observable: str, entries: Sequence[Residuals], time_unit: str, in_sds: bool
-) -> None:
-    """Draw the residuals of one observable; `in_sds` says that they are standardised."""
+def title_panel(axes: Axes, text: str) -> None:
+    """Write the title of a panel, at its left."""
     axes.set_title(
-        style.plain(style.shorten(observable)),
+        style.plain(style.shorten(text)),
         loc="left",
         fontsize=9.5,
         color=style.INK,
         parse_math=False,
     )
-    if in_sds:
-        axes.axhspan(-2.0, 2.0, color=style.GRID, linewidth=0, zorder=0)
-    axes.axhline(0.0, color=style.MUTED, linewidth=0.9, zorder=1)
-    count = sum(len(e.times) for e in entries)
+
+
+def draw_points(
+    axes: Axes,
+    entries: Sequence[Residuals],
+    places: Callable[[Residuals], tuple[Array, Array]],
+    setting: Setting,
+) -> tuple[Array, Array]:
+    """Draw a point for each measurement, or their density where they are many; return all places.
+
+    Scales of the axes are set before. Triangles point to where the true value of a censored one is.
+    """
+    every = [places(entry) for entry in entries]
+    x, y = (np.concatenate([pair[k] for pair in every]) for k in (0, 1))
+    if len(x) > DENSE:
+        draw_density(axes, x, y, style.MODEL, zorder=2)
+        axes.set_title("density", loc="right", fontsize=8.0, color=style.MUTED)
+        return x, y
+    for entry, (across, up) in zip(entries, every, strict=True):
+        colour, mark = setting.marks[entry.experiment]
+        up = np.where(np.isfinite(up), up, np.nan)
+        for code, marker in ((0, mark), (1, "v"), (-1, "^")):
+            chosen = entry.censored == code
+            if chosen.any():
+                axes.plot(
+                    across[chosen],
+                    up[chosen],
+                    linestyle="none",
+                    marker=marker,
+                    markersize=2.0 if len(x) > FEW else 3.4,
+                    color=colour,
+                    markerfacecolor=colour if code == 0 else "none",
+                    alpha=0.8,
+                    zorder=3,
+                )
+    return x, y
+
+
+def draw_against_time(axes: Axes, entries: Sequence[Residuals], setting: Setting) -> None:
+    """Draw residuals against time."""
     infinity = place_of_infinity(np.concatenate([e.times for e in entries]))
     if infinity is not None:
         style.mark_infinity(axes, infinity)
-    times = placed(np.concatenate([e.times for e in entries]), infinity)
-    values = np.concatenate([e.values for e in entries])
-    if count > DENSE:
-        draw_density(axes, times, values, style.MODEL, zorder=2)
-        axes.plot(*window_means(times, values), color=style.INK, linewidth=1.0, zorder=3)
+    x, y = draw_points(axes, entries, lambda e: (placed(e.times, infinity), e.values), setting)
+    if len(x) > DENSE:
+        axes.plot(*window_means(x, y), color=style.INK, linewidth=1.0, zorder=3)
         axes.set_title("mean and density", loc="right", fontsize=8.0, color=style.MUTED)
-    for entry in entries if count <= DENSE else ():
-        axes.plot(
-            placed(entry.times, infinity),
-            np.where(np.isfinite(entry.values), entry.values, np.nan),
-            linestyle="none",
-            marker="o",
-            markersize=2.0 if count > 80 else 3.4,
-            color=style.MODEL,
-            alpha=0.8,
-            zorder=3,
-        )
-    largest = float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
-    reach = max(1.12 * largest, 2.6 if in_sds else 0.0) or 1.0
-    axes.set_ylim(-reach, reach)
     calendars = {entry.calendar for entry in entries}
     calendar = calendars.pop() if len(calendars) == 1 else None  # none that all experiments share
-    axes.set_xlabel(style.time_label(time_unit, calendar), parse_math=False)
-    axes.set_ylabel("residual / sd" if in_sds else "residual")
+    axes.set_xlabel(style.time_label(setting.problem.time_unit, calendar), parse_math=False)
+    _about_zero(axes, y, setting)
     style.dress(axes, calendar=calendar)
+
+
+def draw_against_prediction(axes: Axes, entries: Sequence[Residuals], setting: Setting) -> None:
+    """Draw residuals against the model's values: a funnel shows noise that grows with them."""
+    positive = all((e.predicted[np.isfinite(e.predicted)] > 0).all() for e in entries)
+    logarithmic = positive and any(e.transform is not None for e in entries)
+    if logarithmic:
+        axes.set_xscale("log")
+    x, y = draw_points(axes, entries, lambda e: (e.predicted, e.values), setting)
+    if len(x) > DENSE and not logarithmic:
+        axes.plot(*window_means(x, y), color=style.INK, linewidth=1.0, zorder=3)
+    finite = x[np.isfinite(x)]
+    size = float(np.max(np.abs(finite), initial=0.0))
+    if len(finite) and not logarithmic and np.ptp(finite) < 1e-6 * size:
+        axes.set_xlim(finite.mean() - 0.1 * size, finite.mean() + 0.1 * size)
+    unit = setting.problem.units.get(entries[0].observable)
+    axes.set_xlabel(style.with_unit("predicted", unit), parse_math=False)
+    _about_zero(axes, y, setting)
+    style.dress(axes, log_x=logarithmic)
+
+
+def draw_by_experiment(axes: Axes, entries: Sequence[Residuals], setting: Setting) -> None:
+    """Draw the residuals of each experiment side by side, with their mean as a bar."""
+    runs = {entry.experiment: k for k, entry in enumerate(entries)}
+
+    def places(entry: Residuals) -> tuple[Array, Array]:
+        count = len(entry.values)
+        # Side by side in the order of time, so that points do not hide one another.
+        shift = np.linspace(-0.25, 0.25, count) if count > 1 else np.zeros(count)
+        return runs[entry.experiment] + shift, entry.values
+
+    _, y = draw_points(axes, entries, places, setting)
+    for entry in entries:
+        finite = entry.values[np.isfinite(entry.values)]
+        if len(finite):
+            place = runs[entry.experiment]
+            axes.hlines(
+                finite.mean(), place - 0.35, place + 0.35, color=style.INK, linewidth=1.4, zorder=4
+            )
+    axes.set_xlim(-0.6, len(runs) - 0.4)
+    axes.set_xlabel("experiment")
+    _about_zero(axes, y, setting)
+    style.dress(axes)
+    room = max(int(24 / max(len(runs), 1)), 3)
+    step = -(-len(runs) // 24)
+    shown = list(runs)[::step]
+    labels = [style.plain(style.shorten(name, room)) for name in shown]
+    upright = len(shown) > 8
+    axes.set_xticks(
+        [runs[n] for n in shown], labels, parse_math=False, rotation=90 if upright else 0
+    )
+
+
+def reference_handles(setting: Setting, *, mean: bool = False) -> list[Artist]:
+    """Return the entries of a legend for what is drawn behind residuals."""
+    found: list[Artist] = []
+    if mean:
+        found.append(Line2D([], [], color=style.INK, linewidth=1.4, label="mean"))
+    if setting.in_sds:
+        found.append(Patch(color=style.GRID, label="± 2 sd"))
+    return found
+
+
+def _about_zero(axes: Axes, values: Array, setting: Setting) -> None:
+    """Draw zero and two standard deviations, with limits that hold all values."""
+    if setting.in_sds:
+        axes.axhspan(-2.0, 2.0, color=style.GRID, linewidth=0, zorder=0)
+    axes.axhline(0.0, color=style.MUTED, linewidth=0.9, zorder=1)
+    largest = float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
+    reach = max(1.12 * largest, 2.6 if setting.in_sds else 0.0) or 1.0
+    axes.set_ylim(-reach, reach)
+    axes.set_ylabel("residual / sd" if setting.in_sds else "residual")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -150,6 +151,9 @@ BAD = "#a8326e"
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#1f2937")
 """Colours of several lines in one figure, in this order."""
 
+MARKERS = ("o", "s", "^", "D", "v", "P")
+"""Marks of runs; there are as many runs that can be told apart as pairs of a colour and a mark."""
+
 SMALL_FONT = 8.0
 """Size of tick labels, in points."""
 
@@ -262,17 +266,31 @@ def dress(
     axes.tick_params(colors=MUTED, width=0.5, which="minor")
 
 
+def run_marks(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return colour and mark of each run; a run that is alone has those of the measurements."""
+    runs = list(dict.fromkeys(names))
+    if len(runs) < 2:
+        return dict.fromkeys(runs, (DATA, "o"))
+    count = len(SERIES)
+    return {
+        name: (SERIES[k % count], MARKERS[k // count % len(MARKERS)]) for k, name in enumerate(runs)
+    }
+
+
 def label_outside(rows: Sequence[Sequence[Axes]]) -> None:
-    """Leave labels of axes to the first panel of a row and the last of a column.
+    """Leave out labels of axes that a panel shares with the one to its left, or the one below.
 
     Panels of a figure that have no other below them keep their label of time.
     """
-    panels = [axes for row in rows for axes in row]
     for row in rows:
-        for axes in row[1:]:
-            axes.set_ylabel("")
-    for axes in panels[: -len(rows[0])]:
-        axes.set_xlabel("")
+        labels = [axes.get_ylabel() for axes in row]
+        for k, axes in enumerate(row):
+            if k and labels[k] == labels[k - 1]:
+                axes.set_ylabel("")
+    for row, below in itertools.pairwise(rows):
+        for axes, other in zip(row, below, strict=False):
+            if axes.get_xlabel() == other.get_xlabel():
+                axes.set_xlabel("")
 
 
 def mark_infinity(axes: Axes, place: float) -> None:
@@ -325,6 +343,11 @@ def plain(text: str) -> str:
 def shorten(text: str, length: int = 28) -> str:
     """Return `text` for a label, its end cut off if it is longer than `length`."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def with_unit(name: str, unit: str | None) -> str:
+    """Return a name for a label, with its unit where that is known."""
+    return plain(f"{shorten(name)} ({shorten(unit, 16)})" if unit else shorten(name))
 
 
 def time_label(unit: str, calendar: Calendar | None = None) -> str:

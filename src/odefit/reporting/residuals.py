@@ -1,0 +1,157 @@
+"""Residuals of an answer as figures show them, beside the measurements and their predictions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.common.arrays import Array, IntArray
+from odefit.problem.calendars import Calendar, calendar_of
+from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import Transform
+from odefit.result_data import ResultData
+from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.other_integrations import able_to_integrate
+from odefit.simulation.residuals.quantile_residuals import quantile_residuals
+from odefit.simulation.simulations import residuals_by
+
+LAGS = 20
+"""The largest distance, in measurements, of which there is an autocorrelation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """The residuals of one observable in one experiment, shape (n,).
+
+    `values` are measured minus modelled, in standard deviations where those are known: deviance
+    residuals of counts and of losses, differences of logarithms of log-normal noise, innovations of
+    noise that is correlated in time. `normal` are quantile residuals, standard normal if model and
+    noise are right; without known noise they are in standard deviations that the residuals of the
+    fit have. `censored` is 1 where the true value is below, and -1 where it is above, the limit
+    that stands in `measured`. `plain` says that both kinds of residuals are the same but for the
+    scale.
+    """
+
+    experiment: str
+    observable: str
+    times: Array
+    measured: Array
+    predicted: Array
+    values: Array
+    normal: Array
+    censored: IntArray
+    plain: bool = True
+    transform: Transform | None = None
+    calendar: Calendar | None = None
+
+
+def residuals_of(result: ResultData, forward: ForwardMap | None = None) -> list[Residuals]:
+    """Return the residuals of the best solution; none if it is missing or cannot be simulated.
+
+    ``forward`` is the map that integrates it, where it is known. Counts and censored values are
+    placed by the seed of the result.
+    """
+    if not result.solutions:
+        return []
+    best, problem = result.best, result.problem
+    if forward is None:
+        forward = able_to_integrate(problem, best.vector, best.nodes)
+    table = residuals_by(forward, best.vector)
+    if isinstance(table, Failure):
+        return []
+    unit = 1.0
+    if not forward.given_noise:
+        unit = math.sqrt(result.uncertainty.variance) if result.uncertainty is not None else 1.0
+        every = np.concatenate([entry.standardized for entry in table])
+        unit = unit if unit > 0 and math.isfinite(unit) else float(np.std(every)) or 1.0
+    random = np.random.default_rng(result.seed)
+    found = []
+    for entry in table:
+        condition = problem.condition(entry.experiment)
+        series = condition.series[entry.observable]
+        noise = problem.noise.get(entry.observable, Noise())
+        none = np.zeros(len(entry.times), dtype=np.intp)
+        found.append(
+            Residuals(
+                entry.experiment,
+                entry.observable,
+                entry.times,
+                entry.measured,
+                entry.predicted,
+                # The optimiser's sign is the other one.
+                -entry.standardized,
+                quantile_residuals(
+                    noise, series, entry.predicted, entry.standardized, entry.sds, random
+                )
+                / unit,
+                none if series.censored is None else series.censored,
+                noise.gaussian and series.censored is None,
+                noise.transform,
+                calendar_of(problem, condition),
+            )
+        )
+    return found
+
+
+def by_observable(residuals: Sequence[Residuals]) -> dict[str, list[Residuals]]:
+    """Group residuals by observable."""
+    groups: dict[str, list[Residuals]] = {}
+    for entry in residuals:
+        groups.setdefault(entry.observable, []).append(entry)
+    return groups
+
+
+def autocorrelation(entries: Sequence[Residuals], lags: int = LAGS) -> tuple[Array, int]:
+    """Return the autocorrelation of residuals at the distances 1, 2, ..., and their number.
+
+    Distances count measured times of the same experiment; experiments are pooled, replicates at
+    one time averaged, and infinite times left out. Without a residual that is not zero it is empty.
+    """
+    series = []
+    for entry in entries:
+        kept = np.isfinite(entry.normal) & np.isfinite(entry.times)
+        times, place, counts = np.unique(entry.times[kept], return_inverse=True, return_counts=True)
+        sums = np.bincount(place, entry.normal[kept], len(times))
+        series.append(sums / np.sqrt(counts))  # of independent residuals, a variance of one
+    count = sum(len(one) for one in series)
+    longest = max((len(one) for one in series), default=0)
+    if count < 3 or longest < 2:
+        return np.zeros(0), count
+    mean = float(np.concatenate(series).mean())
+    centred = [one - mean for one in series]
+    square = sum(float(one @ one) for one in centred)
+    if not square > 0:
+        return np.zeros(0), count
+    most = min(lags, longest - 1, max(count // 2, 1))
+    found = [
+        sum(float(one[lag:] @ one[:-lag]) for one in centred if len(one) > lag) / square
+        for lag in range(1, most + 1)
+    ]
+    return np.array(found), count
+
+
+def normal_quantiles(values: Array) -> tuple[Array, Array]:
+    """Return what standard normal values would be on average, and finite values, both sorted.
+
+    The quantiles are those of G. Blom, Statistical Estimates and Transformed Beta-Variables, 1958.
+    """
+    from scipy.special import ndtri
+
+    ordered = np.sort(values[np.isfinite(values)])
+    places = (np.arange(1, len(ordered) + 1) - 0.375) / (len(ordered) + 0.25)
+    return np.asarray(ndtri(places)), ordered
+
+
+def quantile_band(count: int, level: float = 0.95) -> Array:
+    """Return the ends within which each of `count` sorted normal values lies, shape (2, count).
+
+    The probability of a value's place is that of an order statistic, a beta distribution.
+    """
+    from scipy.special import betaincinv, ndtri
+
+    rank = np.arange(1, count + 1)
+    tails = np.array([0.5 - level / 2, 0.5 + level / 2])[:, None]
+    return np.asarray(ndtri(betaincinv(rank, count + 1 - rank, tails)))
