@@ -144,7 +144,7 @@ def draw_against_prediction(axes: Axes, entries: Sequence[Residuals], setting: S
     finite = x[np.isfinite(x)]
     size = float(np.max(np.abs(finite), initial=0.0))
     if len(finite) and not logarithmic and np.ptp(finite) < 1e-6 * size:
-        axes.set_xlim(finite.mean() - 0.1 * size, finite.mean() + 0.1 * size)
+        axes.set_xlim(finite.mean() - 0.13 * size, finite.mean() + 0.13 * size)
     unit = setting.problem.units.get(entries[0].observable)
     axes.set_xlabel(style.with_unit("predicted", unit), parse_math=False)
     _about_zero(axes, y, setting)
