@@ -26,7 +26,7 @@ FEW = 80
 
 @dataclass(frozen=True)
 class Setting:
-    """What all panels of residuals share: the problem, and colour and mark of each experiment."""
+    """The problem of all panels of residuals, and the colour and mark of each experiment."""
 
     problem: Problem
     marks: dict[str, tuple[str, str]]
