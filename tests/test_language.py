@@ -126,6 +126,23 @@ def test_the_phrases_are_seen_in_docstrings_comments_and_messages() -> None:
         assert any(re.search(PHRASES[name], text) for text in texts), name
 
 
+FREE_PAGES = {"modules.md", "changelog.md"}
+"""Pages that are made from the source and from the changelog."""
+
+
+@pytest.mark.parametrize("name", sorted(PHRASES.keys() - {"is none"}))
+def test_no_page_of_the_documentation_has_a_phrase_of_another_language(name: str) -> None:
+    pages = sorted((SOURCE.parents[1] / "docs").rglob("*.md"))
+    found = [
+        f"{page.name}: ...{text[max(0, m.start() - 40) : m.end() + 40]}..."
+        for page in pages
+        if page.name not in FREE_PAGES
+        for text in [" ".join(page.read_text(encoding="utf-8").split())]
+        for m in re.finditer(PHRASES[name], text)
+    ]
+    assert not found, "\n".join(found)
+
+
 if __name__ == "__main__":
     present = {phrase: len(places) for phrase, places in occurrences().items()}
     sys.stdout.write("".join(f'    "{phrase}": {count},\n' for phrase, count in present.items()))
