@@ -35,7 +35,7 @@ def test_the_reference_describes_nothing_twice() -> None:
 QUESTIONS = {
     "excel": "problem-file",
     "dates": "problem-file",
-    "parity plot": "validation",
+    "parity plot": "diagnostics",
     "forecast": "predictions",
     "detection limit": "detection-limit",
     "counts": "fit-counts",
