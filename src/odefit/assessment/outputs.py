@@ -13,13 +13,14 @@ from odefit.expressions.algebras import Dual
 from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.residuals.noise import standard_deviations
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 
 def evaluated(forward: ForwardMap, vector: Array) -> Evaluation:
     """Return the evaluation at the estimate; InputError where it fails."""
-    evaluation = forward.evaluate(vector)
+    evaluation = forward.evaluate(vector, UNDECIDED)
     if isinstance(evaluation, Failure):
         raise InputError(f"bands need a model that can be integrated: {evaluation}")
     return evaluation

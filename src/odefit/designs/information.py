@@ -18,6 +18,7 @@ from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 Excludes = dict[tuple[Excluded, str], tuple[int, str]]
@@ -97,7 +98,7 @@ class InformationMap:
         """
         if not measurements and not self.problem.priors:
             return np.zeros((0, len(vector)))
-        evaluation = self.forward.evaluate(vector)
+        evaluation = self.forward.evaluate(vector, UNDECIDED)
         if isinstance(evaluation, Failure):
             raise InputError(f"the model cannot be integrated at these values: {evaluation}")
         rows = evaluation.information

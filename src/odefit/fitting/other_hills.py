@@ -23,6 +23,7 @@ from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 POINTS, SPEEDS = 400, 600
@@ -354,7 +355,7 @@ def exchanged(
         within = (place >= problem.lower) & (place <= problem.upper)
         if stop() or not within.all():
             continue
-        at = forward.evaluate(place)
+        at = forward.evaluate(place, UNDECIDED)
         if isinstance(at, Evaluation):
             cost, start = refitted(problem, place, at)
             found.append(Candidate(start, cost))

@@ -33,6 +33,7 @@ from odefit.problem.variants.sizes import expected_sizes, sizes_at
 from odefit.result_data import Solution
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.cut_off import CutOffError
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 NEAR = 1e-2
 """Relative difference of all unknowns up to which two ends lead to the same optimum."""
@@ -227,7 +228,7 @@ class _Search:
         self._tried.append(polished.vector)
         if self._close(polished.vector, self._known, DISTANCE):
             return True
-        evaluation = self._forward.evaluate(polished.vector)
+        evaluation = self._forward.evaluate(polished.vector, UNDECIDED)
         if isinstance(evaluation, Evaluation) and (
             assess_local(self._forward, polished.vector, evaluation).optimal
         ):

@@ -25,6 +25,7 @@ from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
 from odefit.result_data.result_file import read_result
 from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.nodes import Nodes, node_names
 
 GIVEN_START = "start as given"
@@ -57,7 +58,7 @@ class WarmStart:
         """
         began = time.perf_counter()
         if self.nodes is None:
-            found = ForwardMap(problem).evaluate_cost(self.vector)
+            found = ForwardMap(problem).evaluate_cost(self.vector, UNDECIDED)
         else:
             from odefit.methods.shooting.node_evaluation import evaluate_nodes  # seldom needed
 

@@ -17,6 +17,7 @@ from odefit.methods.starts import guess, sample
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.best_seen import BestSeen
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 POINTS = 10
 """Number of points, beside the guess, that are tried where a search has evaluated none at all."""
@@ -102,7 +103,7 @@ def first_point(forward: ForwardMap, count: int, control: Control, index: int) -
     given = guess(problem)
     for point in [*([] if given is None else [given]), *sample(problem, 0, count, control.seed)]:
         vector = np.clip(point, problem.lower, problem.upper)
-        evaluation = forward.evaluate_cost(vector)
+        evaluation = forward.evaluate_cost(vector, UNDECIDED)
         if not isinstance(evaluation, Failure) and np.isfinite(evaluation.cost):
             return Start(
                 index=index,
@@ -128,7 +129,7 @@ def rescued(forward: ForwardMap, lost: Start, vectors: Iterable[Array], control:
     with np.errstate(all="ignore"):
         for vector in vectors:
             inside = np.clip(vector, forward.problem.lower, forward.problem.upper)
-            evaluation = forward.evaluate_cost(inside)
+            evaluation = forward.evaluate_cost(inside, UNDECIDED)
             if not isinstance(evaluation, Evaluation) or not np.isfinite(evaluation.cost):
                 continue
             if best is None or evaluation.cost < best[1].cost:

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.common.arrays import Array, IntArray
-from odefit.expressions.expressions import Expression
 from odefit.problem.binding import Binding
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
@@ -38,23 +37,15 @@ from odefit.simulation.trajectories.shared_segments import (
     shared_segments,
 )
 from odefit.simulation.trajectories.trajectory import Trajectory, switched_scalars
+from odefit.simulation.watched import Watched, Weights
+
+ADJOINT_DIRECTIONS = 10
+"""Unknowns of the equations from which on the gradient is found by the adjoint.
+
+It then takes half the time of the sensitivities or less; with fewer unknowns, these are as good."""
 
 _NOTHING = np.zeros(0)
 _NO_UNKNOWNS = np.zeros(0, dtype=np.intp)
-
-
-@dataclass(frozen=True, eq=False)
-class Watched:
-    """Values of trajectories on which measurements depend: each is a direction of its own."""
-
-    states: IntArray  # Numbers of the states, shape (s,)
-    scalars: tuple[str, ...]  # The scalars that events assign, by name
-    unknowns: int  # Number of unknowns of the problem; the directions count from there
-
-    @property
-    def count(self) -> int:
-        """Number of directions."""
-        return len(self.states) + len(self.scalars)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +98,7 @@ class AdjointTree:
         self._switched = {c: switched_scalars(field, conditions[c]) for c in members}
         self._directions = tuple(range(watched.unknowns, watched.unknowns + watched.count))
         self._by_states = np.zeros((len(field.states), watched.count))
-        self._by_states[watched.states, np.arange(len(watched.states))] = 1.0
+        self._by_states[watched.states, watched.directions] = 1.0
 
     def integrate(self, vector: Array) -> Passage | EngineFailure:
         """Integrate all conditions at their data times, or return why one has no trajectory."""
@@ -146,7 +137,7 @@ class AdjointTree:
         """Return the derivatives of a scalar by the unknowns, shape (n,).
 
         `weights` are derivatives of the scalar by what is watched, by condition, shape (times,
-        directions). None is returned where the adjoint of a segment fails.
+        states and scalars). None is returned where the adjoint of a segment fails.
         """
         n, p = len(self._field.states), len(self._field.scalars)
         s = len(self._watched.states)
@@ -218,7 +209,7 @@ class AdjointTree:
         for k, name in enumerate(self._watched.scalars):
             if name in self._switched[number]:
                 by_watched = np.zeros((count, q))
-                by_watched[:, len(self._watched.states) + k] = 1.0
+                by_watched[:, self._watched.shared + k] = 1.0
                 switched[name] = np.empty(count), by_watched
         return Trajectory(
             times=times,
@@ -251,23 +242,38 @@ Assemble = Callable[
 class AdjointGradient:
     """The gradient of a problem's cost by the adjoint.
 
-    `exists` says whether all conditions consist of segments between events at known times.
+    What it goes through backwards are residuals of single times, which are `uncorrelated`. `exists`
+    says whether that is so, all conditions consist of segments between events at known times, and
+    unknowns are so many that it may pay.
     """
 
     def __init__(
-        self, problem: Problem, field: VectorField, engines: Engines, assemble: Assemble
+        self,
+        problem: Problem,
+        field: VectorField,
+        engines: Engines,
+        assemble: Assemble,
+        uncorrelated: bool = True,
     ) -> None:
         conditions = problem.conditions
+        self._field, self._engines = field, engines
+        self._size = directions_and_outputs(problem)
         self._assemble = assemble
         self._unknowns = len(problem.unknowns)
         self._lengths = [len(c.times) for c in conditions]
-        smooth = not field.algebraic and Surfaces.of(field) is None
+        enough = uncorrelated and self._size[0] >= ADJOINT_DIRECTIONS
+        smooth = enough and not field.algebraic and Surfaces.of(field) is None
         self.exists = smooth and all(_plain(c) for c in conditions)
         if not self.exists:
             return
-        self._watched = _watched(problem, field)
+        self._watched = Watched.of(problem, field)
         groups = groups_with_equal_starts(field, conditions)
+        self._weights: Weights | None = None
         self._trees = [AdjointTree(field, conditions, engines, g, self._watched) for g in groups]
+
+    def pays(self, choice: EngineChoice) -> bool:
+        """Return whether it is less work than sensitivities, as far as a choice tells."""
+        return self._engines.has_adjoint(self._field, *self._size, choice)
 
     def __call__(self, vector: Array, choice: EngineChoice) -> CostGradient | None:
         """Return cost and gradient at `vector`, shape (n,); None if the adjoint fails."""
@@ -286,7 +292,9 @@ class AdjointGradient:
                 return None
             evaluation, sources = found
             gradient = evaluation.residuals @ evaluation.jacobian[:, : self._unknowns]
-            weights = self._weights(evaluation, sources)
+            if self._weights is None:
+                self._weights = Weights(self._watched, self._lengths, sources)
+            weights = self._weights(evaluation.residuals, evaluation.jacobian)
             for tree, passage in zip(self._trees, passages, strict=True):
                 part = tree.pull_back(passage, weights)
                 if part is None:
@@ -303,22 +311,6 @@ class AdjointGradient:
             adjoint=True,
         )
 
-    def _weights(
-        self, evaluation: Evaluation, sources: Sequence[ResidualSource]
-    ) -> dict[int, Array]:
-        """Return the cost's derivatives by what is watched, by condition, at its times."""
-        by_residual = evaluation.residuals[:, None] * evaluation.jacobian[:, self._unknowns :]
-        weights = {
-            c: np.zeros((length, self._watched.count)) for c, length in enumerate(self._lengths)
-        }
-        start = 0
-        for source in sources:
-            stop = start + len(source.times)
-            if source.condition >= 0:
-                np.add.at(weights[source.condition], source.times, by_residual[start:stop])
-            start = stop
-        return weights
-
 
 def _plain(condition: Condition) -> bool:
     """Return whether a condition consists of segments between events at known times."""
@@ -327,14 +319,7 @@ def _plain(condition: Condition) -> bool:
     return not (condition.located or at_rest or endless)
 
 
-def _watched(problem: Problem, field: VectorField) -> Watched:
-    """Return what measurements may depend on, of states and of scalars that events assign."""
-    model = problem.model
-    spreads = [n.spread for n in problem.noise.values() if isinstance(n.spread, Expression)]
-    expressions = [*model.observables.values(), *model.algebraic.values(), *spreads]
-    names = {name for expression in expressions for name in expression.names}
-    states = [i for i, name in enumerate(field.states) if name in names]
-    switched = {n for c in problem.conditions for n in switched_scalars(field, c)}
-    return Watched(
-        np.array(states, dtype=np.intp), tuple(sorted(switched & names)), len(problem.unknowns)
-    )
+def directions_and_outputs(problem: Problem) -> tuple[int, int]:
+    """Return the number of unknowns of the equations, and that of times of all conditions."""
+    directions = sum(u.kind != "noise" for u in problem.unknowns)
+    return directions, sum(len(c.times) for c in problem.conditions)

@@ -27,10 +27,10 @@ from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.adjoint_gradient import AdjointGradient
+from odefit.simulation.adjoint_gradient import AdjointGradient, directions_and_outputs
 from odefit.simulation.best_seen import best_seen
 from odefit.simulation.engines.cut_off import CutOffError, cut_off
-from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines.engine_choice import LAST_SERVED, UNDECIDED, EngineChoice
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.failure import Failure
 from odefit.simulation.engines.needed_accuracy import NeededAccuracy
@@ -48,18 +48,14 @@ from odefit.simulation.trajectories.conditions import ConditionsMap, Elsewhere, 
 from odefit.simulation.trajectories.intervals import NodesMap
 from odefit.simulation.trajectories.trajectory import Trajectory
 
-ADJOINT_DIRECTIONS = 10
-"""Unknowns of the equations from which on the gradient is found by the adjoint.
-
-It then takes half the time of the sensitivities or less; with fewer unknowns, these are as good."""
-
 
 class ForwardMap:
     """Trajectories, residuals and their derivatives for one problem.
 
-    Models are compiled when they are first needed. An evaluation depends on its arguments alone;
-    one of these is the choice of an engine, which a search hands from one evaluation to the next
-    (see :class:`EngineChoice`).
+    Models are compiled when they are first needed. The choice of an engine may be given to an
+    evaluation, as a search hands it from one to the next (see :class:`EngineChoice`). Without it,
+    the map begins with the engine that served its last evaluation: values are then the same up to
+    the tolerance, whatever was evaluated before; with a given choice to the last digit.
 
     Parameters
     ----------
@@ -116,6 +112,7 @@ class ForwardMap:
         self._priors = PriorResiduals(problem)
         self._noise_names = names_in_noise(problem)
         self._of_other_accuracy: dict[tuple[float, bool], ForwardMap] = {}
+        self._last_choice = UNDECIDED  # of the evaluations for which none was given
         measured = [
             (series, problem.noise.get(name, Noise()))
             for condition in problem.conditions
@@ -142,8 +139,7 @@ class ForwardMap:
         if key == (self.engines.tolerance, self.engines.controlled):
             return self
         if key not in self._of_other_accuracy:
-            other = self._with(self.engines.with_accuracy(tolerance, controlled))
-            self._of_other_accuracy[key] = other
+            self._of_other_accuracy[key] = self._with(self.engines.with_accuracy(*key))
         return self._of_other_accuracy[key]
 
     def by(self, engine: EngineName, tolerance: float | None = None) -> ForwardMap:
@@ -255,57 +251,61 @@ class ForwardMap:
         """Return the relative tolerance of the engine that is tried first."""
         return self.engines.tolerances[self.engines.first(self.field, choice)]
 
-    def cost(self, vector: Array, choice: EngineChoice = UNDECIDED) -> float:
+    def cost(self, vector: Array, choice: EngineChoice = LAST_SERVED) -> float:
         """Return the cost alone; infinite where it is not defined."""
-        evaluation = self.evaluate_cost(vector, choice)
-        return math.inf if isinstance(evaluation, Failure) else evaluation.cost
+        found = self.evaluate_cost(vector, choice)
+        return math.inf if isinstance(found, Failure) else found.cost
 
     def evaluate_cost(
-        self, vector: Array, choice: EngineChoice = UNDECIDED
+        self, vector: Array, choice: EngineChoice = LAST_SERVED
     ) -> Evaluation | Failure:
         """Return an evaluation of which the Jacobian may be zero, see :meth:`trajectories`."""
-        found = self.trajectories(vector, choice, sensitivities=False)
-        if isinstance(found, Failure):
-            return found
-        return self.evaluate_along(vector, found, derivatives=False)
+        return self._evaluate(vector, choice, sensitivities=False)
 
-    def evaluate(self, vector: Array, choice: EngineChoice = UNDECIDED) -> Evaluation | Failure:
+    def evaluate(self, vector: Array, choice: EngineChoice = LAST_SERVED) -> Evaluation | Failure:
         """Return residuals and Jacobian at `vector`, shape (n,); a failure where there are none.
 
-        The choice of an engine is that of the evaluation before.
+        The choice of an engine is that of an evaluation before, the last one unless it is given.
         """
-        found = self.trajectories(vector, choice)
-        return found if isinstance(found, Failure) else self.evaluate_along(vector, found)
+        return self._evaluate(vector, choice, sensitivities=True)
 
-    def gradient(self, vector: Array, choice: EngineChoice = UNDECIDED) -> CostGradient | Failure:
+    def _evaluate(
+        self, vector: Array, choice: EngineChoice, *, sensitivities: bool
+    ) -> Evaluation | Failure:
+        begun = self._last_choice if choice is LAST_SERVED else choice
+        found = self.trajectories(vector, begun, sensitivities=sensitivities)
+        if not isinstance(found, Failure):
+            found = self.evaluate_along(vector, found, derivatives=sensitivities)
+        if choice is LAST_SERVED:
+            self._last_choice = found.choice
+        return found
+
+    def gradient(self, vector: Array, choice: EngineChoice = LAST_SERVED) -> CostGradient | Failure:
         """Return cost and gradient alone, which is cheaper than all sensitivities.
 
-        Stiff problems with many unknowns are gone through backwards, at a price that does not
-        depend on their number. The gradient is then the exact derivative of the cost as computed,
-        with the steps that the states needed; sensitivities are under error control of their own
-        instead. The two differ by about the tolerance, except where states stand still and their
-        sensitivities do not.
+        Problems with many unknowns are gone through backwards where they are stiff or large, at a
+        price that does not depend on their number. The gradient is then the exact derivative of
+        the cost as computed, with the steps that the states needed; sensitivities are under error
+        control of their own instead. The two differ by about the tolerance, except where states
+        stand still and their sensitivities do not.
         """
-        if self._has_adjoint(choice):
-            found = self._adjoint(vector, choice)
-            if found is not None:
-                return found
-            states = self.evaluate_cost(vector, choice)
-            if isinstance(states, Failure):  # sensitivities would only take longer to fail
-                return states
+        if self.nodes is None and self._adjoint.exists:
+            begun = self._last_choice if choice is LAST_SERVED else choice
+            if choice is LAST_SERVED and begun is UNDECIDED and not self._adjoint.pays(begun):
+                begun = self.evaluate_cost(vector).choice  # shows whether the problem is stiff
+            if self._adjoint.pays(begun):
+                found = self._adjoint(vector, begun)
+                if found is not None:
+                    return found
+                if isinstance(states := self.evaluate_cost(vector, choice), Failure):
+                    return states  # sensitivities would only take longer to fail
         evaluation = self.evaluate(vector, choice)
         return evaluation if isinstance(evaluation, Failure) else CostGradient.of(evaluation)
 
-    def _has_adjoint(self, choice: EngineChoice) -> bool:
-        directions = sum(u.kind != "noise" for u in self.problem.unknowns)
-        # What the adjoint goes through backwards are residuals of single times.
-        if self.nodes is not None or directions < ADJOINT_DIRECTIONS or self.correlated:
-            return False
-        return self.engines.has_adjoint(self.field, directions, choice) and self._adjoint.exists
-
     @cached_property
     def _adjoint(self) -> AdjointGradient:
-        return AdjointGradient(self.problem, self.field, self.engines, self.assemble)
+        at = self.problem, self.field, self.engines, self.assemble
+        return AdjointGradient(*at, not self.correlated)
 
     def trajectories(
         self, vector: Array, choice: EngineChoice = UNDECIDED, *, sensitivities: bool = True
@@ -317,9 +317,8 @@ class ForwardMap:
         nevertheless.
         """
         if not sensitivities:
-            directions = sum(u.kind != "noise" for u in self.problem.unknowns)
-            outputs = sum(len(c.times) for c in self.problem.conditions)
-            sensitivities = not self.engines.states_alone(self.field, directions, outputs, choice)
+            size = directions_and_outputs(self.problem)
+            sensitivities = not self.engines.states_alone(self.field, *size, choice)
         outcome = self._maps(sensitivities)(vector, choice)
         ended = self.nodes is None and cut_off().reached and cut_off().raising
         if isinstance(outcome, Failure) and ended:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.problem.problem import Problem
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.engines.failure import Failure
 from odefit.simulation.engines.registry import rescue_engines
 from odefit.simulation.forward import ForwardMap
@@ -25,7 +26,7 @@ def other_integrations(
     `stop` says whether no other engine is to be tried: some take long where others fail.
     """
     without_control = ForwardMap(problem, controlled=False)
-    if not isinstance(without_control.evaluate(vector), Failure):
+    if not isinstance(without_control.evaluate(vector, UNDECIDED), Failure):
         yield without_control, UNCONTROLLED
     for (engine, tolerance), steps in rescue_engines():
         if stop():
@@ -53,13 +54,13 @@ def able_to_integrate(problem: Problem, vector: Array, nodes: Nodes | None = Non
     usual = ForwardMap(problem, nodes=nodes)
     if nodes is not None:
         return usual
-    if not isinstance(usual.evaluate(vector), Failure):
+    if not isinstance(usual.evaluate(vector, UNDECIDED), Failure):
         return better_map(usual, second_opinion(usual, vector)) or usual
     without = None  # what integrates the states alone
     if not isinstance(usual.trajectories(vector, sensitivities=False), Failure):
         without = usual
     for forward, _ in other_integrations(problem, vector):
-        if not isinstance(forward.evaluate(vector), Failure):
+        if not isinstance(forward.evaluate(vector, UNDECIDED), Failure):
             return forward
         without = without or forward
     return without or usual

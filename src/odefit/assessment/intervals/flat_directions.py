@@ -21,6 +21,7 @@ from odefit.methods.single_shooting import START_SEARCH
 from odefit.problem.problem import Problem
 from odefit.problem.variants.parts import Part, separate_parts
 from odefit.simulation import ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 SMALL_MOVE = 3.0
 """Change of an unknown along a flat direction, in standard errors, up to which it has an interval.
@@ -89,7 +90,7 @@ def _moves_with(
     rest = np.arange(len(places)) != here
     name = alone.keys[here]
     unknown = problem.unknowns[pivot].parameter
-    least = ForwardMap(alone).cost(own)
+    least = ForwardMap(alone).cost(own, UNDECIDED)
 
     def changed(value: float) -> Array | None:
         """Return the changes of the others with the unknown at a value that fits as well."""

@@ -19,6 +19,7 @@ from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.common.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 
 class TestKind(Enum):
@@ -60,7 +61,7 @@ def ratio_test(
 
     usual = RatioTest(TestKind.CHI_SQUARE, statistic, float(chdtrc(more, max(statistic, 0.0))))
     forward = ForwardMap(larger)
-    evaluation = forward.evaluate(vector)
+    evaluation = forward.evaluate(vector, UNDECIDED)
     if isinstance(evaluation, Failure):
         return usual
     fits = SimulatedFits.for_limits(forward, vector, evaluation)

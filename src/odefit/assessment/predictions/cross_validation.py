@@ -29,6 +29,7 @@ from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.simulations import residuals_by
 
 Division = Literal["experiment", "subject", "block"]
@@ -236,7 +237,7 @@ def _check_determined(
     parts: Sequence[tuple[str, Mapping[tuple[str, str], BoolArray]]],
 ) -> None:
     """Refuse parts that alone determine an unknown: nothing predicts what belongs to them."""
-    evaluation = forward.evaluate(vector)
+    evaluation = forward.evaluate(vector, UNDECIDED)
     if isinstance(evaluation, Failure):
         raise InputError(f"cross-validation needs a model that can be integrated: {evaluation}")
     keys = forward.problem.keys
@@ -291,7 +292,7 @@ def _summed(
     good = [fold for fold in folds if not fold.failure]
     if not good:
         raise InputError(f"no part could be predicted: {folds[0].failure}")
-    evaluation = forward.evaluate(vector)
+    evaluation = forward.evaluate(vector, UNDECIDED)
     assert not isinstance(evaluation, Failure)
     rows = np.concatenate([evaluation.residuals[block.rows] for block in forward.series_rows])
     unit = 1.0 if forward.given_noise else float(np.mean(rows**2))

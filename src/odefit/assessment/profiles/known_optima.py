@@ -16,6 +16,7 @@ from odefit.methods.local.cost_tolerance import close
 from odefit.methods.local.scaling import Scaling
 from odefit.problem.variants.sizes import expected_sizes, sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 NEAR = 1e-2
 """Relative difference of all determined unknowns up to which known optima are the same."""
@@ -29,13 +30,13 @@ def known_optima(
     The curves are `sides` that begin at the estimate: an optimum that all of them pass is one of
     its own valley.
     """
-    first = forward.evaluate(best.vector)
+    first = forward.evaluate(best.vector, UNDECIDED)
     assert isinstance(first, Evaluation), "the estimate has been evaluated before"
     ignored = undetermined(first.information, sizes_at(best.problem, best.vector))
     sizes = expected_sizes(best.problem)
     found = [best.vector]
     for vector in known:
-        at = forward.evaluate(vector)
+        at = forward.evaluate(vector, UNDECIDED)
         if isinstance(at, Failure) or best.deviance.at(at.cost) > best.limit:
             continue
         if not any(close(vector, x, NEAR, sizes, ignored) for x in found) and not _passed(

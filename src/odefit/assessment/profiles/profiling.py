@@ -50,6 +50,7 @@ from odefit.methods.running.worker import Work
 from odefit.methods.running.workers import Workers
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.other_integrations import able_to_integrate
 
 MAX_ADOPTIONS = 5
@@ -114,7 +115,7 @@ def profile_all(
                 break
             best = _with_quantities(forward, optimum_at(forward, better, level), tasks)
     lowest = refuted(best, merged(best, tasks, sides))[0]
-    evaluation = forward.evaluate(best.vector)
+    evaluation = forward.evaluate(best.vector, UNDECIDED)
     for task in unchecked(tasks, sides, begins_on_nodes(forward, best, evaluation)):
         if task in lowest and lowest[task].end == "limit":
             lowest[task] = replace(lowest[task], unchecked=True)
@@ -167,7 +168,7 @@ def _tasks(
 
 def optimum_at(forward: ForwardMap, vector: Array, level: float) -> Optimum:
     """Return what profiles are compared with; InputError where there is nothing to judge by."""
-    evaluation = forward.evaluate(vector)
+    evaluation = forward.evaluate(vector, UNDECIDED)
     if isinstance(evaluation, Failure):
         raise InputError(f"the estimate cannot be evaluated: {evaluation}")
     deviance = Deviance.of(forward, vector, evaluation)
@@ -191,7 +192,7 @@ def _with_quantities(forward: ForwardMap, best: Optimum, tasks: Sequence[Task]) 
     """Return the optimum with the values of the quantities that are profiled."""
     if not any(task.quantity for task in tasks):
         return best
-    evaluation = forward.evaluate(best.vector)
+    evaluation = forward.evaluate(best.vector, UNDECIDED)
     values = {
         task.key: task.quantity.at(forward, best.vector, evaluation.choice)[0]
         for task in tasks
@@ -319,7 +320,7 @@ def _assembled(
 ) -> tuple[Profile, ...]:
     """Return the profiles of which at least one side was traced."""
     vector = best.vector
-    evaluation = forward.evaluate(vector)
+    evaluation = forward.evaluate(vector, UNDECIDED)
     assert isinstance(evaluation, Evaluation), "the optimum has been evaluated before"
     at = forward, vector, evaluation
     uncertainty = checked(*at, assess_uncertainty(*at, level))

@@ -21,7 +21,7 @@ from odefit.methods.running.control import Control, RemoteControl
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.cut_off import cut_off
-from odefit.simulation.engines.engine_choice import EngineChoice
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 
 MAX_OF_OTHERS = 1000
 """Number of evaluations of the model after which a side from another valley ends."""
@@ -98,7 +98,7 @@ def side_of(forward: ForwardMap, best: Optimum, task: Task, control: Control) ->
 
 def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control) -> Side:
     n, vector = len(best.vector), np.array(task.fit or task.start or best.vector)
-    evaluation = forward.evaluate(vector)
+    evaluation = forward.evaluate(vector, UNDECIDED)
     if isinstance(evaluation, Failure):
         return side_without_points(n, "failed", str(evaluation))
     unit, choice = best.deviance.variance, evaluation.choice

@@ -23,6 +23,7 @@ from odefit.assessment.profiles.tracing import UNCERTAIN, departure
 from odefit.common.arrays import Array, IntArray
 from odefit.methods.local.scaling import Scaling
 from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 SAME = 0.02
 """Square of the distance of residuals, relative to the limit, up to which two fits are the same."""
@@ -41,10 +42,10 @@ answer leaves the limit open."""
 
 def other_optima(forward: ForwardMap, best: Optimum, sides: Sequence[Side]) -> list[Array]:
     """Return the optima besides the estimate that sides have led to, lowest first."""
-    first = forward.evaluate(best.vector)
+    first = forward.evaluate(best.vector, UNDECIDED)
     assert isinstance(first, Evaluation), "the estimate has been evaluated before"
     # What one integration cannot follow cannot be traced from there either.
-    evaluated = [(x, forward.evaluate(x)) for side in sides for x in side.optima]
+    evaluated = [(x, forward.evaluate(x, UNDECIDED)) for side in sides for x in side.optima]
     found = [(x, e) for x, e in evaluated if isinstance(e, Evaluation)]
     found.sort(key=lambda pair: pair[1].cost)
     known, others = [first.residuals], []

@@ -34,6 +34,7 @@ from odefit.methods.start_pool import run_starts
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.simulated_data import with_simulated_data
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ def bootstrap(
     _check(count, kind, seed, time_limit)
     control = control_of(seed, time_limit, executor, jobs, progress, checkpoint, stop, memory)
     forward = ForwardMap(problem)
-    evaluation = forward.evaluate(vector)
+    evaluation = forward.evaluate(vector, UNDECIDED)
     if isinstance(evaluation, Failure):
         raise InputError(f"a bootstrap needs a model that can be integrated: {evaluation}")
     search = replace(_resampling(forward, vector, evaluation, kind), others=tuple(others))

@@ -15,6 +15,7 @@ from odefit.common.arrays import Array
 from odefit.common.errors import InputError, one_of
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 FIT = "fit"
 """The name of the cost of the fit among outputs: half the sum of squares, or -log L."""
@@ -75,7 +76,7 @@ class Outputs:
             parts += [self._curves(forward, vector, run) for run in self.runs]
         parts += [np.array([q.at(forward, vector)[0]]) for q in self.quantities]
         if self.fit:
-            parts.append(np.array([forward.cost(vector)]))
+            parts.append(np.array([forward.cost(vector, UNDECIDED)]))
         found = np.concatenate(parts)
         return np.where(np.isfinite(found), found, np.nan)
 
@@ -99,7 +100,7 @@ class Outputs:
             values.append(np.array([value]))
             rows.append(gradient[None, :])
         if self.fit:
-            slope = forward.gradient(vector)
+            slope = forward.gradient(vector, UNDECIDED)
             cost, gradient = math.nan, np.full(n, np.nan)
             if not isinstance(slope, Failure):
                 cost, gradient = slope.cost, slope.gradient

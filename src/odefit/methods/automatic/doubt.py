@@ -27,6 +27,7 @@ from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.variants.features import switches
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 STARTS = 16
 """Number of starts elsewhere that remove no doubt, after which the best end is the answer."""
@@ -118,7 +119,7 @@ class Doubts:
         if switches(forward.problem, forward.field):
             self._elsewhere.look_around(best)
         if possible and doubt is None and len(best.vector) <= FEW_UNKNOWNS:
-            evaluation = forward.evaluate(best.vector)
+            evaluation = forward.evaluate(best.vector, UNDECIDED)
             if isinstance(evaluation, Evaluation):
                 lost = _names(forward, lost_unknowns(forward, best.vector, evaluation))
                 self._elsewhere.hold(best, lost)
@@ -148,7 +149,7 @@ def doubt_of(forward: ForwardMap, end: Start, explained: bool) -> Doubt | None:
     if end.exact or end.nodes is not None or (explained and not switching):
         return None
     with np.errstate(all="ignore"):
-        evaluation = forward.evaluate(end.vector)
+        evaluation = forward.evaluate(end.vector, UNDECIDED)
         if not isinstance(evaluation, Evaluation):
             return None
         if switching:

@@ -28,6 +28,7 @@ from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
 from odefit.problem.variants.start_ranges import Range, ranges
 from odefit.simulation import ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 DECADES = (2.0, 4.0, 8.0)
 """Decades by which the ranges of start values are wider on each side, in turns."""
@@ -93,7 +94,10 @@ class HeldSearch:
         points = np.tile(self.end, (SCREENED, 1))
         points[:, k] = _spread(problem.unknowns[k], ranges(problem)[k], DECADES[0], u)
         points = np.clip(points, problem.lower, problem.upper)
-        base, costs = forward.cost(self.end), np.array([forward.cost(point) for point in points])
+        base, costs = (
+            forward.cost(self.end, UNDECIDED),
+            np.array([forward.cost(point, UNDECIDED) for point in points]),
+        )
         acts = np.isfinite(costs) & (np.abs(costs - base) > ACTS * abs(base))
         return np.asarray(points[acts, k][np.argsort(costs[acts], kind="stable")])
 

@@ -26,6 +26,7 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.parts import Part, groups_of, part_of
 from odefit.problem.variants.sizes import expected_sizes
 from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 VALUES_PER_NOISE = 3
 """Measurements that a part has beyond its other unknowns for each estimated noise, at least: with
@@ -173,7 +174,7 @@ def _composed_ends(
     starts = []
     for i, ends in enumerate(compositions):
         begin, vector = composed(problem, parts, ends)
-        at = forward.evaluate(vector)
+        at = forward.evaluate(vector, UNDECIDED)
         if not isinstance(at, Evaluation):
             continue
         worst = next((s for s in ends if s.status is not Status.CONVERGED), ends[0])
@@ -187,7 +188,7 @@ def _composed_ends(
                 worst.message,
                 sum(s.evaluations for s in ends),
                 sum(s.seconds for s in ends),
-                forward.cost(vector),
+                forward.cost(vector, UNDECIDED),
                 exact=all(s.exact for s in ends),
             )
         )

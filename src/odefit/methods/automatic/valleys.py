@@ -17,6 +17,7 @@ from odefit.methods.estimate import Start
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.local.scaling import Scaling
 from odefit.simulation import ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 MAX_RISE = 5.0
 """Largest difference of two negative log-likelihoods in one valley."""
@@ -56,7 +57,7 @@ class Valleys:
     def _cost(self, end: Start) -> float:
         key = end.index, end.cost
         if key not in self._costs:
-            self._costs[key] = self._forward.cost(end.vector)
+            self._costs[key] = self._forward.cost(end.vector, UNDECIDED)
         return self._costs[key]
 
     def same(self, end: Start, best: Start) -> bool:
@@ -76,4 +77,4 @@ class Valleys:
             if not np.isfinite(ends).all():
                 return False
             points = [scaling.natural((1 - part) * ends[0] + part * ends[1]) for part in PARTS]
-        return all(self._forward.cost(point) <= end.cost for point in points)
+        return all(self._forward.cost(point, UNDECIDED) <= end.cost for point in points)

@@ -30,6 +30,7 @@ from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation
 from odefit.simulation.engines.cut_off import CountedSeconds
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.engines.registry import EngineName
 
 LOCAL_SHARE = 0.25
@@ -210,7 +211,7 @@ def _starts(bounded: BoundedProblem, search: TreeSearch, local: LocalAnswer) -> 
     vector, forward = search.incumbent, bounded.forward
     if vector is None:
         return () if local.start is None else (local.start,)
-    evaluation = forward.evaluate(vector)
+    evaluation = forward.evaluate(vector, UNDECIDED)
     seconds = time.perf_counter() - bounded.began
     if isinstance(evaluation, Evaluation):
         end = Start(

@@ -32,6 +32,7 @@ from odefit.methods.smoothing.smoother import Smoother
 from odefit.methods.starts import check_start, chosen
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.engines.registry import EngineName
 
 POLISH = START_SEARCH  # local search that improves a match on the true trajectories
@@ -210,7 +211,7 @@ class IntegralMatching(Method, LocalMethod):
                 evaluations=end.evaluations + match.evaluations,
                 seconds=time.perf_counter() - began,
             )
-        evaluation = forward.evaluate(match.vector)
+        evaluation = forward.evaluate(match.vector, UNDECIDED)
         status = Status.CONVERGED if match.converged else Status.NOT_CONVERGED
         message, objective, cost = match.message, math.inf, math.inf
         if isinstance(evaluation, Evaluation):

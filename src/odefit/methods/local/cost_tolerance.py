@@ -16,7 +16,7 @@ from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import data_sizes, typical_sizes
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engines.engine_choice import EngineChoice
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.residuals.noise import known_sds
 
 RESIDUAL_ROUNDING = 1e-11
@@ -139,7 +139,7 @@ def exact_at(forward: ForwardMap, vector: Array) -> bool:
 
     A search at a coarser accuracy cannot tell: there all counts as rounding that is below it.
     """
-    at = forward.evaluate(vector)
+    at = forward.evaluate(vector, UNDECIDED)
     if isinstance(at, Failure):
         return False
     accuracy = forward.accuracy(at.choice)

@@ -39,6 +39,7 @@ from odefit.methods.solvers.nlpsol import WARM_START_IPOPT, Ipopt
 from odefit.methods.solvers.solver import Answer, Limits, Solver
 from odefit.methods.starts import guess
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.residuals.normal_approximation import normal_approximation
 
@@ -280,7 +281,7 @@ def measure_agreement(forward: ForwardMap, d: Discretisation, answer: Answer) ->
             size = float(np.max(np.abs(exact), initial=0.0)) or 1.0
             off = np.nan_to_num(np.abs(ours[name] - exact)[series.rows], nan=math.inf)
             error = max(error, float(np.max(off, initial=0.0)) / size)
-    evaluation = forward.evaluate(at)
+    evaluation = forward.evaluate(at, UNDECIDED)
     true_objective = evaluation.objective if isinstance(evaluation, Evaluation) else math.inf
     return Agreement(
         d.scheme.name,

@@ -29,6 +29,9 @@ class EngineChoice:
 
 UNDECIDED = EngineChoice()  # the choice of an engine before anything has been integrated
 
+LAST_SERVED = EngineChoice()
+"""The choice of whoever gives none: that object itself stands for the engine that served last."""
+
 
 def after_taylor(choice: EngineChoice, cheap: bool, patience: int) -> EngineChoice:
     """Return the choice after an integration by the Taylor method, which was cheap or was not."""

@@ -184,12 +184,15 @@ class Engines:
         """Return sentences about engines that `field` would use and whose packages are missing."""
         return missing_engines(field) if self.setting == "auto" else ()
 
-    def has_adjoint(self, field: VectorField, directions: int, choice: EngineChoice) -> bool:
+    def has_adjoint(
+        self, field: VectorField, directions: int, outputs: int, choice: EngineChoice
+    ) -> bool:
         """Return whether the gradient by so many directions is best found by an adjoint."""
         name = self.implicit_name(field)
         if not ENGINES[name].adjoint or self.setting not in ("auto", name):
             return False
-        if self._costs(field, directions).too_large_for_taylor or TAYLOR.problem:
+        costs, alone = self._costs(field, directions), self._costs(field, 0)
+        if costs.too_large_for_taylor or costs.adjoint_pays(alone, outputs) or TAYLOR.problem:
             return True
         return self._only(field) == name or stiff_everywhere(choice)
 

@@ -101,6 +101,8 @@ MAX_TAYLOR_OPERATIONS = 10_000
 
 It takes a second then, which the implicit engine does not need."""
 
+ADJOINT_STEP = 2.5  # time of a step forwards and back, relative to that of a step alone
+
 MIN_TAYLOR_STEPS = 25  # steps that the Taylor method always gets
 
 
@@ -151,6 +153,16 @@ class StepCosts:
         # A right-hand side that is a number alone costs nothing.
         step = max(self.of_step(engine), 1.0)
         return max(int(implicit_steps * self.implicit / step), MIN_TAYLOR_STEPS)
+
+    def adjoint_pays(self, alone: StepCosts, outputs: int) -> bool:
+        """Return whether an adjoint is less work than the fewest explicit steps with directions.
+
+        `alone` are the costs of the states, which the implicit engine goes through forwards and
+        back, with as many steps as `outputs` times need.
+        """
+        steps = max(USUAL_IMPLICIT_STEPS, USUAL_STEPS_PER_OUTPUT * outputs)
+        explicit = min(self.taylor, self.runge_kutta)
+        return ADJOINT_STEP * steps * alone.implicit < MIN_TAYLOR_STEPS * explicit
 
     @property
     def too_large_for_taylor(self) -> bool:

@@ -30,6 +30,8 @@ class ResidualSource:
     """Number of the condition; -1 for priors."""
     times: npt.NDArray[np.intp]
     """Rows of the condition's times, shape (k,); for priors as many zeros as there are."""
+    name: str = ""
+    """The observable; nothing for priors."""
 
 
 class SeriesRows(NamedTuple):
@@ -100,7 +102,7 @@ class SeriesLayout:
                 rows = slice(start, start + len(series.values))
                 start = rows.stop
                 self.measurements += len(series.values)
-                source = ResidualSource(number, series.rows)
+                source = ResidualSource(number, series.rows, name)
                 self.sources.append(source)
                 spread = self._spread_depends_on_unknowns(noise, series, condition)
                 time = self._correlation_time(name, noise, condition)
