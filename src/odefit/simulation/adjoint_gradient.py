@@ -243,8 +243,8 @@ class AdjointGradient:
     """The gradient of a problem's cost by the adjoint.
 
     What it goes through backwards are residuals of single times, which are `uncorrelated`. `exists`
-    says whether that is so, all conditions consist of segments between events at known times, and
-    unknowns are so many that it may pay.
+    says whether that is so, and all conditions consist of segments between events at known times;
+    `may_pay` also whether there are enough unknowns.
     """
 
     def __init__(
@@ -261,9 +261,9 @@ class AdjointGradient:
         self._assemble = assemble
         self._unknowns = len(problem.unknowns)
         self._lengths = [len(c.times) for c in conditions]
-        enough = uncorrelated and self._size[0] >= ADJOINT_DIRECTIONS
-        smooth = enough and not field.algebraic and Surfaces.of(field) is None
+        smooth = uncorrelated and not field.algebraic and Surfaces.of(field) is None
         self.exists = smooth and all(_plain(c) for c in conditions)
+        self.may_pay = self.exists and self._size[0] >= ADJOINT_DIRECTIONS
         if not self.exists:
             return
         self._watched = Watched.of(problem, field)

@@ -289,7 +289,7 @@ class ForwardMap:
         control of their own instead. The two differ by about the tolerance, except where states
         stand still and their sensitivities do not.
         """
-        if self.nodes is None and self._adjoint.exists:
+        if self.nodes is None and self._adjoint.may_pay:
             begun = self._last_choice if choice is LAST_SERVED else choice
             if choice is LAST_SERVED and begun is UNDECIDED and not self._adjoint.pays(begun):
                 begun = self.evaluate_cost(vector).choice  # shows whether the problem is stiff
