@@ -45,7 +45,8 @@ def test_the_gradient_of_a_stiff_problem_is_by_the_adjoint_without_a_choice() ->
 
 
 def test_the_choice_of_an_evaluation_serves_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    forward, begun = ForwardMap(stiff()), []
+    begun: list[EngineChoice] = []
+    forward = ForwardMap(stiff())
     integrate = forward.trajectories
 
     def noting(vector: Array, choice: EngineChoice, *, sensitivities: bool) -> Any:

@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from odefit import ForwardMap, Model, Problem
+from odefit.simulation.evaluation import CostGradient
 from odefit.simulation.watched import Watched
 from tests.simulation.numerics import evaluated
 
@@ -43,6 +44,7 @@ def test_the_gradient_with_shared_directions_is_that_of_the_sensitivities() -> N
     problem = chain({"a": "x1 + x2", "b": "x2*x3^2", "c": "exp(-x3) + x1", "d": "k2*x12"})
     forward, vector = ForwardMap(problem, "bdf", 1e-10), np.linspace(0.8, 1.3, CHAIN)
     found, evaluation = forward.gradient(vector), evaluated(forward, vector)
+    assert isinstance(found, CostGradient)
     expected = evaluation.residuals @ evaluation.jacobian
     np.testing.assert_allclose(found.gradient, expected, atol=1e-6 * np.abs(expected).max())
     assert found.adjoint
