@@ -54,8 +54,7 @@ class ForwardMap:
 
     Models are compiled when they are first needed. The choice of an engine may be given to an
     evaluation, as a search hands it from one to the next (see :class:`EngineChoice`). Without it,
-    the map begins with the engine that served its last evaluation: values are then the same up to
-    the tolerance, whatever was evaluated before; with a given choice to the last digit.
+    the map begins with the engine that served last; values are then the same up to the tolerance.
 
     Parameters
     ----------
@@ -273,9 +272,11 @@ class ForwardMap:
         self, vector: Array, choice: EngineChoice, *, sensitivities: bool
     ) -> Evaluation | Failure:
         begun = self._last_choice if choice is LAST_SERVED else choice
-        found = self.trajectories(vector, begun, sensitivities=sensitivities)
-        if not isinstance(found, Failure):
-            found = self.evaluate_along(vector, found, derivatives=sensitivities)
+        along = self.trajectories(vector, begun, sensitivities=sensitivities)
+        if isinstance(along, Failure):
+            found: Evaluation | Failure = along
+        else:
+            found = self.evaluate_along(vector, along, derivatives=sensitivities)
         if choice is LAST_SERVED:
             self._last_choice = found.choice
         return found
@@ -304,8 +305,8 @@ class ForwardMap:
 
     @cached_property
     def _adjoint(self) -> AdjointGradient:
-        at = self.problem, self.field, self.engines, self.assemble
-        return AdjointGradient(*at, not self.correlated)
+        arguments = self.problem, self.field, self.engines, self.assemble
+        return AdjointGradient(*arguments, not self.correlated)
 
     def trajectories(
         self, vector: Array, choice: EngineChoice = UNDECIDED, *, sensitivities: bool = True
@@ -317,8 +318,8 @@ class ForwardMap:
         nevertheless.
         """
         if not sensitivities:
-            size = directions_and_outputs(self.problem)
-            sensitivities = not self.engines.states_alone(self.field, *size, choice)
+            at = self.field, *directions_and_outputs(self.problem), choice
+            sensitivities = not self.engines.states_alone(*at)
         outcome = self._maps(sensitivities)(vector, choice)
         ended = self.nodes is None and cut_off().reached and cut_off().raising
         if isinstance(outcome, Failure) and ended:

@@ -105,7 +105,8 @@ class Weights:
     def __call__(self, residuals: Array, jacobian: Array) -> dict[int, Array]:
         """Return them by condition, each of the shape (times, states and scalars)."""
         by_residual = residuals[self._rows] * jacobian[self._rows, self._columns]
-        every = np.bincount(self._into, by_residual, minlength=int(self._starts[-1]))
+        every: Array = np.zeros(int(self._starts[-1]))
+        np.add.at(every, self._into, by_residual)
         return {
             c: every[self._starts[c] : self._starts[c + 1]].reshape(shape)
             for c, shape in enumerate(self._shapes)
