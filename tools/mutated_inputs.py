@@ -1,7 +1,10 @@
 """Mutated inputs of every kind: each is refused in a sentence, or is a problem that can be used.
 
     python tools/mutated_inputs.py [--count 2000] [--seed 1] [--jobs 1] [--kinds problem,table]
+    python tools/mutated_inputs.py --count 20000 --state FILE
     python tools/mutated_inputs.py --case table:17 --keep FOLDER
+
+With `--state`, a file of a line an outcome, a run goes on where it was stopped.
 
 Every case is read by what users run, in a process whose memory is limited. Faults are: an exception
 other than InputError; more than 10 seconds; more memory than 200 MB and 20 times its files; a
@@ -20,6 +23,8 @@ import signal
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import asdict
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
 from multiprocessing.process import BaseProcess
@@ -137,10 +142,34 @@ def tasks(kinds: list[str], count: int) -> list[tuple[str, int]]:
     return [(name, i) for _, name, i in sorted(found)]
 
 
+def stored(state: Path | None, seed: int) -> dict[tuple[str, int], Outcome]:
+    """Return the outcomes that a file holds of cases of this seed, by kind and number."""
+    if state is None or not state.exists():
+        return {}
+    lines = map(json.loads, state.read_text(encoding="utf-8").splitlines())
+    return {
+        (one["name"], one["number"]): Outcome(**one["outcome"])
+        for one in lines
+        if one["seed"] == seed
+    }
+
+
+def store(state: Path, seed: int, task: tuple[str, int], outcome: Outcome) -> None:
+    """Write an outcome as a line of a file, from which :func:`stored` takes it."""
+    one = {"seed": seed, "name": task[0], "number": task[1], "outcome": asdict(outcome)}
+    with state.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(one) + "\n")
+
+
 def run(
-    todo: list[tuple[str, int]], seed: int, jobs: int, keep: Path | None, show: int
+    todo: list[tuple[str, int]],
+    seed: int,
+    jobs: int,
+    keep: Path | None,
+    show: int,
+    done_one: Callable[[tuple[str, int], Outcome], None],
 ) -> dict[str, list[tuple[int, Outcome]]]:
-    """Run all cases; return their outcomes by kind."""
+    """Run all cases, and hand over each as it is done; return their outcomes by kind."""
     workers = [Worker(seed, keep) for _ in range(min(jobs, len(todo)))]
     pending = iter(todo)
     outcomes: dict[str, list[tuple[int, Outcome]]] = defaultdict(list)
@@ -162,6 +191,7 @@ def run(
             assert worker.task is not None
             name, number = worker.task
             outcomes[name].append((number, found))
+            done_one(worker.task, found)
             if found.verdict in FAULTS:
                 sort = f"{name} {found.verdict} {found.text.strip()[-120:]}"
                 shown[sort] += 1
@@ -208,13 +238,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--case", metavar="KIND:NUMBER", help="run this one alone")
     parser.add_argument("--keep", type=Path, help="copy the files of every case to this folder")
     parser.add_argument("--show", type=int, default=60, help="sorts of faults that are shown")
+    parser.add_argument("--state", type=Path, help="keep outcomes here, and go on from them")
     parser.add_argument("--json", type=Path, help="write every outcome to this file")
     options = parser.parse_args(arguments)
     todo = tasks(options.kinds.split(","), options.count)
     if options.case:
         name, _, number = options.case.partition(":")
         todo = [(name, int(number))]
-    outcomes = run(todo, options.seed, options.jobs, options.keep, options.show)
+    known = {} if options.case else stored(options.state, options.seed)
+
+    def done_one(task: tuple[str, int], outcome: Outcome) -> None:
+        if options.state is not None:
+            store(options.state, options.seed, task, outcome)
+
+    left = [task for task in todo if task not in known]
+    outcomes = run(left, options.seed, options.jobs, options.keep, options.show, done_one)
+    for name, number in todo:
+        if outcome := known.get((name, number)):
+            outcomes[name].append((number, outcome))
     if options.case:
         print(next(iter(outcomes.values()))[0][1])
     if options.json is not None:

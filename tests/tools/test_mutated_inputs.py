@@ -16,7 +16,7 @@ import odefit
 from guarded_worker import Outcome, Watch, outcome
 from input_kinds import Case, Expectation, OutputError, WrongSuccessError
 from kinds_of_inputs import KINDS
-from mutated_inputs import main, table, tasks
+from mutated_inputs import main, store, stored, table, tasks
 
 ROOT = Path(__file__).parents[2]
 
@@ -130,6 +130,18 @@ def test_the_table_counts_every_outcome() -> None:
     found = [(0, Outcome("refused", "", "", 2**20, 0.5)), (1, Outcome("hang", "", "", 0, 11.0))]
     last = table({"problem": found}).splitlines()[-1]
     assert last == "| all | 2 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 1 | 0 | 1 | 11.0 |"
+
+
+def test_a_run_goes_on_from_its_file_and_from_no_other_seed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = tmp_path / "state.jsonl"
+    assert stored(state, 3) == {}
+    for task in tasks(["table"], 5):
+        store(state, 3, task, Outcome("refused", "t: no rows", "", 2**20, 0.5))
+    assert (len(stored(state, 3)), stored(state, 4)) == (5, {})
+    assert main(["--kinds", "table", "--count", "5", "--seed", "3", "--state", str(state)]) == 0
+    assert "| all | 5 | 5 | 0 |" in capsys.readouterr().out
 
 
 @pytest.mark.slow
