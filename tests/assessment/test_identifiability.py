@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from odefit import library
-from odefit.assessment.identifiability import POINTS, Identifiability, local_identifiability
+from odefit.assessment.identifiability import (
+    MAX_DIRECTIONS,
+    POINTS,
+    Identifiability,
+    local_identifiability,
+)
 from odefit.problem.experiment import Event, Experiment
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
@@ -144,3 +149,12 @@ def test_nothing_unknown_is_no_question() -> None:
     result = found(decay("-a*x", {"a": 0.5}))
     assert result.points == ()
     assert "Nothing is unknown" in result.sentence
+
+
+@pytest.mark.slow
+def test_more_directions_than_anybody_reads_are_not_described() -> None:
+    names = [f"k{i}" for i in range(MAX_DIRECTIONS + 2)]
+    problem = decay(f"-x*({' + '.join(names)})", dict.fromkeys(names, (1e-3, 1e-2)))
+    result = local_identifiability(ForwardMap(problem), points=[np.full(len(names), 5e-3)])
+    assert (result.rank, result.directions) == (1, ())
+    assert {*result.undetermined} == {*names}

@@ -50,6 +50,9 @@ by the last."""
 MAX_WORK = 1e9
 """Operations, see :mod:`odefit.simulation.engines.cut_off`, after which no point is begun."""
 
+MAX_DIRECTIONS = 100
+"""Largest number of directions that are described: each is tried by integrations of its own."""
+
 NO_EFFECT = 1e-9
 """Sensitivity, relative to that of the most influential unknown, that counts as none: the
 sensitivities are not more accurate than that."""
@@ -115,7 +118,8 @@ class Identifiability:
     sometimes
         The number of points at which an unknown is determined, where that is not all.
     directions
-        The directions that are not determined, in words.
+        The directions that are not determined, in words; empty if there are more than
+        :data:`MAX_DIRECTIONS`.
     assumed_noise
         Whether `weak` rests on :data:`ASSUMED_NOISE`.
     """
@@ -205,7 +209,7 @@ def local_identifiability(
         return Identifiability(problem.keys, tuple(found), None)
     top, evaluation, basis = best
     directions: tuple[Direction, ...] = ()
-    if len(basis):
+    if 0 < len(basis) <= MAX_DIRECTIONS:
         directions = describe_directions(seen, top.vector, evaluation, basis)
     return _summary(problem, found, top, scatter, directions)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from fractions import Fraction
 
 import pytest
@@ -121,3 +123,47 @@ def test_what_a_term_depends_on() -> None:
 def test_what_is_not_rational_is_refused(text: str) -> None:
     with pytest.raises(NotRationalError):
         recorded(text)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("+-*/"), st.integers(0, 9), st.integers(0, 9)), max_size=30)
+)
+def test_the_reverse_mode_has_the_gradient_of_the_forward_mode(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    tape = Tape()
+    variables = [tape.variable(name) for name in POINT]
+    terms = [*variables, tape.number(3)]
+    operations: Mapping[str, Callable[[Term, Term], Term]] = {
+        "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+    }  # fmt: skip
+    for operation, a, b in steps:
+        with suppress(NotRationalError):
+            terms.append(
+                operations[operation](terms[-1 - a % len(terms)], terms[-1 - b % len(terms)])
+            )
+    forward = [tape.derivative(terms[-1], variable) for variable in variables]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("odefit.structure.series.tape.REVERSED_FROM", 0)
+        backward = tape.gradient(terms[-1], variables)
+    with suppress(ZeroDivisionError):
+        assert [exact(t) for t in backward] == [exact(t) for t in forward]
+
+
+@pytest.mark.parametrize("operation", ["+", "*"])
+def test_the_gradient_of_many_terms_takes_steps_in_proportion_to_them(operation: str) -> None:
+    counts = []
+    for number in (400, 800):
+        tape = Tape()
+        variables = [tape.variable(f"k{i}") for i in range(number)]
+        total = variables[0]
+        for variable in variables[1:]:
+            total = total + variable if operation == "+" else total * variable
+        gradient = tape.gradient(total, variables)
+        values = {f"k{i}": Fraction(1 + i % 3) for i in range(number)}
+        product = exact(total, values)
+        for i in (0, 1, number - 1):
+            right = 1 if operation == "+" else product / values[f"k{i}"]
+            assert exact(gradient[i], values) == right
+        counts.append(tape.differentiated)
+    assert counts[1] <= 2 * counts[0] + 1

@@ -118,7 +118,7 @@ class _Ranges:
 
     def all(self) -> list[Range]:
         """Return the ranges in the order of the unknowns."""
-        alone = [self._range(u) for u in self.problem.unknowns]
+        alone = [self._range(number, u) for number, u in enumerate(self.problem.unknowns)]
         return [
             self._following(*pair, alone) for pair in zip(self.problem.unknowns, alone, strict=True)
         ]
@@ -132,7 +132,7 @@ class _Ranges:
             or (p.lower > 0 and math.isfinite(p.upper))
         ):
             return alone
-        numbers = {u.name: i for i, u in enumerate(self.problem.unknowns) if u.kind == "parameter"}
+        numbers = self._numbers
         follows = self._sizes.unknowns[unknown.kind, unknown.name].follows
         factors = tuple((numbers[n], f) for n, f in follows if n in numbers)
         if not factors or not alone.logarithmic or alone.low <= 0:
@@ -143,28 +143,41 @@ class _Ranges:
         return Range(low, high, True, Follows(alone.low, alone.high, factors))
 
     @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """The places of the parameters among the unknowns."""
+        return {u.name: i for i, u in enumerate(self.problem.unknowns) if u.kind == "parameter"}
+
+    @cached_property
+    def _in_rates(self) -> set[str]:
+        return _names_in_rates(self.problem)
+
+    def _is_rate(self, unknown: Unknown) -> bool:
+        """True if the unknown occurs in the right-hand sides, not only as a scale or an offset."""
+        return unknown.kind != "initial" and unknown.name in self._in_rates
+
+    @cached_property
     def _leaders(self) -> set[str]:
         """The parameters that others follow, or on which an exponent depends linearly."""
         sizes = self._sizes.unknowns
         linear = {name for (_, name), size in sizes.items() if size.linear}
         return linear | {name for size in sizes.values() for name, _ in size.follows}
 
-    def _range(self, unknown: Unknown) -> Range:
+    def _range(self, number: int, unknown: Unknown) -> Range:
         p = unknown.parameter
         if unknown.kind == "noise":
             return self._of_noise(unknown)
-        span = _time_span(unknown, self.problem)
+        span = _time_span(number, self.problem)
         if span is not None and p.prior is None and p.scale != "log10":
             low, high = max(p.lower, span[0]), min(p.upper, span[1])
             if low < high:
                 return Range(low, high, False)
-        between = _threshold(unknown, self.problem)
+        between = _threshold(number, self.problem)
         if between is not None and p.prior is None:
             low, high = max(p.lower, between[0]), min(p.upper, between[1])
             if low < high:
                 return Range(low, high, False)
-        if unknown.kind == "initial" or not _is_rate(unknown, self.problem):
-            measured = _measured_at_start(unknown, self.problem)
+        if unknown.kind == "initial" or not self._is_rate(unknown):
+            measured = _measured_at_start(number, self.problem)
             if measured is not None and p.lower <= measured[1] <= p.upper:
                 width = 0.05 * (abs(measured[1]) or self._beside_zero(measured[0]))
                 low, high = max(p.lower, measured[1] - width), min(p.upper, measured[1] + width)
@@ -211,7 +224,7 @@ class _Ranges:
 
         An unknown that may be a rate, by its size, is taken for one whatever its unit.
         """
-        sized = not _is_rate(unknown, self.problem)
+        sized = not self._is_rate(unknown)
         typical = self._typical(unknown, sized)
         if unknown.name in self._leaders:
             return Range(0.0, high if high <= 3 * typical[1] else typical[1], False)
@@ -228,7 +241,7 @@ class _Ranges:
 
     def _open(self, unknown: Unknown, low: float, high: float) -> Range:
         """Return the range of an unknown that lacks a bound."""
-        sized = not _is_rate(unknown, self.problem)
+        sized = not self._is_rate(unknown)
         typical = self._typical(unknown, sized)
         if unknown.name in self._leaders and max(low, 0.0) < min(high, typical[1]):
             return Range(max(low, 0.0), min(high, typical[1]), False)
@@ -267,9 +280,8 @@ def _below(typical: tuple[float, float], high: float) -> Range:
     return Range(bottom, top, True)
 
 
-def _time_span(unknown: Unknown, problem: Problem) -> tuple[float, float] | None:
+def _time_span(number: int, problem: Problem) -> tuple[float, float] | None:
     """Return the time of the measurements, if the unknown is nothing but the time of an event."""
-    number = problem.unknowns.index(unknown)
     found = None
     for condition in problem.conditions:
         if any(event.time == number and event.when is None for event in condition.located):
@@ -278,9 +290,8 @@ def _time_span(unknown: Unknown, problem: Problem) -> tuple[float, float] | None
     return found
 
 
-def _threshold(unknown: Unknown, problem: Problem) -> tuple[float, float] | None:
+def _threshold(number: int, problem: Problem) -> tuple[float, float] | None:
     """Return where a state is measured with which conditions of events compare the unknown."""
-    number = problem.unknowns.index(unknown)
     found: list[Array] = []
     for condition in problem.conditions:
         compared = {
@@ -311,22 +322,19 @@ def _compared(condition: Expression) -> list[tuple[str, str]]:
     ]
 
 
-def _is_rate(unknown: Unknown, problem: Problem) -> bool:
-    """True if the unknown occurs in the right-hand sides, not only as a scale or an offset."""
-    if unknown.kind == "initial":
-        return False
+def _names_in_rates(problem: Problem) -> set[str]:
+    """Return the names in the right-hand sides, and in constants that occur there."""
     direct = {n for e in problem.given.ode.values() for n in e.names}
     direct |= {n for e in problem.given.algebraic.values() for n in e.names}
     for experiment in problem.experiments:
         for name, value in experiment.constants.items():
             if name in direct and not isinstance(value, float | int):
                 direct |= as_expression(value).names
-    return unknown.name in direct
+    return direct
 
 
-def _measured_at_start(unknown: Unknown, problem: Problem) -> tuple[str, float] | None:
+def _measured_at_start(number: int, problem: Problem) -> tuple[str, float] | None:
     """Return observable and value where the state itself is measured at t0."""
-    number = problem.unknowns.index(unknown)
     for condition in problem.conditions:
         for name, series in condition.series.items():
             state = problem.model.observables[name].name

@@ -16,6 +16,9 @@ from odefit.simulation.engines.cut_off import CountedSeconds, count_work
 PER_TERM = 60
 """Operations that take as long as one on a term of a polynomial that is kept by its monomials."""
 
+PER_ENTRY = 300
+"""Operations that take as long as the derivative of one entry of a tape."""
+
 PER_CALL = 400
 """Operations that take as long as a call of an array function with next to nothing to do."""
 

@@ -71,6 +71,7 @@ class Lifting:
         self.constraints: list[Term] = []
         self.differentials: list[Differential] = []
         self.definitions: list[Definition] = []
+        self._made: dict[int, Definition] = {}
         self.generic: list[Term] = []
         self.constants: dict[int, float] = {}
         self._lifted: dict[tuple[Any, ...], Term] = {}
@@ -101,9 +102,10 @@ class Lifting:
 
     def complete_rhs(self) -> None:
         """Add the right-hand sides of auxiliary states that have none yet, or update them."""
+        rates = self._rates()  # auxiliary states change with what they depend on instead
         for name, state in list(self.states.items()):
             if state.index in self._differential:
-                self.rhs[name] = self.rate(state)
+                self.rhs[name] = self._directional(state, rates, self.functions)
 
     def function(self, name: str, differentiated: int = 0) -> Term:
         """Return the known function of that name, or a derivative of it."""
@@ -115,8 +117,10 @@ class Lifting:
 
     def rate(self, term: Term) -> Term:
         """Return the derivative of `term` by the time, along trajectories."""
-        rates = {self.states[name].index: rhs for name, rhs in self.rhs.items()}
-        return self._directional(term, rates, self.functions)
+        return self._directional(term, self._rates(), self.functions)
+
+    def _rates(self) -> dict[int, Term]:
+        return {self.states[name].index: rhs for name, rhs in self.rhs.items()}
 
     def _directional(
         self, term: Term, rates: Mapping[int, Term], functions: Mapping[int, tuple[str, int]]
@@ -149,11 +153,10 @@ class Lifting:
 
     def known(self, term: Term) -> bool:
         """Return whether `term` is a function of the time, inputs and numbers alone."""
-        made = {d.state.index: d for d in self.definitions}
         for i in self.tape.depends(term):
             if i in self.functions or i in self.constants:
                 continue
-            if i not in made or not all(self.known(a) for a in made[i].arguments):
+            if i not in self._made or not all(map(self.known, self._made[i].arguments)):
                 return False
         return True
 
@@ -194,7 +197,9 @@ class Lifting:
         state = self.states[label] = self.tape.variable(label)
         self._differential[state.index] = differential = Differential(state, tuple(terms(state)))
         self.differentials.append(differential)
-        self.definitions.append(Definition(state, tuple(arguments), function, polynomial, exact))
+        definition = Definition(state, tuple(arguments), function, polynomial, exact)
+        self.definitions.append(definition)
+        self._made[state.index] = definition
         return state
 
     def _elementary(self, function: str, e: Term) -> Term:

@@ -21,7 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from odefit.common.arrays import IntArray
-from odefit.structure.series.deadline import NEVER, PER_CALL, PER_TERM, Deadline, UnfinishedError
+from odefit.structure.series.deadline import (
+    NEVER,
+    PER_CALL,
+    PER_ENTRY,
+    PER_TERM,
+    Deadline,
+    UnfinishedError,
+)
 from odefit.structure.series.number_fields import MatrixSeries, Numbers, Scalars
 from odefit.structure.series.tape import Tape, Term, needed
 
@@ -48,10 +55,12 @@ class SparseJacobian:
         places = {variable.index: k for k, variable in enumerate(variables)}
         for i, term in enumerate(terms):
             deadline.check()
-            before = len(tape.entries)
+            before = tape.differentiated
             touched = sorted(places[v] for v in tape.depends(term) if v in places)
-            found += [(i, k, tape.derivative(term, variables[k])) for k in touched]
-            deadline.spend(PER_TERM * (1 + len(tape.entries) - before))
+            gradient = tape.gradient(term, [variables[k] for k in touched])
+            found += [(i, k, part) for k, part in zip(touched, gradient, strict=True)]
+            work = PER_ENTRY * (tape.differentiated - before)
+            deadline.spend(work + PER_TERM * (1 + len(touched)))
         rows = np.array([f[0] for f in found], dtype=np.intp)
         columns = np.array([f[1] for f in found], dtype=np.intp)
         return cls((len(terms), len(variables)), rows, columns, tuple(f[2] for f in found))
@@ -274,6 +283,7 @@ class SeriesProgram:
             x[:, j + 1] = numbers.reduced(total * factor)
         for j in range(order + 1):
             self.deadline.check()
+            self.deadline.spend(batch * (j + 1) * len(self._output_jacobian.terms) * n / 2)
             result[:, j] = numbers.reduced(result[:, j] + numbers.convolved(by_states, x, j))
         return result
 

@@ -11,7 +11,7 @@ A tape may hold :data:`ELEMENTARY` functions too, for packages that can evaluate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal, NamedTuple, get_args
 
@@ -32,6 +32,10 @@ MAX_POWER = 64
 """Largest whole exponent for which a power is recorded as a chain of products."""
 
 
+REVERSED_FROM = 100_000
+"""Number of entries times variables from which on a gradient is taken in the reverse mode."""
+
+
 class NotRationalError(ValueError):
     """An expression cannot be recorded as a rational function; the message says why."""
 
@@ -47,13 +51,15 @@ class Entry(NamedTuple):
 class Tape:
     """A straight-line program without two equal operations, to which operations are added.
 
-    `numbers` and `names` hold the exact values and the names of the entries that are such.
+    `numbers` and `names` hold the exact values and the names of the entries that are such, and
+    `differentiated` counts the entries whose derivatives were taken, each time.
     """
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.numbers: dict[int, Fraction] = {}
         self.names: dict[int, str] = {}
+        self.differentiated = 0
         self._known: dict[Entry | Fraction | str, int] = {}
         self._integers: dict[int, int] = {}  # fractions are slow to compare
         self._partials: dict[tuple[int, int], int | None] = {}
@@ -61,6 +67,7 @@ class Tape:
         # many others are zero without being looked for.
         self._variables: list[int] = []
         self._bits: dict[int, int] = {}
+        self._in_order: list[int] = []
 
     def number(self, value: Fraction | int) -> Term:
         """Return the term of a number."""
@@ -118,14 +125,49 @@ class Tape:
         index = self._partial(term.index, variable.index)
         return self.number(0) if index is None else Term(self, index)
 
+    def gradient(self, term: Term, variables: Sequence[Term]) -> list[Term]:
+        """Return the partial derivatives of `term` by many variables.
+
+        A long term that depends on many is gone through once, from its result back to the
+        variables (the reverse mode), instead of once for each variable.
+        """
+        entries = needed(self, [term])
+        if len(entries) * len(variables) < REVERSED_FROM:
+            return [self.derivative(term, variable) for variable in variables]
+        self.differentiated += len(entries)
+        wanted = sum(self._bits[v.index] for v in variables)
+        found = {term.index: self.number(1)}
+        for i in reversed(entries):
+            operation, *operands = self.entries[i]
+            if operation in ("number", "variable", "middle") or i not in found:
+                continue
+            parts = self._handed_back(i, found.pop(i))
+            for operand, part in zip(operands, parts, strict=False):
+                if self._variables[operand] & wanted:
+                    found[operand] = found[operand] + part if operand in found else part
+        return [found.get(variable.index, self.number(0)) for variable in variables]
+
+    def _handed_back(self, index: int, outer: Term) -> tuple[Term, ...]:
+        """Return the derivatives by the operands of an entry, from the one by the entry itself."""
+        operation, left, right = self.entries[index]
+        a, b = Term(self, left), Term(self, right)
+        if operation == "+":
+            return outer, outer
+        if operation == "-":
+            return outer, -outer
+        if operation == "*":
+            return outer * b, outer * a
+        if operation == "/":
+            return outer / b, -(outer * Term(self, index) / b)
+        return (outer * self._function_derivative(index),)
+
     def depends(self, term: Term) -> frozenset[int]:
         """Return the indices of the variables on which `term` depends."""
-        return frozenset(i for i in needed(self, [term]) if i in self.names)
+        return frozenset(self._indices(self._variables[term.index]))
 
     def substitute(self, term: Term, replacements: Mapping[int, Term]) -> Term:
         """Return `term` with variables, given by their indices, replaced by other terms."""
-        replaced = sum(self._bits[i] for i in replacements)
-        if not self._variables[term.index] & replaced:
+        if not any(i in replacements for i in self._indices(self._variables[term.index])):
             return term
         found: dict[int, Term] = {}
         for i in needed(self, [term]):
@@ -135,6 +177,13 @@ class Tape:
             else:
                 found[i] = self.apply(operation, found[a], found[b])
         return found[term.index]
+
+    def _indices(self, bits: int) -> Iterator[int]:
+        """Yield the indices of the variables that these bits stand for."""
+        while bits:
+            lowest = bits & -bits
+            yield self._in_order[lowest.bit_length() - 1]
+            bits ^= lowest
 
     def _shared(self, entry: Entry) -> Term:
         if entry not in self._known:
@@ -146,6 +195,7 @@ class Tape:
         self.entries.append(entry)
         if entry.operation == "variable":
             self._bits[index] = 1 << len(self._bits)
+            self._in_order.append(index)
             self._variables.append(self._bits[index])
         elif entry.operation == "number":
             self._variables.append(0)
@@ -156,6 +206,7 @@ class Tape:
     def _partial(self, index: int, variable: int) -> int | None:
         """Return the entry of a partial derivative; None where it is zero."""
         waiting, bit = [index], self._bits[variable]
+        known = len(self._partials)
         while waiting:
             i = waiting[-1]
             if (i, variable) in self._partials:
@@ -177,6 +228,7 @@ class Tape:
             term = self._chain_rule(i, by_left, by_right)
             zero = term is None or term.value == 0
             self._partials[i, variable] = None if zero or term is None else term.index
+        self.differentiated += len(self._partials) - known
         return self._partials[index, variable]
 
     def _chain_rule(self, index: int, by_left: int | None, by_right: int | None) -> Term | None:
