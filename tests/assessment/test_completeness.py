@@ -63,12 +63,12 @@ def test_without_a_count_no_more_is_claimed_than_was_seen(counted: Completeness,
     sentence = said(replace(counted, lost=lost))
     assert "admit" not in sentence
     assert "one solution was found" in sentence or "2 solutions were found" in sentence
-    assert "how many there can be is not known" in sentence
+    assert "their total number is not known" in sentence
 
 
 def test_lost_paths_are_told_where_a_solution_is_missing() -> None:
     missing = replace(TWO, found=1, real=1, lost=3)
-    assert "3 paths of the search did not arrive" in said(missing)
+    assert "3 paths of the search did not reach a solution" in said(missing)
     assert "paths" not in said(replace(TWO, lost=3))
 
 

@@ -39,7 +39,7 @@ def test_open_bounds_are_told_with_their_gap() -> None:
     assert found.sentence == (
         "No values within the bounds of the unknowns have an objective below 4 in the problem as "
         "discretised (trapezoid, M = 11); 20 was found there (gap 80.00%). The bound was computed "
-        "by SCIP, as exact as its tolerances, and does not speak of continuous time."
+        "by SCIP, as exact as its tolerances, and does not hold for continuous time."
     )
 
 
@@ -55,21 +55,21 @@ def test_a_minimum_of_zero_has_no_relative_gap() -> None:
     found = assess_certificate(ZERO)
     assert found is not None
     assert found.closed
-    assert "as good as equal (they differ by 2e-05)" in found.sentence
+    assert "equal for practical purposes (they differ by 2e-05)" in found.sentence
     assert "gap" not in found.sentence
 
 
 def test_bounds_above_zero_that_differ_by_next_to_nothing_are_called_equal() -> None:
     found = assess_certificate(replace(CLOSED, lower=20.0 - 0.0005))
     assert found is not None
-    assert "as good as equal (they differ by 0.0005)" in found.sentence
+    assert "equal for practical purposes (they differ by 0.0005)" in found.sentence
     assert "gap" not in found.sentence
 
 
 def test_bounds_that_differ_by_just_what_is_negligible_are_called_equal() -> None:
     found = assess_certificate(replace(ZERO, upper=ZERO.negligible))
     assert found is not None
-    assert "as good as equal (they differ by 0.001)" in found.sentence
+    assert "equal for practical purposes (they differ by 0.001)" in found.sentence
 
 
 def test_bounds_that_have_not_met_are_not_called_equal() -> None:
@@ -87,7 +87,7 @@ def test_no_sentence_speaks_of_the_optimum_in_continuous_time(certificate: Certi
     assert found is not None
     for word in ("global", "optimum", "optimal", "proved"):
         assert word not in found.sentence
-    assert "does not speak of continuous time" in found.sentence
+    assert "does not hold for continuous time" in found.sentence
     assert "SCIP" in found.sentence
 
 
@@ -149,7 +149,7 @@ def test_a_mesh_is_too_coarse_above_a_hundredth(error: float, fine: bool) -> Non
     found = assess_agreement(replace(FOUND, error=error), KEYS, FINAL)
     assert found is not None
     assert found.fine is fine
-    assert ("too coarse to be believed on its own" in found.sentence) is not fine
+    assert ("too coarse to be trusted on its own" in found.sentence) is not fine
 
 
 def test_an_answer_that_cannot_be_integrated_is_said_to_be_so() -> None:

@@ -51,7 +51,7 @@ def test_the_algebraic_method_needs_no_guess(toy: Path, capsys: pytest.CaptureFi
 def test_the_algebraic_method_has_no_starts(toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     error = refused(capsys, "fit", "toy.toml", "--method", "algebraic", "--starts", "3")
     assert error.strip() == (
-        "error: --starts: the algebraic method has none: it finds all solutions"
+        "error: --starts: the algebraic method needs no starts: it finds all solutions"
     )
 
 

@@ -56,7 +56,7 @@ def test_a_result_that_finds_no_room_is_printed_and_the_report_written(
     (warning,) = [line for line in lines if line.startswith("warning:")]
     assert warning == (
         f"warning: {full / 'r.json.checkpoint'}: the checkpoint cannot be written: "
-        "database or disk is full; the work goes on, and what it finishes is not kept until the "
+        "database or disk is full; the work continues, and its results are not kept until the "
         "file can be written again"
     )
     for name in ("r.json", "t.csv"):

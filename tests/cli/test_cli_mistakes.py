@@ -26,7 +26,7 @@ from tests.cli.commands import BLOW_UP, DECAY, refused, run
         ("fit decay.toml --report no/r.html", "the directory no does not exist"),
         ("fit decay.toml --checkpoint no/c", "the directory no does not exist"),
         ("fit decay.toml --checkpoint .", "is a directory"),
-        ("fit decay.toml --checkpoint data.csv", "is no checkpoint"),
+        ("fit decay.toml --checkpoint data.csv", "is not a checkpoint"),
         ("fit decay.toml --colour", "unrecognized arguments: --colour"),
         ("fit", "PROBLEM.toml"),
         ("fitt decay.toml", "invalid choice: 'fitt'"),

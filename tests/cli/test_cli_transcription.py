@@ -47,7 +47,7 @@ def test_a_certified_fit_says_what_its_bound_is_a_bound_of(
     assert 0 < bounds["lower"] <= bounds["upper"]
     assert bounds["gap"] == pytest.approx(1 - bounds["lower"] / bounds["upper"])
     page = (folder / "r.html").read_text(encoding="utf-8")
-    assert "does not speak of continuous time" in page
+    assert "does not hold for continuous time" in page
     assert "differ from the integrated ones by" in page
     # What was written is read back.
     result = odefit.load_result(folder / "r.json")

@@ -491,7 +491,9 @@ def test_what_is_proved_to_be_the_best_shows_that_the_model_is_wrong(certify: bo
     )
     result = odefit.fit(problem, SingleShooting(), certify=certify)
     assert result.status is (Status.CONVERGED if certify else Status.NOT_CONVERGED)
-    assert any("so the model is not that of the data" in w for w in result.warnings) == certify
+    assert (
+        any("so that the model does not describe the data" in w for w in result.warnings) == certify
+    )
 
 
 def test_a_noise_that_is_estimated_may_stand_for_what_the_model_leaves_out() -> None:

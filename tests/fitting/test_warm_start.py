@@ -77,7 +77,7 @@ def test_the_answer_is_never_worse_than_the_start(result: Result) -> None:
     kept = warm_start(problem, result).beside(problem, method, estimate)
     assert kept.best is not None
     assert kept.best.objective == pytest.approx(result.objective)
-    assert "the search has found nothing better than the given start" in kept.message
+    assert "the search found nothing better than the given start" in kept.message
     assert [r.hits for r in kept.routes] == [0, 1]
 
 
@@ -121,7 +121,7 @@ def test_an_unknown_that_was_fixed_begins_at_that_value() -> None:
 def test_a_renamed_unknown_is_told_with_the_name_that_it_may_have_now(result: Result) -> None:
     renamed = Problem(Model(ode={"x": "-K*x"}), DATA, {"K": {"lower": 0.0}}, {"x": {"lower": 0.0}})
     words = " ".join(warm_start(renamed, result).remarks)
-    assert "'k' is not a name of this problem and is left out; if it is 'K' now" in words
+    assert "'k' is not a name of this problem and is left out; if it is now called 'K'" in words
 
 
 def test_quantities_are_split_and_shared_between_experiments(result: Result) -> None:

@@ -84,7 +84,7 @@ def test_numbers_have_dates_where_an_origin_is_given() -> None:
     assert Problem(model, data, **given).conditions[0].origin is None
     for origin, message in (
         ("soon", "origin: expected a date such as 2024-01-31, got 'soon'"),
-        ("2024-01-31T08:00Z", "origin, t0 and events some have a time zone, others none"),
+        ("2024-01-31T08:00Z", "origin, t0 and events have a time zone, and others have none"),
     ):
         with pytest.raises(InputError, match=message):
             Problem(model, data, origin=origin, t0="2024-01-31 08:30", **given)

@@ -22,7 +22,7 @@ def assess_completeness(c: Completeness | None, inside: int | None) -> Completen
     others = "one solution" if possible == 1 else f"{possible} solutions"
     if not c.known:
         said = f"With these outputs, {others} {'was' if possible == 1 else 'were'} found"
-        said += "; how many there can be is not known"
+        said += "; their total number is not known"
     elif possible == 1:
         said = "The equations admit no second solution with the same outputs"
     else:
@@ -33,7 +33,7 @@ def assess_completeness(c: Completeness | None, inside: int | None) -> Completen
     if c.coincide and c.found < possible:
         said += "; the equations are singular at this answer: solutions coincide there"
     elif c.lost and c.found < possible:
-        said += f"; {counted(c.lost, 'path')} of the search did not arrive"
+        said += f"; {counted(c.lost, 'path')} of the search did not reach a solution"
     elif c.known and c.doubt > NEGLIGIBLE_DOUBT:
         said += f" (probability of an error of the count: about {c.doubt:.0e})"
     said += "."

@@ -26,12 +26,12 @@ def assess_certificate(c: Certificate | None) -> Certificate | None:
         f"{_found(c.upper)} was found there"
     )
     if c.closed and c.upper - c.lower <= c.negligible:
-        said += f", as good as equal (they differ by {c.upper - c.lower:.2g})"
+        said += f", equal for practical purposes (they differ by {c.upper - c.lower:.2g})"
     elif 0 < c.upper < math.inf:
         said += f" (gap {(c.upper - c.lower) / c.upper:.2%})"
     exact = "with all rounding outwards" if c.rigorous else "as exact as its tolerances"
     said += f". The bound was computed by {c.solver}, {exact}"
-    said += ", and does not speak of continuous time." if c.discretised else "."
+    said += ", and does not hold for continuous time." if c.discretised else "."
     said += f" {c.remark}" if c.remark else ""
     return replace(c, sentence=said)
 
@@ -72,7 +72,7 @@ def assess_agreement(d: Agreement | None, keys: Sequence[str], vector: Array) ->
             f"differs from the final one by {shift:.2g} at most, relative ({keys[worst]})."
         )
         if not d.fine:
-            said += " That mesh is too coarse to be believed on its own."
+            said += " This mesh is too coarse to be trusted on its own."
     return replace(d, shift=shift, sentence=said)
 
 

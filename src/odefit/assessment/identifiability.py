@@ -144,14 +144,19 @@ class Identifiability:
     def sentence(self) -> str:
         """A sentence on what was found, and on how far it can be trusted."""
         if not self.points or len(self.scatter) == len(self.keys):
-            return "Nothing is unknown of what the model predicts."
+            return "No unknown acts on what the model predicts."
         count = len(self.usable)
         if not count:
-            return "The model could be evaluated at no point: nothing can be said."
+            return (
+                "The model could not be evaluated at any point, so that nothing is known of its "
+                "identifiability."
+            )
         lost = len(self.no_effect) + len(self.undetermined)
         unknowns = len(self.keys) - len(self.scatter)
         if unknowns == 1:
-            found = "The one unknown is not determined" if lost else "The one unknown is determined"
+            found = (
+                "The only unknown is not determined" if lost else "The one unknown is determined"
+            )
         elif lost:
             found = f"{lost} of {unknowns} unknowns {'is' if lost == 1 else 'are'} not determined"
         else:

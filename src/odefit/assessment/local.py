@@ -39,8 +39,8 @@ KINK_TOLERANCE = 1e-2
 as their steps become negligible."""
 
 LEVEL = (
-    "A local optimum on the integrated trajectories, as far as the data determine one: along "
-    "directions that they leave open the fit no longer improves."
+    "A local optimum on the integrated trajectories, as far as the data determine one: in "
+    "directions that they do not determine, the fit no longer improves."
 )
 
 AT_KINK = (

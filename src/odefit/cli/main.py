@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, and return the exit status.
 
     It is 0 when the command is done, 2 for unusable input, 3 if no acceptable fit was found, 4 if
-    the time limit was reached (the best so far is written all the same), 130 after Ctrl-C and 143
+    the time limit was reached (the best so far is written nevertheless), 130 after Ctrl-C and 143
     after SIGTERM. Without `arguments` this process is the program ``odefit``: signals end it.
     """
     program = arguments is None

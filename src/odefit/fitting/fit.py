@@ -106,7 +106,7 @@ def fit(
     start
         A result to go on from, the path of its JSON file, or values in natural units by key.
         The search begins there instead of at the problem's guesses, and the answer is never worse:
-        ``result.routes`` has the objective of the start as it was given. ``result.warnings`` names
+        ``result.routes`` has the objective of the given start, unchanged. ``result.warnings`` names
         unknowns of this problem that have no value there, and values that are not used.
     memory
         The memory that the fit may use with its processes, as a number of bytes or a text such as
@@ -249,7 +249,7 @@ def search(
     except MemoryError as error:
         assert isinstance(control.interrupted, Interruption)
         control.interrupted.end(Cause.OUT_OF_MEMORY, str(error))
-        estimate = Estimate((), control.early, "the search could not go on")
+        estimate = Estimate((), control.early, "the search could not continue")
     if not limited.should_stop():
         return estimate
     with cutting_off(NEVER):

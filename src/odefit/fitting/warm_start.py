@@ -85,7 +85,7 @@ class WarmStart:
             vector=self.vector,
             objective=found.objective,
             status=Status.NOT_CONVERGED if best is None else status,
-            message="the start as it was given",
+            message="the given start, unchanged",
             evaluations=1,
             seconds=route.seconds,
             cost=found.cost,
@@ -98,7 +98,7 @@ class WarmStart:
             failed=0,
             hits=int(better or as_good),
             objective=end.objective,
-            message="better than all that the search has found" if better else "as it was given",
+            message="better than anything the search found" if better else "as it was given",
             cost=end.cost,
         )
         evaluate = estimate.evaluate_nodes
@@ -111,7 +111,7 @@ class WarmStart:
             estimate,
             starts=(*estimate.starts, end),
             status=status,
-            message=f"{estimate.message}; the search has found nothing better than the given start",
+            message=f"{estimate.message}; the search found nothing better than the given start",
             routes=(*(replace(r, hits=0) for r in routes), route),
         )
 
@@ -224,7 +224,7 @@ def _made(
             )
         else:
             meant = closest(key, missing)
-            hint = f"; if it is {meant!r} now, give that name" if meant else ""
+            hint = f"; if it is now called {meant!r}, give that name" if meant else ""
             remarks.append(f"{key!r} is not a name of this problem and is left out{hint}")
     return WarmStart(vector, nodes, tuple(f"{place}: {remark}" for remark in remarks))
 

@@ -58,8 +58,8 @@ def load(
         )
     if nominal:
         raise InputError(
-            f"{os.fspath(path)}: nominal values are a matter of PEtab problems (.yaml); this file "
-            "gives guesses itself"
+            f"{os.fspath(path)}: only PEtab problems (.yaml) have nominal values; this file has "
+            "guesses of its own"
         )
     return load_toml(path, within=within)
 

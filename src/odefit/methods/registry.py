@@ -83,7 +83,7 @@ METHODS: Mapping[str, MethodEntry] = {
         MethodEntry(
             "algebraic",
             (),
-            without_starts="the algebraic method has none: it finds all solutions",
+            without_starts="the algebraic method needs no starts: it finds all solutions",
         ),
         MethodEntry("outer-approximation", ("starts", "elements", "bounds")),
         MethodEntry("branch-and-bound", ("starts", "scheme", "mesh", "bounds")),

@@ -353,13 +353,16 @@ def _integration(problem: Problem, forward: ForwardMap, found: Identifiability) 
                 "order) takes over there from heyoka (Taylor series)."
             )
         elif found.usable:
-            yield "Not stiff where it was tried: heyoka (Taylor series) integrates the equations."
+            yield (
+                "Not stiff at the points that were tried: heyoka (Taylor series) integrates the "
+                "equations."
+            )
     failed = [str(p.failure) for p in found.points if p.failure is not None]
     if failed:
         reasons = "; ".join(dict.fromkeys(failed))
         yield (
             f"At {len(failed)} of {len(found.points)} points the model cannot be evaluated "
-            f"(a fit goes round such places): {reasons}."
+            f"(a fit avoids such points): {reasons}."
         )
 
 
@@ -378,11 +381,11 @@ def _determined(problem: Problem, found: Identifiability) -> Iterator[str]:
         return
     if len(found.points) < POINTS and found.rank < len(found.keys) - len(found.scatter):
         yield (
-            "The model is slow to integrate, so that few points were looked at: what is not "
+            "The model is slow to integrate, so that few points were examined: what is not "
             "determined there may be determined elsewhere."
         )
     if found.no_effect:
-        yield f"No effect on what is measured, as far as seen: {', '.join(found.no_effect)}."
+        yield f"No effect on what is measured at these points: {', '.join(found.no_effect)}."
     for direction in found.directions:
         yield direction.sentence
     said = {key for d in found.directions for key in d.keys}
@@ -395,7 +398,7 @@ def _determined(problem: Problem, found: Identifiability) -> Iterator[str]:
         if u.parameter.prior and u.key in (*found.no_effect, *found.undetermined)
     ]
     if helped:
-        yield f"Held by the prior alone: {', '.join(helped)}."
+        yield f"Determined by the prior alone: {', '.join(helped)}."
     if found.weak:
         noise = (
             f"noise of {percent(ASSUMED_NOISE)} of the largest value (the "

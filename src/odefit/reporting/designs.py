@@ -66,7 +66,7 @@ def design_sentence(design: DesignData) -> str:
     told = _measuring(design)
     known = [i for i in design.intervals if not any(math.isnan(v) for v in i.after)]
     if not known:
-        return f"Measuring {told} is best; how long intervals become depends on the noise."
+        return f"Measuring {told} is best; the widths of intervals depend on the noise."
     shown = known[:MAX_TOLD]
     narrowed = [i for i in shown if _had_ends(i)]
     parts = []
@@ -135,7 +135,7 @@ def design_lines(design: DesignData) -> Iterator[str]:
     if design.found and not design.noise_known:
         yield (
             "The problem does not tell the size of the noise: give it in [noise], or with "
-            "--sd NAME=VALUE, to plan the length of intervals."
+            "--sd NAME=VALUE, to plan the widths of intervals."
         )
     if any(math.isnan(i.after[0]) for i in design.intervals) and design.noise_known:
         yield (

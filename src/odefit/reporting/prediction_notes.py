@@ -102,8 +102,8 @@ def band_notes(result: ResultData, bands: Sequence[Band]) -> Iterator[str]:
     cut = [band.name for band in bands if band.cut]
     if cut:
         yield (
-            f"the linear confidence bands of {some(cut)} reached below zero, where the equations "
-            "let nothing be, and are cut there; by profiles or samples they are not linear"
+            f"the linear confidence bands of {some(cut)} reached below zero, which the equations "
+            "exclude, and are cut there; bands by profiles or samples have no such ends"
         )
     reasons = {
         "band": [band.lacking for band in bands],
@@ -130,7 +130,7 @@ def band_notes(result: ResultData, bands: Sequence[Band]) -> Iterator[str]:
     unfinished = [f"{band.name} ({band.unfinished})" for band in bands if band.unfinished]
     if unfinished:
         yield (
-            "the search for some ends of bands has not come to its end, and they may lie further "
+            "the search for some ends of bands was not finished, and they may lie further "
             f"out: {some(unfinished)}"
         )
     for band in bands:

@@ -108,7 +108,7 @@ def test_a_search_that_was_ended_before_any_time_has_held_nothing() -> None:
     assert run.preparation.at_one_time.held
     message = result_message(run.preparation, run.data, run.search, None, False, 0)
     assert "held" not in message
-    assert "no solution of it leads to a trajectory" in message
+    assert "none of its solutions gives a trajectory" in message
 
 
 # Several experiments ----------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def test_constant_outputs_are_fitted_by_a_search_and_said_to_be_no_solution() ->
     values = named(prey(), best(estimate).vector)
     assert best(estimate).objective < 1e-15
     assert values["b"] * values["w"] == pytest.approx(values["a"], abs=1e-6)
-    assert "no solution of it leads to a trajectory through the data" in estimate.message
+    assert "none of its solutions gives a trajectory through the data" in estimate.message
     assert "what is shown is from MultiStart(SingleShooting)" in estimate.message
     assert estimate.completeness is None
 
@@ -190,8 +190,8 @@ def foreign() -> Estimate:
 @pytest.mark.slow
 def test_data_that_no_solution_fits_are_searched_from_many_starts_and_that_is_said() -> None:
     message = foreign().message
-    assert "no solution of it leads to a trajectory through the data" in message
-    assert "the model may not be that of the data" in message
+    assert "none of its solutions gives a trajectory through the data" in message
+    assert "the model may not describe these data" in message
     assert "what is shown is from MultiStart(SingleShooting)" in message
     assert foreign().completeness is None
 
@@ -210,7 +210,7 @@ def test_data_of_another_model_are_not_called_explained() -> None:
     problem = Problem(toy().model, {"t": TIMES, "y": values}, {"mu": {}}, {"x": {}})
     estimate = solved(problem)
     assert best(estimate).objective > 1.0
-    assert "the model may not be that of the data" in estimate.message
+    assert "the model may not describe these data" in estimate.message
     assert "what is shown is from MultiStart(SingleShooting)" in estimate.message
 
 
@@ -321,7 +321,7 @@ def test_the_predator_may_be_fitted_at_its_state_of_rest_in_name_alone() -> None
         message = solved(problem, Control(seed=0, deadline=time.monotonic() + 20)).message
     except InputError as error:
         message = str(error)
-    assert "determine none" in message or "no solution of it leads to a trajectory" in message
+    assert "determine none" in message or "none of its solutions gives a trajectory" in message
 
 
 def test_names_of_the_models_agree() -> None:
@@ -343,7 +343,7 @@ def test_nothing_is_said_of_other_solutions_where_an_unknown_is_held() -> None:
     complete = result.assessment.complete
     assert complete is not None
     assert not complete.known
-    assert "how many there can be is not known" in complete.sentence
+    assert "their total number is not known" in complete.sentence
 
 
 def test_a_division_by_zero_at_the_start_is_none_later() -> None:

@@ -70,7 +70,7 @@ def test_the_certificate_of_a_mesh_does_not_speak_of_continuous_time() -> None:
     assert local is not None
     assert bounds.closed
     assert bounds.scope.startswith("discretised (trapezoid, M = 20")
-    assert "does not speak of continuous time" in bounds.sentence
+    assert "does not hold for continuous time" in bounds.sentence
     assert "Whether a better one exists elsewhere is not proved." in local.sentence
     assert result.assessment.discretisation is not None
     assert result.method == "BranchAndBound(trapezoid)"
@@ -83,7 +83,7 @@ def test_data_without_noise_are_closed_at_once() -> None:
     assert bounds.closed
     assert bounds.lower == 0.0
     assert bounds.upper < 1e-6 * variation(result.problem)
-    assert "as good as equal" in bounds.sentence
+    assert "equal for practical purposes" in bounds.sentence
     assert result.message == "the bounds have met after 0 boxes"
 
 

@@ -84,7 +84,7 @@ def test_a_file_says_whose_it_is(tmp_path: Path) -> None:
 def test_another_file_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="is no checkpoint"):
+    with pytest.raises(InputError, match="is not a checkpoint"):
         checkpoint(path)
     assert path.read_bytes() == content
 
@@ -116,7 +116,7 @@ def test_what_an_earlier_version_of_odefit_wrote_is_read(tmp_path: Path) -> None
 def test_the_database_of_another_program_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     execute(path, "CREATE TABLE work (kind)")
-    with pytest.raises(InputError, match="is no checkpoint"):
+    with pytest.raises(InputError, match="is not a checkpoint"):
         checkpoint(path)
 
 
@@ -150,7 +150,7 @@ def test_a_view_in_place_of_a_table_is_refused(tmp_path: Path) -> None:
 def test_places_that_are_no_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read as a checkpoint"):
         checkpoint(tmp_path)
-    with pytest.raises(InputError, match="is no file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         checkpoint(Path(os.devnull))
     with pytest.raises(InputError, match="does not exist; make it first"):
         checkpoint(tmp_path / "nowhere" / "file")
@@ -265,7 +265,7 @@ def test_of_two_searches_the_one_that_began_last_goes_on(tmp_path: Path) -> None
         one.save({"state": 1}, {"a": lambda: "one", "b": lambda: "one"})
         with checkpoint(path) as other:
             other.save({"state": 2}, {"a": lambda: "other"})
-            with pytest.warns(CheckpointWarning, match="another process goes on from this"):
+            with pytest.warns(CheckpointWarning, match="another process has taken over this"):
                 one.save({"state": 3}, {"c": lambda: "one"})
             one.save({"state": 4})
             other.save({"state": 5}, {"d": lambda: "other"})
@@ -319,7 +319,7 @@ def test_a_full_disk_is_told_once_and_nothing_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with checkpoint(path) as file:
         with full_disk():
-            with pytest.warns(CheckpointWarning, match="disk is full; the work goes on"):
+            with pytest.warns(CheckpointWarning, match="disk is full; the work continues"):
                 put(file, a=1, b=2)
             put(file, c=3)
         put(file, d=4)  # there is room again

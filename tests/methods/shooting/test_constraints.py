@@ -135,7 +135,7 @@ def test_the_answer_is_the_constrained_minimum(name: str) -> None:
 def test_constraints_that_the_data_speak_against_are_blamed_for_large_residuals() -> None:
     result = constrained(exchange(), "x@5 = 0.5")
     assert result.status is Status.CONVERGED
-    assert any("the constraints or the model are not those of" in w for w in result.warnings)
+    assert any("the constraints or the model do not fit" in w for w in result.warnings)
 
 
 def test_bounds_and_constraints_may_all_hold_at_once() -> None:
@@ -294,10 +294,10 @@ def test_a_single_constraint_needs_no_list() -> None:
 
 
 CONTRADICTIONS = {
-    ("k1 = 1", "k1 = 2"): "the equality conditions contradict each other",
-    ("k1 + k2 = 1", "k1 + k2 = 2"): "the equality conditions contradict each other",
-    ("x@0 + y@0 = 1", "x@10 + y@10 = 2"): "the equality conditions contradict each other",
-    ("1 = 2",): "the equality conditions contradict each other",
+    ("k1 = 1", "k1 = 2"): "the equality constraints contradict each other",
+    ("k1 + k2 = 1", "k1 + k2 = 2"): "the equality constraints contradict each other",
+    ("x@0 + y@0 = 1", "x@10 + y@10 = 2"): "the equality constraints contradict each other",
+    ("1 = 2",): "the equality constraints contradict each other",
     ("k1 >= 3", "k1 <= 2"): "no step satisfies bounds and inequalities",
     ("k1 + k2 = 20",): "no step satisfies bounds and inequalities",
     ("sqrt(k1 - 9) = 1",): "a constraint has no finite value at the start",

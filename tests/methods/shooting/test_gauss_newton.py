@@ -204,7 +204,7 @@ def test_conditions_that_contradict_each_other_end_it_at_once(texts: tuple[str, 
     before = shooting.evaluations
     end = iterated(shooting, point, *texts)
     assert not end.converged
-    assert end.message == "the equality conditions contradict each other"
+    assert end.message == "the equality constraints contradict each other"
     assert shooting.evaluations - before <= 2
 
 

@@ -118,10 +118,10 @@ def test_what_was_dates_is_numbers_for_all_that_comes_later(tmp_path: Path) -> N
     [
         ("", "", "01.01.1900,1\n01.01.1901,2\n", "row 2: '01.01.1900' is not a number (and 1 mo"),
         ("", "", "2024-01-31,1\n5,2\n", "row 3: '5' is not a date, but the first time is one"),
-        ("", 'time_unit = "generation"', "", "time_unit: 'generation' is no unit for the time"),
+        ("", 'time_unit = "generation"', "", "time_unit: 'generation' is not a unit for the time"),
         ('t0 = "1.1.2024"', "", "", "t0: expected a number or a date such as 2024-01-31, got"),
         ("t0 = 2024-01-01", "", "0,1\n1,2\n", "is a date, but the times of the data are numbers"),
-        ("t0 = 2024-01-01T00:00:00Z", "", "", "some have a time zone, others none"),
+        ("t0 = 2024-01-01T00:00:00Z", "", "", "have a time zone, and others have none"),
         ("t0 = 2024-01-31", "", "", "the data start at t = -23, before t0 = 0"),
         (
             '[[experiment.event]]\ntime = "2024-01-08"\nassign = { x = "0" }',
@@ -142,7 +142,9 @@ def test_one_mistake_among_dates_gives_one_message(
 
 def test_whole_numbers_with_the_digits_of_dates_are_pointed_out(tmp_path: Path) -> None:
     found = loaded(tmp_path, "", data="20240131,1\n20240201,2\n")
-    assert "have the digits of dates, whose differences are no times" in found.warnings[0]
+    assert (
+        "look like dates written as numbers, whose differences are not times" in found.warnings[0]
+    )
 
 
 def test_a_temperature_beside_the_time_is_not_taken_for_it() -> None:

@@ -83,7 +83,7 @@ def test_a_problem_that_is_a_link_has_its_tables_beside_the_link(folder: Path) -
 
 @pytest.mark.parametrize("name", ["http://localhost/x.csv", "file:///etc/passwd", "s3://b/x.csv"])
 def test_addresses_are_refused_before_anything_is_opened(folder: Path, name: str) -> None:
-    assert "is an address; odefit reads files of this machine alone" in refusal(folder, name)
+    assert "is an address; odefit reads only local files" in refusal(folder, name)
 
 
 def test_formats_with_shared_tables_may_have_them_one_folder_above_and_no_further(

@@ -126,7 +126,7 @@ def test_a_sheet_is_chosen_by_its_name(tmp_path: Path) -> None:
     found = problem(tmp_path, sheets, "runs.xlsx#run 2")
     assert found.conditions[0].series["x"].values.tolist() == [8.0, 5.0]
     several = (
-        "runs.xlsx: several sheets hold something: 'run 1', 'run 2'; name one, as in "
+        "runs.xlsx: several sheets have data: 'run 1', 'run 2'; name one, as in "
         'data = "runs.xlsx#run 1" (for odefit new: --sheet)'
     )
     unknown = "there is no sheet 'Run2'; did you mean 'run 2'?"
@@ -173,7 +173,7 @@ def test_a_first_problem_file_is_written_for_a_sheet(
     sheets: Sheets = {"notes": [["by hand"], ["on Monday"]], "run 1": RUN}
     (tmp_path / "runs.xlsx").write_bytes(workbook(sheets))
     assert run("new", "runs.xlsx") == 2
-    assert "several sheets hold something" in capsys.readouterr().err
+    assert "several sheets have data" in capsys.readouterr().err
     assert run("new", "runs.xlsx", "--sheet", "run 1") == 0
     text = Path("runs.toml").read_text(encoding="utf-8")
     assert 'data = "runs.xlsx#run 1"' in text
@@ -195,7 +195,9 @@ def test_what_is_no_workbook_is_refused_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "text.xlsx").write_text("t,x\n0,1\n", encoding="utf-8")
     (tmp_path / "other.xlsx").write_bytes(workbook({}))
     for name in ("damaged.xlsx", "text.xlsx", "other.xlsx"):
-        with pytest.raises(InputError, match=r"cannot be read as a workbook|no sheet of the work"):
+        with pytest.raises(
+            InputError, match=r"cannot be read as a workbook|all sheets of the work"
+        ):
             draft(tmp_path / name, tmp_path, "p")
     with pytest.raises(InputError, match="there is no such file"):
         draft(tmp_path / "none.xlsx", tmp_path, "p")

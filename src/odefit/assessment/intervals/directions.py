@@ -76,8 +76,8 @@ def _describe(
             f"{keys[k]} by {relative[k] / relative[order[0]]:+.3g} x" for k in involved
         )
         words = (
-            f"{_list(names)} cannot be told apart: the data do not see a joint relative change of "
-            f"{listed}."
+            f"{_list(names)} cannot be told apart: a joint relative change of {listed} "
+            "has no effect on the data."
         )
     return Direction(names, weights, words)
 
@@ -115,7 +115,7 @@ def _product(
     powers = ", ".join(f"{keys[k]} by s^{exponents[k]}" for k in involved)
     return (
         f"The data determine {_list([keys[k] for k in involved])} only up to a common factor s: "
-        f"they do not see a change of {powers}."
+        f"a change of {powers} has no effect on them."
     )
 
 
@@ -155,7 +155,7 @@ def _sum(
     listed = ", ".join(f"{keys[k]} by {r:+d}*s" for k, r in zip(involved, ratios, strict=True))
     return (
         f"The data determine {_list([keys[k] for k in involved])} only up to a common shift s: "
-        f"they do not see a change of {listed}."
+        f"a change of {listed} has no effect on them."
     )
 
 

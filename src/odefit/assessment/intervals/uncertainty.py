@@ -361,7 +361,10 @@ def intervals_of_bad_fit(
             name: np.full_like(getattr(uncertainty, name), np.nan)
             for name in ("standard_errors", "intervals", "covariance", "correlation")
         }
-        said = "Standard errors and intervals are withheld, as the residuals are no noise."
+        said = (
+            "Standard errors and intervals are withheld, because the residuals do not look like "
+            "noise."
+        )
         return replace(
             uncertainty,
             **nothing,

@@ -194,7 +194,7 @@ class Common:
             left = promised_decrease(model.residuals, model.jacobian, minimum.vector, lower, upper)
             if left > STALLED * self._sd**2:
                 # No step is short enough to gain what is promised: the end would be a wrong one.
-                return "a refit came to a halt before its optimum"
+                return "a refit stalled before its optimum"
         return model, minimum.vector
 
     def _effects(self, model: Model) -> Array:

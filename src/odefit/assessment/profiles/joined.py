@@ -132,7 +132,7 @@ class Minimiser:
             weight = max(1.5 * float(np.abs(multipliers).max(initial=0.0)), 0.5 * weight)
             moved = self._moved_on(at, tangents, model, step, radius, weight, gain)
             if moved is None:
-                return "a refit on nodes came to a halt before its optimum"
+                return "a refit on nodes stalled before its optimum"
             at, radius = moved
         return f"a refit on nodes did not converge in {MAX_STEPS} steps"
 

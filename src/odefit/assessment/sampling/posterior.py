@@ -291,7 +291,7 @@ def run_chain(
     if not Deviance.of(forward, vector, evaluation).variance > LARGEST**-2:
         raise InputError(
             "the residuals leave no noise to be estimated, since the model reproduces the data or "
-            "has as many unknowns as measurements; give the noise in [noise] to sample all the same"
+            "has as many unknowns as measurements; give the noise in [noise] to sample it anyway"
         )
     density = LogPosterior(forward, vector, evaluation)
     n = len(vector)

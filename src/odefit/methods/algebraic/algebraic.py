@@ -174,7 +174,7 @@ class _AlgebraicEstimation:
 
     def _fallback(self, ends: list[Start], candidates: int) -> Estimate:
         """Return what a search from many starts finds, with a message that says so."""
-        self._report("no solution to go on from: searching from many starts")
+        self._report("there is no solution to continue from: searching from many starts")
         searched = FALLBACK.solve(self.preparation.problem, self.control)
         message = self._message(None, candidates)
         starts = [replace(s, status=Status.NOT_CONVERGED) for s in ends]

@@ -34,7 +34,7 @@ def result_message(
         parts.append(f"held, as the polynomial system does not determine them: {held}")
     parts += _constant(data)
     if best is None:
-        parts.append("no solution of it leads to a trajectory through the data")
+        parts.append("none of its solutions gives a trajectory through the data")
     elif not fits:
         parts.append(f"the best of {count} candidates leaves more than the noise of the data")
     doubtful = _worst_derivative(preparation, search)
@@ -42,7 +42,7 @@ def result_message(
         rests = "; the answer rests on polishing" if best is not None and fits else ""
         parts.append(f"the derivatives of the data cannot be trusted: {doubtful}{rests}")
     elif best is None or not fits:
-        parts.append("the model may not be that of the data")
+        parts.append("the model may not describe these data")
     return "; ".join(parts)
 
 
@@ -80,7 +80,7 @@ def _constant(data: SmoothedData) -> list[str]:
                 named.append(name)
     if not named:
         return []
-    return [f"{', '.join(named)} is constant in the data, and says nothing of rates"]
+    return [f"{', '.join(named)} is constant in the data, and carries no information on rates"]
 
 
 def _worst_derivative(preparation: Preparation, search: CandidateSearch) -> str:

@@ -40,8 +40,8 @@ def message_of(evidence: Evidence, routes: Sequence[Route], cause: Cause | None)
         said.append(evidence.fit.sentence)
     if evidence.far:
         said.append(
-            f"none of {evidence.count} independent starts has come near the data, and the later "
-            "ones no nearer than the earlier: the search has ended"
+            f"none of {evidence.count} independent starts came near the data, and later ones came "
+            "no nearer than earlier ones: the search has ended"
         )
     if told_cause(evidence, cause) is not None:
         said.append(f"{cause} ended the search before the evidence was complete")

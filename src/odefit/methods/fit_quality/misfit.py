@@ -171,13 +171,13 @@ def assess_misfit(
         noise = "the noise of the data"
     large = f"residuals are {ratio:.2g} times as large as {noise}"
     if constrained:
-        cause = "the constraints or the model are not those of the data"
+        cause = "the constraints or the model do not fit the data"
     elif proved:
-        cause = "it is the best within the bounds, so the model is not that of the data"
+        cause = "it is the best within the bounds, so that the model does not describe the data"
     elif corroborated:
-        cause = "independent searches found nothing better, so it is rather the model that is wrong"
+        cause = "independent searches found nothing better, so that the model is probably wrong"
     else:
-        cause = "a better one exists elsewhere, or the model is not that of the data"
+        cause = "a better one exists elsewhere, or the model does not describe the data"
     unfit = share > MAX_UNFIT_SHARE
     fits = "does not describe the data" if unfit else "describes the data, but not up to its noise"
     return Misfit(

@@ -104,7 +104,7 @@ class NoiseFit:
             else:
                 said.append(f"residuals are {self.ratio:.2g} times the scatter of the data")
         if said and self.pattern < MIN_PATTERN_CHANCE:
-            said.append("the residuals have a slow pattern, which noise seldom has")
+            said.append("the residuals vary slowly in time, as noise seldom does")
         return "; ".join(said)
 
 

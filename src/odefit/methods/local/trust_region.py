@@ -197,7 +197,7 @@ def minimise(
             if count - milestone[0] >= tolerances.patience:
                 least_gain = STALL_GAIN if tolerances.least else 0.01 * milestone[1]
                 if milestone[1] - current.cost < least_gain:
-                    return end("the fit hardly improves any more", converged=False)
+                    return end("further steps hardly improve the fit", converged=False)
                 milestone = (count, current.cost)
             hessian = current.jacobian.T @ current.jacobian + second.matrix
             full = SecondOrderModel(gradient, hessian, region)

@@ -132,7 +132,7 @@ class Checkpoint:
     def _refuse_others(self) -> None:
         """Refuse what is no SQLite file, and say what it is."""
         if not self.path.is_file() and not self.path.is_dir():
-            raise InputError(f"{self.path}: is no file; name another one")
+            raise InputError(f"{self.path}: is not a regular file; name another one")
         try:
             with self.path.open("rb") as file:
                 head = file.read(32)
@@ -145,7 +145,7 @@ class Checkpoint:
                 "one cannot go on; name another file or remove it"
             )
         if head and not head.startswith(b"SQLite format 3\x00"):
-            raise InputError(f"{self.path}: is no checkpoint; name another file or remove it")
+            raise InputError(f"{self.path}: is not a checkpoint; name another file or remove it")
 
     def _connect(self) -> sqlite3.Connection:
         found = sqlite3.connect(
@@ -313,8 +313,8 @@ class Checkpoint:
         except _TakenOverError:
             self._taken_over = True
             _warn(
-                f"{self.path}: another process goes on from this checkpoint; this one works on, "
-                "and keeps no more in it"
+                f"{self.path}: another process has taken over this checkpoint; this one "
+                "continues without writing to it"
             )
             return False
         finally:
@@ -340,7 +340,7 @@ class Checkpoint:
             "SELECT identity, writer FROM work WHERE kind = ?", (self.kind,)
         ).fetchone()
         if identity != self._identity:
-            raise InputError("it belongs to other work by now")
+            raise InputError("it now belongs to other work")
         if alone and first:
             database.execute("UPDATE work SET writer = ? WHERE kind = ?", (self._writer, self.kind))
         elif alone and writer != self._writer:
@@ -354,8 +354,8 @@ class Checkpoint:
         if not self._failing:
             self._failing = True
             _warn(
-                f"{self.path}: the checkpoint cannot be written: {reason}; the work goes on, and "
-                "what it finishes is not kept until the file can be written again"
+                f"{self.path}: the checkpoint cannot be written: {reason}; the work "
+                "continues, and its results are not kept until the file can be written again"
             )
 
 
@@ -380,7 +380,7 @@ def _check_format(database: sqlite3.Connection, path: Path) -> bool:
     if not tables and application == 0 and version == 0:
         return False
     if application != APPLICATION:
-        raise InputError(f"{path}: is no checkpoint; name another file or remove it")
+        raise InputError(f"{path}: is not a checkpoint; name another file or remove it")
     if version > FORMAT:
         raise InputError(
             f"{path}: was written by a later version of odefit (format {version}, this one reads "

@@ -299,7 +299,7 @@ class _Dispatch(Generic[T]):
             deaths = 0  # it may be the executor, and not the tasks
             workers.fruitless += 1
             if workers.fruitless >= MAX_FRUITLESS:
-                workers.lose(executor, f"none of its workers has done anything: {reason}")
+                workers.lose(executor, f"none of its workers has finished a task: {reason}")
         yield from self._given_up(batch, deaths, reason)
 
     def _given_up(

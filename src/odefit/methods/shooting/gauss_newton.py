@@ -144,7 +144,7 @@ def _impossible(problem: LinearProblem, at: Linearisation, user: UserConstraints
     if not problem.feasible:
         return "no step satisfies bounds and inequalities"
     if len(user.equations.values) and problem.contradiction(at, user) > MAX_CONTRADICTION:
-        return "the equality conditions contradict each other"
+        return "the equality constraints contradict each other"
     return ""
 
 

@@ -198,7 +198,7 @@ class SeriesSmoother(ABC):
         weights = relative_weights(times, sds, self.name)
         if not self.weights_measurements and len(weights) and np.ptp(weights) > 1e-9:
             raise InputError(
-                f"{self.name}: takes all measurements for equally good; leave their standard "
+                f"{self.name}: gives all measurements the same weight; leave their standard "
                 f"deviations out, or take SmoothingSpline or LocalPolynomial"
             )
         t, v = np.asarray(times, dtype=float), np.asarray(values, dtype=float)

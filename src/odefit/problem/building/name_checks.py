@@ -19,9 +19,9 @@ MAX_SUGGESTIONS = 50
 KNOWN_NUMBERS = {
     "pi": "; write pi = 3.141592653589793 in [constants]",
     "e": "; for a power of e write exp(x), or e = 2.718281828459045 in [constants]",
-    "inf": "; expressions have finite numbers only",
-    "Inf": "; expressions have finite numbers only",
-    "nan": "; expressions have finite numbers only",
+    "inf": "; expressions take only finite numbers",
+    "Inf": "; expressions take only finite numbers",
+    "nan": "; expressions take only finite numbers",
     "time": "; the time is t",
     "T": "; the time is t; declare 'T' in [parameters] or [constants] if it is another quantity",
 }

@@ -102,12 +102,12 @@ def _check_information(
         if scatter - told - {name} or name in estimated:
             issues.error(
                 f"[noise] {name}",
-                f"{every}, so that nothing tells how they scatter; give sd = a number",
+                f"{every}, so that their scatter is unknown; give sd = a number",
             )
         else:
             issues.warn(
                 f"[observables] {name}",
-                f"{every}: they bound what is estimated from one side alone",
+                f"{every}: they bound the estimates on one side only",
             )
 
 

@@ -188,8 +188,8 @@ class _Resolution:
                 self.issues.error(
                     data_place(experiment),
                     f"every value is measured at t = {t0:g}, the first time, which counts as t0; "
-                    "nothing comes of the equations in no time, so say at which time the initial "
-                    "values hold, such as t0 = 0.0",
+                    "the equations have no time to act; give the time at which the initial values "
+                    "hold, such as t0 = 0.0",
                 )
         span = columns.measured
         if t0 is not None and span is not None and span[0] < t0:
@@ -233,8 +233,8 @@ class _Resolution:
         if any(TIME in e.names for e in expressions):
             self.issues.error(
                 f"{experiment_place(experiment.name)} steady_state",
-                "the equations contain the time t, so that repeated doses lead to no state that "
-                "comes back with each of them",
+                "the equations contain the time t, so that repeated doses do not lead to a "
+                "periodic state",
             )
         shifted = [replace(e, times=tuple(_later(t, begin) for t in e.times)) for e in cycle.events]
         repeated = replace(experiment, events=tuple(shifted))

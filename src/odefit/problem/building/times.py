@@ -123,7 +123,7 @@ def without_dates(
     return _refused(counted, True, place, issues), note
 
 
-_ZONES = "of times, origin, t0 and events some have a time zone, others none"
+_ZONES = "some of times, origin, t0 and events have a time zone, and others have none"
 
 
 def _with_origin(experiment: Experiment, place: str, issues: Issues) -> Experiment:
@@ -214,7 +214,7 @@ def _unit(time_unit: str, issues: Issues) -> str:
     if unit is None:
         issues.error(
             "time_unit",
-            f"{shown(time_unit)} is no unit for the time between dates; expected one of: "
+            f"{shown(time_unit)} is not a unit for the time between dates; expected one of: "
             f"{', '.join(SECONDS)}",
         )
     return unit or "d"
@@ -243,8 +243,8 @@ def _warn_of_bare_dates(values: Sequence[Any], place: str, issues: Issues) -> No
     if len(numbers) > 1 and all(n is not None and is_bare_date(n) for n in numbers):
         issues.warn(
             place,
-            f"the times {numbers[0]:.0f} to {numbers[-1]:.0f} have the digits of dates, whose "
-            "differences are no times; write dates as 2024-01-31",
+            f"the times {numbers[0]:.0f} to {numbers[-1]:.0f} look like dates written as "
+            "numbers, whose differences are not times; write dates as 2024-01-31",
         )
 
 

@@ -56,8 +56,7 @@ class NamedFiles:
         if ADDRESS in name:
             issues.error(
                 place,
-                f"{shown(name)} is an address; odefit reads files of this machine alone, so load "
-                "it down",
+                f"{shown(name)} is an address; odefit reads only local files, so download it",
             )
             return None
         allowed = Path(os.path.realpath(self.folder if self.within is None else self.within))
@@ -239,6 +238,6 @@ def _check(place: str, text: str, issues: Issues) -> None:
     if found is not None:
         issues.error(
             place or "text",
-            f"{shown(text)} has the control character {found[0]!r}, which a terminal would obey; "
-            "remove it",
+            f"{shown(text)} has the control character {found[0]!r}, which can change what a "
+            "terminal shows; remove it",
         )

@@ -260,7 +260,8 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
     if odd is not None:
         issues.error(
             f"{label}, row {above + 1}",
-            f"the name {shown(odd)} has a control character, which a terminal obeys; remove it",
+            f"the name {shown(odd)} has a control character, which can change what a "
+            "terminal shows; remove it",
         )
         return None
     if delimiter != "," and have_decimal_commas([c.strip() for row in cells for c in row]):
@@ -345,7 +346,7 @@ def _carefully(
     if named:
         issues.warn(
             f"{place}, row {lines[named[0]]}",
-            f"{shown(cells[named[0]].strip())} counts as not measured"
+            f"{shown(cells[named[0]].strip())} counts as missing"
             f"{_and_more(len(named), 'row')}; an empty field says the same",
         )
     return values

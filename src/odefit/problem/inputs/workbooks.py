@@ -74,12 +74,12 @@ def sheet_text(path: Path, label: str, issues: Issues) -> str | None:
 def _which(file: str, sheet: str | None, filled: list[str]) -> str:
     """Return what to write where a name means no sheet, or none is given and there are several."""
     if not filled:
-        return "no sheet of the workbook holds anything"
+        return "all sheets of the workbook are empty"
     if sheet is not None:
         return f"there is no sheet {shown(sheet)}{one_of(sheet, filled)}"
     names = ", ".join(shown(name) for name in filled)
     return (
-        f"several sheets hold something: {names}; name one, as in "
+        f"several sheets have data: {names}; name one, as in "
         f'data = "{file}#{filled[0]}" (for odefit new: --sheet)'
     )
 

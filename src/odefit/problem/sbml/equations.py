@@ -40,7 +40,7 @@ def read_rules(reading: Reading) -> None:
         if symbol is None:
             continue
         if symbol.rule:
-            reading.error(place, f"'{identifier}' has two rules; one of them is too many")
+            reading.error(place, f"'{identifier}' has two rules; remove one of them")
             continue
         if symbol.constant and reading.model.getLevel() > 1:
             reading.error(place, f"'{identifier}' is constant and cannot have a rule")
@@ -287,7 +287,7 @@ def define_rates_of_change(reading: Reading) -> None:
                 "rateOf asks for the rate of change of a variable that follows from others",
             )
         elif symbol.kind == "reaction":
-            reading.error(symbol.place, "rateOf of a reaction has no meaning")
+            reading.error(symbol.place, "rateOf is not defined for a reaction")
         rate = reading.rate_rules.get(name, ZERO)
         if name in changing and not symbol.rule:
             rate = right_hand_side(symbol, reading, {})

@@ -52,7 +52,7 @@ MAX_MEMORIES = 8  # number of a CasADi function's memories that are looked at fo
 REASONS = {
     "TOO_MUCH_WORK": "more than {steps} steps are needed between two outputs; the solution may "
     "grow without bound",
-    "ERR_FAILURE": "the solution becomes too steep, grows without bound or has a jump",
+    "ERR_FAILURE": "the solution becomes too steep, grows without bound or jumps",
     "CONV_FAILURE": "the implicit step does not converge; the solution may grow without bound",
     "TOO_MUCH_ACC": "the accuracy asked for is beyond the computer's",
     "ILL_INPUT": "the right-hand side is not defined at the start",
@@ -66,8 +66,8 @@ REASONS = {
     "solution",
     "FIRST_RHSFUNC_ERR": "the right-hand side is not defined at the start",
     "LSETUP_FAIL": "the linear solver failed: the Jacobian is singular or not finite",
-    "NO_RECOVERY": "no consistent initial values for the algebraic variables",
-    "LINESEARCH_FAIL": "no consistent initial values for the algebraic variables",
+    "NO_RECOVERY": "no consistent initial values of the algebraic variables were found",
+    "LINESEARCH_FAIL": "no consistent initial values of the algebraic variables were found",
     "BAD_EWT": "the states have become too small or not finite",
 }
 """The meaning of a failure of CVODES or IDAS for a model, by the name that they give it."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-REASON = "the integration was ended from outside, as the search had to end"
+REASON = "the integration was stopped because the search had to end"
 """The reason of a trajectory that was cut off."""
 
 

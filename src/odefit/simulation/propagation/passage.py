@@ -345,7 +345,7 @@ class Passage:
             elif not self._leave(found, times, watched):
                 self._move(found, times, len(times) - 1)
                 return None
-        return EngineFailure(self._time, "its equations are left and reached without end")
+        return EngineFailure(self._time, "the solution leaves and reaches this point without end")
 
     def _may_leave(self, edge: Edge) -> bool:
         """Return whether the rate at an edge may become positive, as far as the equations say."""

@@ -327,8 +327,8 @@ class LocatedEvents:
             most = MAX_AT_ONCE if at_once else most
             raise StoppedError(
                 walk.time,
-                f"{text_of(self.triggers, before, walk.flags)} triggers events without end, "
-                f"more than {most} or ever faster ones; let it be true from a margin on",
+                f"{text_of(self.triggers, before, walk.flags)} triggers an endless series of "
+                f"events, more than {most} or ever faster ones; let it be true from a margin on",
                 walk.choice,
             )
 

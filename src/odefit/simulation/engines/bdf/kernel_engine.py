@@ -46,7 +46,7 @@ integrated once more: its absolute tolerance is then as large as its relative on
 REASONS = {
     TOO_MANY_STEPS: "more than {steps} steps are needed; the solution may grow without bound",
     NO_CONVERGENCE: "the implicit step does not converge; the solution may grow without bound",
-    TOO_STEEP: "the solution becomes too steep, grows without bound or has a jump",
+    TOO_STEEP: "the solution becomes too steep, grows without bound or jumps",
     UNDEFINED: "the right-hand side is not defined at the start",
     CUT_OFF: REASON,
 }
