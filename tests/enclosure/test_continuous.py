@@ -120,7 +120,7 @@ def with_input(interpolation: str, ode: str = "u - k*x", **more: Any) -> Case:
         Model(
             ode={"x": ode},
             observables={"y": "x*(1 + u)/(2 + u^2) + t/10"},
-            inputs={"u": interpolation},  # type: ignore[dict-item]
+            inputs={"u": interpolation},
         ),
         {
             "t": [0.0, 0.5, 1.0, 1.7, 2.0, 2.5, 4.0, 5.0],

@@ -51,7 +51,7 @@ def test_inputs_are_integrated_exactly(interpolation: str, shift: float) -> None
     t = np.array([0.0, 0.3, 0.9, 1.1, 2.0, 2.6]) + shift
     u = np.array([np.nan, 0.1, -0.7, np.nan, 1.3, 0.2])
     problem = Problem(
-        Model(ode={"x": "u"}, inputs={"u": interpolation}, observables={"x": "x", "v": "u"}),  # type: ignore[dict-item]
+        Model(ode={"x": "u"}, inputs={"u": interpolation}, observables={"x": "x", "v": "u"}),
         {"t": t, "u": u, "x": [0.0] * 6, "v": [0.0] * 6},
         {"k": {}},
         {"x": "k"},

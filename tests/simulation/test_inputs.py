@@ -31,7 +31,7 @@ def driven(interpolation: str, ode: str = "k*u", t0: float = 0.0, **more: Any) -
     # Rows are in no order, and some times stand in two of them.
     order = np.random.default_rng(1).permutation(len(t))
     return Problem(
-        Model(ode={"x": ode}, inputs={"u": interpolation}, **more),  # type: ignore[dict-item]
+        Model(ode={"x": ode}, inputs={"u": interpolation}, **more),
         {name: column[order] for name, column in data.items()},
         {"k": {}},
         {"x": {}},

@@ -15,6 +15,7 @@ from odefit.common.errors import InputError, counted
 from odefit.common.option_checks import check_level, check_time_limit
 from odefit.fitting.fit_result import result_of
 from odefit.fitting.fit_stages import Wanted
+from odefit.fitting.smoothness import chosen_smoothness
 from odefit.fitting.warm_start import StartValues, warm_start
 from odefit.methods.best_so_far import completed
 from odefit.methods.estimate import Cause, Estimate
@@ -146,7 +147,9 @@ def fit(
     for remark in remarks:
         LOGGER.warning("%s", remark)
     with interruptible(control), watched(control, MemoryWatch(memory)):
-        searched = problem if warm is None else warm.searched(problem)
+        chosen = chosen_smoothness(problem, None if warm is None else warm.vector, control)
+        problem = chosen.problem
+        searched = chosen.searched(problem if warm is None else warm.searched(problem))
         estimate = search(problem, searched, method, control, polish)
         if warm is not None:
             estimate = warm.beside(problem, method, estimate)
@@ -159,6 +162,7 @@ def fit(
             intervals=intervals,
             given_start=warm is not None,
             remarks=remarks,
+            smoothness=chosen.notices,
         )
         with cutting_off(NEVER):
             result = result_of(problem, method, estimate, control, began, wanted)

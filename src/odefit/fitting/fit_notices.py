@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from odefit.fitting.fit_stages import Wanted
 from odefit.fitting.solutions import ambiguity
 from odefit.methods.estimate import Completeness, Doubt, Estimate, Status
 from odefit.methods.fit_quality.goodness_verdict import Goodness
@@ -24,7 +25,7 @@ def fit_notices(
     problem: Problem,
     control: Control,
     estimate: Estimate,
-    remarks: Sequence[str],
+    wanted: Wanted,
     *,
     found: Answer | None,
     assessed: bool,
@@ -42,7 +43,7 @@ def fit_notices(
     unassessed = found is not None and not assessed and control.cut_off.reached
     second = opinion_notice(opinion)
     return (
-        *plain_notices(problem, remarks),
+        *plain_notices(problem, wanted),
         *_texts(NoticeKind.INTEGRATION, forward.warnings),
         *_texts(NoticeKind.RUN, control.remarks),
         *_texts(NoticeKind.IMPROVEMENT, [found.warning] if found and found.warning else []),
@@ -59,11 +60,12 @@ def fit_notices(
     )
 
 
-def plain_notices(problem: Problem, remarks: Sequence[str]) -> tuple[Notice, ...]:
+def plain_notices(problem: Problem, wanted: Wanted) -> tuple[Notice, ...]:
     """Return the notices that are known before the search."""
     return (
         *_texts(NoticeKind.PROBLEM, problem.warnings),
-        *_texts(NoticeKind.START, remarks),
+        *_texts(NoticeKind.START, wanted.remarks),
+        *wanted.smoothness,
     )
 
 

@@ -344,14 +344,14 @@ def _assessment(state: FitState) -> FitState:
 @stage(
     "warnings",
     "notices",
-    otherwise=lambda s: replace(s, notices=plain_notices(s.problem, s.wanted.remarks)),
+    otherwise=lambda s: replace(s, notices=plain_notices(s.problem, s.wanted)),
 )
 def _notices(state: FitState) -> FitState:
     notices = fit_notices(
         state.problem,
         state.control,
         state.estimate,
-        state.wanted.remarks,
+        state.wanted,
         found=state.found,
         assessed=state.uncertainty is not None and state.misfit is not None,
         opinion=state.opinion,

@@ -44,6 +44,7 @@ class Wanted:
     intervals: Treatment
     given_start: bool = False
     remarks: tuple[str, ...] = ()
+    smoothness: tuple[Notice, ...] = ()  # what was chosen for functions that are estimated
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

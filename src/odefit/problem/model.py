@@ -25,6 +25,8 @@ from odefit.problem.habits import MODEL_HABITS, with_habits
 from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.notation.notation import Notation, written_out
 from odefit.problem.sbml import SbmlModel, read_antimony, read_sbml
+from odefit.problem.unknown_functions.expansion import Expansion
+from odefit.problem.unknown_functions.joining import observed, without_unknown
 
 Interpolation = Literal["linear", "constant", "cubic"]
 
@@ -55,7 +57,8 @@ class Model:
         Known numbers.
     inputs
         Interpolation of each known input, which is a column of the data
-        (``"linear"``, ``"constant"`` held from the left, or ``"cubic"``).
+        (``"linear"``, ``"constant"`` held from the left, or ``"cubic"``); or a mapping with
+        ``"estimate"`` for a function of time or of a state that is estimated.
     functions
         Functions that expressions may call, here and in a problem of the model:
         ``{"mm(s, vmax, km)": "vmax*s/(km + s)"}``.
@@ -78,6 +81,8 @@ class Model:
     ----------
     notation
         Functions, named expressions and arrays, which the equations are written without.
+    unknown_functions
+        Functions that are estimated, by name, written out in the equations and observables.
 
     Raises
     ------
@@ -97,6 +102,7 @@ class Model:
     constants: Mapping[str, float]
     inputs: Mapping[str, Interpolation]
     notation: Notation = field(compare=False, repr=False)
+    unknown_functions: Mapping[str, Expansion] = field(compare=False, repr=False)
 
     @with_habits(MODEL_HABITS)
     def __init__(
@@ -105,7 +111,7 @@ class Model:
         observables: Mapping[str, Expression | str | float] | None = None,
         algebraic: Mapping[str, Expression | str | float] | None = None,
         constants: Mapping[str, float] | None = None,
-        inputs: Mapping[str, Interpolation] | None = None,
+        inputs: Mapping[str, Any] | None = None,
         *,
         functions: Mapping[str, str] | None = None,
         definitions: Mapping[str, str | float] | None = None,
@@ -115,14 +121,15 @@ class Model:
         issues: Issues | None = None,
     ) -> None:
         found = Issues() if issues is None else issues
+        split = without_unknown(inputs, definitions, found)
         tables = {
             "ode": ode, "algebraic": algebraic, "observables": observables, "constants": constants,
-            "inputs": inputs, "functions": functions, "definitions": definitions,
+            "inputs": split.inputs, "functions": functions, "definitions": split.definitions,
             "reactions": reactions, "compartments": compartments,
         }  # fmt: skip
         written = written_out(tables, arrays, found)
-        plain, observables = written.tables, written.tables["observables"]
-        object.__setattr__(self, "notation", written.notation)
+        plain, observables, own = written.tables, written.tables["observables"], written.notation
+        object.__setattr__(self, "notation", own)
         parsed_ode = _parse_all("[ode]", plain["ode"], found)
         wrong = found.has_errors("[ode]") or found.has_errors("[reactions]")
         if not parsed_ode and not wrong:
@@ -132,12 +139,14 @@ class Model:
             )
         if not observables:
             observables = {s: Expression(str(s), (Instruction("name", s),)) for s in parsed_ode}
+        observables = observed(observables, split.functions, own.written_out, found)
         fields: dict[str, dict[str, Any]] = {
             "ode": parsed_ode,
             "observables": _parse_all("[observables]", observables, found),
             "algebraic": _parse_all("[algebraic]", plain["algebraic"], found),
             "constants": _numbers("[constants]", plain["constants"], found),
             "inputs": _interpolations("[inputs]", plain["inputs"], found),
+            "unknown_functions": dict(split.functions),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, MappingProxyType(value))

@@ -29,6 +29,7 @@ from odefit.problem.noise import Noise, as_noise, noise_hint
 from odefit.problem.parameters import Parameter, as_parameter
 from odefit.problem.priors import Prior
 from odefit.problem.units import read_units
+from odefit.problem.unknown_functions.joining import with_functions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,14 +186,15 @@ class Problem:
                     self.time_unit = time_unit or "d"
         given, model = with_subjects(given, model, {k: dict(v) for k, v in plain.items()}, found)
         self.given = self.model = model
-        self.experiments = tuple(prepared(e, found) for e in given)
+        of_problem = [prepared(e, found) for e in given], plain["parameters"]
+        self.experiments, plain["parameters"] = with_functions(*of_problem, model, found)
         self.noise = {k: as_noise(v, f"[noise] {k}", found) for k, v in plain["noise"]}
         self.parameters = {
             k: as_parameter(v, f"[parameters] {k}", found) for k, v in plain["parameters"]
         }
         self.initial = {k: as_initial(v, f"[initial] {k}", found) for k, v in plain["initial"]}
         self.unknowns, self.conditions = resolve(definition_of(self), found)
-        constants = (name for e in self.experiments for name in e.constants)
+        constants = (n for e in self.experiments for n in e.constants)
         of_model = (model.ode, model.algebraic, model.observables, model.constants, model.inputs)
         known = {*constants, *self.parameters, *(name for table in of_model for name in table)}
         self.units = read_units(units or {}, notation.arrays, known, found)
@@ -205,8 +207,7 @@ class Problem:
     def __repr__(self) -> str:
         return (
             f"Problem({self.name!r}: {counted(len(self.model.ode), 'state')}, "
-            f"{counted(len(self.unknowns), 'unknown')}, "
-            f"{counted(self.size, 'measurement')}, "
+            f"{counted(len(self.unknowns), 'unknown')}, {counted(self.size, 'measurement')}, "
             f"{counted(len(self.experiments), 'experiment')})"
         )
 
@@ -239,8 +240,8 @@ class Problem:
     def log_prior(self, vector: Array, *, truncated: bool = True) -> Array:
         """Return the logarithms of the prior densities of the unknowns, shape (n,).
 
-        Their sum is the logarithm of the prior density of all. A fit maximises it together with the
-        log-likelihood; constants, such as those of truncation, make no difference to that.
+        A fit maximises their sum together with the log-likelihood; constants, such as those of
+        truncation, make no difference to that.
 
         Parameters
         ----------
@@ -255,9 +256,8 @@ class Problem:
         -------
         Logarithms of densities on the scales of the priors; -inf where a density is zero.
         """
-        found = np.zeros(len(self.unknowns))
-        for i, unknown in enumerate(self.unknowns):
-            p, value = unknown.parameter, float(vector[i])
+        found, known = np.zeros(len(self.unknowns)), [u.parameter for u in self.unknowns]
+        for i, (p, value) in enumerate(zip(known, map(float, vector), strict=True)):
             if truncated and not p.lower <= value <= p.upper:
                 found[i] = -math.inf
             elif p.prior is not None:

@@ -199,6 +199,19 @@ def _stage_failed(notice: Notice) -> str:
     )
 
 
+def _smoothness(notice: Notice) -> str:
+    n, (function, criterion) = notice.numbers, notice.names
+    by = {"reml": "restricted maximum likelihood", "cv": "cross-validation"}[criterion]
+    left = "" if n["settled"] else ", which had not settled when its fits ended"
+    return (
+        f"The smoothness of {function} was chosen by {by}{left}: its {n['differences']:.0f} "
+        f"differences have a standard deviation of {significant(n['sd'], 3)}, and the data "
+        f"determine {n['effective']:.1f} of them. Intervals and bands take this as known and its "
+        "prior as knowledge (empirical Bayes): they hold on average along the function, less "
+        "where it bends most"
+    )
+
+
 WORDS: dict[NoticeKind, Callable[[Notice], str]] = {
     NoticeKind.NOT_INTEGRATED: lambda _: UNINTEGRATED,
     NoticeKind.NOT_ASSESSED: lambda _: UNASSESSED,
@@ -207,6 +220,7 @@ WORDS: dict[NoticeKind, Callable[[Notice], str]] = {
     NoticeKind.CURVE_ASTRAY: _curve_astray,
     NoticeKind.TRY_ROBUST_NOISE: _try_robust_noise,
     NoticeKind.OUTLIERS: _outliers,
+    NoticeKind.SMOOTHNESS: _smoothness,
     NoticeKind.EQUAL_SOLUTIONS: _equal_solutions,
     NoticeKind.NEAR_SOLUTIONS: _near_solutions,
     NoticeKind.SEARCHED_ELSEWHERE: _searched_elsewhere,

@@ -40,6 +40,10 @@ class NoticeKind(StrEnum):
     """Single values lie far out; names are the observables."""
     OUTLIERS = "outliers"
     """Values that count little in a robust fit: ``count``; names are these."""
+    SMOOTHNESS = "smoothness"
+    """The smoothness of a function that was chosen: ``sd`` of its ``differences``, of which the
+    data determine ``effective``, after ``steps`` fits, ``settled`` or not; names are the function
+    and the criterion."""
     NO_CERTIFICATE = "no certificate"
     """The reason why nothing is proved, in ``text``."""
     NOT_ASSESSED = "not assessed"

@@ -58,7 +58,7 @@ def eventful(interpolation: str = "linear") -> Case:
         Model(
             ode={"a": "u - k*a*on", "b": "k*a*on - m*b/(1 + b)"},
             observables={"y": "b*(1 + u)", "z": "a + t/10"},
-            inputs={"u": interpolation},  # type: ignore[dict-item]
+            inputs={"u": interpolation},
             constants={"on": 1.0},
         ),
         parameters={"k": {}, "m": {"prior": {"mean": 0.6, "sd": 0.2}}},

@@ -187,7 +187,7 @@ def with_inputs(kind: str, second: list[float]) -> Problem:
     times = [0.0, 1.0, 2.0, 3.0, 4.0]
     first = [0.0, 1.0, 0.5, 0.5, 2.0]
     return Problem(
-        Model(ode={"x": "a*u - x"}, observables={"y": "x"}, inputs={"u": kind}),  # type: ignore[dict-item]
+        Model(ode={"x": "a*u - x"}, observables={"y": "x"}, inputs={"u": kind}),
         parameters={"a": {}},
         initial={"x": 0.3},
         experiments=[

@@ -34,6 +34,8 @@ MAX_MESH_VALUES = 2000
 def _matching(forward: ForwardMap) -> MultiStart | str:
     from odefit.methods.automatic.matched_shooting import MatchedShooting
 
+    if forward.problem.given.unknown_functions:
+        return "the coefficients of functions would be matched one by one"
     local = MatchedShooting()
     matching = local.matching.prepared(forward)
     if matching.route == "assimilation":

@@ -47,7 +47,8 @@ def check_noise(
     for name, expression in model.observables.items():
         implicit = expression.name == name  # without [observables], all states are
         measured = any(name in c.series for c in conditions)
-        if conditions and not measured and not implicit:
+        function = name in model.unknown_functions
+        if conditions and not measured and not implicit and not function:
             issues.warn(f"[observables] {name}", "is never measured")
     _check_information(model, noise, conditions, {*estimated}, unknown, issues)
     return tuple(estimated)

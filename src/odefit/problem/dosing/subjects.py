@@ -148,7 +148,8 @@ def with_infusions(model: Model, infusions: Mapping[str, str]) -> Model:
     }
     constants = {**model.constants, **dict.fromkeys(infusions.values(), 0.0)}
     found = Model(ode, model.observables, model.algebraic, constants, model.inputs)
-    object.__setattr__(found, "notation", model.notation)
+    for name in ("notation", "unknown_functions"):
+        object.__setattr__(found, name, getattr(model, name))
     return found
 
 

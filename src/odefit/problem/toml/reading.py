@@ -21,6 +21,7 @@ from odefit.problem.noise import noise_hint
 from odefit.problem.parameters import is_pair
 from odefit.problem.problem import Problem
 from odefit.problem.toml.repetitions import repetitions
+from odefit.problem.unknown_functions.specification import is_unknown
 
 FORMAT_VERSION = 1
 MAX_UNKNOWN = 20  # unknown keys of one place that have a message each
@@ -104,8 +105,7 @@ def problem_from_mapping(
         issues=issues,
     )
     used = used_columns(model)
-    files = NamedFiles(directory or Path(), within)
-    unit = texts["time_unit"] or ""
+    files, unit = NamedFiles(directory or Path(), within), texts["time_unit"] or ""
     experiments = [
         _experiment(table, number, used, files, unit, issues)
         for number, table in enumerate(listed or [], 1)
@@ -206,8 +206,8 @@ def text_of(value: Any, place: str, issues: Issues) -> str | None:
 
 
 def _interpolations(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
-    found = dict.fromkeys(table, "linear")
-    for name, value in table.items():
+    found: dict[str, Any] = {n: v if is_unknown(v) else "linear" for n, v in table.items()}
+    for name, value in [item for item in table.items() if not is_unknown(item[1])]:
         place = f"[inputs] {name}"
         if isinstance(value, Mapping):
             known = known_keys(value, ("interpolation",), place, issues)

@@ -39,7 +39,8 @@ def problem_to_mapping(problem: Problem) -> dict[str, Any]:
         "algebraic": _expressions(model.algebraic),
         "observables": _expressions(model.observables),
         "constants": {k: float(v) for k, v in model.constants.items()},
-        "inputs": {k: {"interpolation": v} for k, v in model.inputs.items()},
+        "inputs": {k: {"interpolation": v} for k, v in model.inputs.items()}
+        | {k: e.function.table() for k, e in model.unknown_functions.items()},
         "parameters": {k: _parameter(v) for k, v in problem.parameters.items()},
         "initial": {k: _value(v) for k, v in problem.initial.items()},
         "noise": {k: _noise(v) for k, v in problem.noise.items()},

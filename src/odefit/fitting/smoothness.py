@@ -1,0 +1,278 @@
+"""The smoothness of unknown functions, chosen before the search.
+
+A function with a penalty is a mixed model: the standard deviation s of its differences z is that of
+their normal prior. Restricted maximum likelihood maximises the likelihood of s with all unknowns
+integrated out by Laplace's method; its optimum is a fixed point of
+
+    s^2 = z'z / (q - trace(V) / s^2),
+
+with the q differences z at the best fit for s and their covariance V there (the generalised
+Fellner-Schall method: S. N. Wood and M. Fasiolo, Biometrics 73, 2017, 1071-1081). Cross-validation
+minimises the squares of the residuals of each measurement from a fit without it, to first order
+r/(1 - h) with the leverage h.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from odefit.common.arrays import Array, IntArray
+from odefit.common.errors import InputError
+from odefit.methods.running.control import Control
+from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.starts import guess, sample, with_guess
+from odefit.problem.parameters import Parameter
+from odefit.problem.priors import Prior
+from odefit.problem.problem import Problem
+from odefit.result_data.notices import Notice, NoticeKind
+from odefit.simulation import Evaluation, Failure, ForwardMap
+
+STEPS = 40
+"""Largest number of fits with another standard deviation."""
+
+SETTLED = 0.01
+"""Change of the logarithm of a standard deviation below which it is found."""
+
+FARTHEST = 1e4
+"""The standard deviation stays within this factor of its start value. Where the data want a
+straight line it would fall without end, and no longer matters long before that."""
+
+GRID = 9
+"""Standard deviations of a first look at the cross-validation, evenly in the logarithm."""
+
+BEGINNINGS = 8
+"""Random start values that are tried where the guess does not lead to a fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothness:
+    """The smoothness of the functions of a problem, chosen.
+
+    Attributes
+    ----------
+    problem
+        The problem with priors of that smoothness.
+    vector
+        The best fit so far, shape (n,); None if nothing was to be chosen.
+    notices
+        What was chosen: a fact for each function.
+    """
+
+    problem: Problem
+    vector: Array | None = None
+    notices: tuple[Notice, ...] = ()
+
+    def searched(self, problem: Problem) -> Problem:
+        """Return a problem whose guess is the best fit so far, for the search alone."""
+        return problem if self.vector is None else with_guess(problem, self.vector)
+
+
+@dataclass(eq=False)
+class _Fits:
+    """Fits of one problem with other standard deviations, each from the end of the last."""
+
+    problem: Problem
+    control: Control
+    forward: ForwardMap
+    vector: Array
+    evaluation: Evaluation | None = field(default=None)
+
+    def at(self, sds: Mapping[str, float]) -> bool:
+        """Fit with standard deviations by function; return whether there is a fit."""
+        self.problem = with_sds(self.problem, sds)
+        self.forward = self.forward.of(self.problem)
+        run = SingleShooting().run(self.forward, 0, self.vector, self.control)
+        if not math.isfinite(run.objective):
+            return False
+        found = self.forward.evaluate(run.vector)
+        if isinstance(found, Failure):
+            return False
+        self.vector, self.evaluation = run.vector, found
+        return True
+
+    def places(self, name: str) -> IntArray:
+        """Return the places of the differences of a function among the unknowns."""
+        penalised = self.problem.given.unknown_functions[name].penalised
+        return np.array([i for i, u in enumerate(self.problem.unknowns) if u.name in penalised])
+
+    def covariance(self) -> Array:
+        """Return the covariance of the unknowns, by the expected information."""
+        assert self.evaluation is not None
+        rows = self.evaluation.information
+        return np.asarray(np.linalg.pinv(rows.T @ rows, hermitian=True))
+
+    def effective(self, name: str, sd: float) -> tuple[float, float]:
+        """Return z'z and how many of the differences the data determine, as a sum of shares."""
+        at = self.places(name)
+        trace = float(np.trace(self.covariance()[np.ix_(at, at)]))
+        z = self.vector[at]
+        return float(z @ z), max(len(at) - trace / sd**2, 1e-12)
+
+    def left_out(self) -> float:
+        """Return the squares of the residuals of each measurement from a fit without it."""
+        assert self.evaluation is not None
+        measured = self.problem.size
+        rows = self.evaluation.jacobian[:measured]
+        leverage = np.einsum("ij,jk,ik->i", rows, self.covariance(), rows)
+        kept = np.maximum(1.0 - leverage, 1e-6)
+        return float(np.sum((self.evaluation.residuals[:measured] / kept) ** 2))
+
+
+def chosen_smoothness(problem: Problem, start: Array | None, control: Control) -> Smoothness:
+    """Return a problem with the smoothness of its functions that the data want.
+
+    `start` are values of the unknowns, shape (n,), to begin with; None for the problem's guess.
+    """
+    functions = problem.given.unknown_functions
+    wanted = {
+        n: str(e.function.smooth)
+        for n, e in functions.items()
+        if e.function.smooth in ("reml", "cv")
+        and any(u.name in e.penalised for u in problem.unknowns)
+    }
+    if not wanted:
+        return Smoothness(problem)
+    forward = ForwardMap(problem)
+    _refuse_unknown_noise(forward, wanted)
+    begun = {n: _sd(problem, n) for n in wanted}
+    fits = _begin(problem, forward, start, begun, control)
+    if fits is None:
+        return Smoothness(problem)  # the search reports why nothing fits
+    sds = dict(begun)
+    by_likelihood = [n for n, how in wanted.items() if how == "reml"]
+    for name in [n for n, how in wanted.items() if how == "cv"]:
+        sds[name] = _cross_validated(fits, name, sds, control)
+    steps, settled = _fixed_point(fits, by_likelihood, sds, begun, control)
+    fits.at(sds)
+    notices = []
+    for name, how in wanted.items():
+        _, effective = fits.effective(name, sds[name])
+        numbers = {
+            "sd": sds[name],
+            "effective": effective,
+            "differences": float(len(fits.places(name))),
+            "steps": float(steps),
+            "settled": float(settled or how == "cv"),
+        }
+        notices.append(Notice(NoticeKind.SMOOTHNESS, numbers, (name, how)))
+    return Smoothness(fits.problem, fits.vector, tuple(notices))
+
+
+def with_sds(problem: Problem, sds: Mapping[str, float]) -> Problem:
+    """Return a problem whose functions have other standard deviations of their differences."""
+    changed: dict[str, Parameter] = {}
+    for name, sd in sds.items():
+        for key in problem.given.unknown_functions[name].penalised:
+            old = problem.parameters[key]
+            if old.prior is not None:
+                changed[key] = replace(old, prior=Prior(0.0, sd))
+    return problem.with_parameters(**changed)
+
+
+def _sd(problem: Problem, name: str) -> float:
+    """Return the standard deviation of a function's differences in a problem."""
+    for key in problem.given.unknown_functions[name].penalised:
+        prior = problem.parameters[key].prior
+        if prior is not None and prior.sd is not None:
+            return prior.sd
+    return 1.0
+
+
+def _refuse_unknown_noise(forward: ForwardMap, wanted: Mapping[str, str]) -> None:
+    """Refuse problems whose noise does not say how near to the data a function should come."""
+    names = ", ".join(wanted)
+    if not (forward.given_noise or forward.likelihood):
+        raise InputError(
+            f"[inputs] {names}: the smoothness follows from the noise of the data, of which "
+            'nothing is said; write such as [noise] y = { sd = "estimate" }, or give sd here and '
+            "no smooth"
+        )
+    problem = forward.problem
+    if "cv" in wanted.values() and any(u.key.endswith("_sd") for u in problem.unknowns):
+        raise InputError(
+            f'[inputs] {names}: smooth = "cv" needs noise of known size; take '
+            'smooth = "reml" where it is estimated'
+        )
+
+
+def _begin(
+    problem: Problem,
+    forward: ForwardMap,
+    start: Array | None,
+    sds: Mapping[str, float],
+    control: Control,
+) -> _Fits | None:
+    """Return the first fit, from the guess or else from the best of some random start values."""
+    first = guess(problem) if start is None else start
+    points = [] if first is None else [first]
+    points += list(sample(problem, 0, BEGINNINGS, control.seed))
+    best: _Fits | None = None
+    for i, point in enumerate(points):
+        if control.should_stop():
+            break
+        fits = _Fits(problem, control, forward, np.asarray(point, dtype=float))
+        if not fits.at(sds):
+            continue
+        if i == 0 and first is not None:
+            return fits
+        assert fits.evaluation is not None
+        if best is None or best.evaluation is None or fits.evaluation.cost < best.evaluation.cost:
+            best = fits
+    return best
+
+
+def _fixed_point(
+    fits: _Fits,
+    names: list[str],
+    sds: dict[str, float],
+    begun: Mapping[str, float],
+    control: Control,
+) -> tuple[int, bool]:
+    """Change `sds` to the optimum; return after how many fits, and whether it settled."""
+    if not names:
+        return 0, True
+    for step in range(1, STEPS + 1):
+        if control.should_stop():
+            return step - 1, False
+        moved = 0.0
+        for name in names:
+            squares, effective = fits.effective(name, sds[name])
+            found = math.sqrt(max(squares, 1e-300) / effective)
+            low, high = begun[name] / FARTHEST, begun[name] * FARTHEST
+            found = min(max(found, low), high)
+            moved = max(moved, abs(math.log(found / sds[name])))
+            sds[name] = found
+        if moved < SETTLED:
+            return step, True
+        if not fits.at(sds):
+            return step, False
+    return STEPS, False
+
+
+def _cross_validated(fits: _Fits, name: str, sds: Mapping[str, float], control: Control) -> float:
+    """Return the standard deviation of a function with the least error of cross-validation."""
+    from scipy.optimize import minimize_scalar
+
+    known: dict[float, float] = {}
+
+    def error(logarithm: float) -> float:
+        key = float(logarithm)
+        if key not in known:
+            done = not control.should_stop() and fits.at({**sds, name: math.exp(key)})
+            known[key] = fits.left_out() if done else math.inf
+        return known[key]
+
+    middle = math.log(sds[name])
+    grid = middle + np.linspace(3.0, -5.0, GRID) * math.log(10.0) / 2
+    errors = [error(x) for x in grid]
+    best = int(np.argmin(errors))
+    if not math.isfinite(errors[best]):
+        return sds[name]
+    ends = grid[min(best + 1, GRID - 1)], grid[max(best - 1, 0)]
+    search: Callable[..., object] = minimize_scalar
+    search(error, bounds=ends, method="bounded", options={"maxiter": 8, "xatol": 0.05})
+    return math.exp(min(known, key=lambda key: known[key]))

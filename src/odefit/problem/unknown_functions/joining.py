@@ -1,0 +1,156 @@
+"""Unknown functions joined to a model and to a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from odefit.common.errors import shown
+from odefit.expressions.expressions import TIME, Expression, parse
+from odefit.problem.experiment import UNREADABLE, Experiment
+from odefit.problem.inputs.issues import Issues
+from odefit.problem.unknown_functions.expansion import Expansion, expanded
+from odefit.problem.unknown_functions.specification import is_unknown, read_function
+
+
+class HasFunctions(Protocol):
+    """A model with unknown functions; the class itself is made with this module."""
+
+    @property
+    def unknown_functions(self) -> Mapping[str, Expansion]:
+        """The functions by name."""
+
+    @property
+    def observables(self) -> Mapping[str, Expression]:
+        """The observables by name."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a model with unknown functions among its inputs taken out."""
+
+    inputs: Any  # those that are known
+    definitions: Any  # with each unknown function as a named expression
+    functions: Mapping[str, Expansion]  # by name
+
+
+def without_unknown(inputs: Any, definitions: Any, issues: Issues) -> Tables:
+    """Return the tables of a model without the unknown functions among its inputs."""
+    if not isinstance(inputs, Mapping) or not any(is_unknown(v) for v in inputs.values()):
+        return Tables(inputs, definitions, {})
+    known = {name: value for name, value in inputs.items() if not is_unknown(value)}
+    named = dict(definitions) if isinstance(definitions, Mapping) else {}
+    found = {}
+    for name in [str(n) for n in inputs if n not in known]:
+        place = f"[inputs] {name}"
+        function = read_function(name, inputs[name], place, issues)
+        if name in named:
+            issues.error(place, f"'{name}' is in [definitions], too; rename one")
+        if function is None:
+            named[name] = "0"  # so that its name does not count as unknown as well
+        else:
+            found[name] = expanded(function)
+            named[name] = found[name].text
+    return Tables(known, named, found)
+
+
+def observed(
+    observables: Mapping[str, Any], functions: Mapping[str, Expansion], written: Any, issues: Issues
+) -> Mapping[str, Any]:
+    """Return observables with the unknown functions among them, so that results show these.
+
+    `written` returns a text without definitions. A problem that was written out has them already.
+    """
+    added = {}
+    for name, expansion in functions.items():
+        text = written(expansion.text)
+        given = observables.get(name)
+        if given is not None and str(given) not in (str(parse(text)), text):
+            issues.error(
+                f"[observables] {name}",
+                "the function of this name in [inputs] is shown already; give the observable "
+                "another name",
+            )
+        added[name] = text
+    return {**observables, **added}
+
+
+def with_functions(
+    experiments: Sequence[Experiment],
+    parameters: Sequence[tuple[str, Any]],
+    model: HasFunctions,
+    issues: Issues,
+) -> tuple[tuple[Experiment, ...], list[tuple[str, Any]]]:
+    """Return experiments with the constants of the functions, and parameters with their unknowns.
+
+    What is given already stays: a fixed coefficient, or the knots of a problem that was changed.
+    """
+    functions = model.unknown_functions
+    if not functions:
+        return tuple(experiments), list(parameters)
+    unknowns = dict(parameters)
+    constants: dict[str, Expression] = {}
+    for expansion in functions.values():
+        limits = _limits(expansion, experiments, model.observables, issues)
+        for end, value in zip(expansion.ends, limits, strict=True):
+            if not expansion.function.changes:
+                constants[end] = parse(repr(value))
+        constants |= {c: parse(text) for c, text in expansion.constants.items()}
+        for key, parameter in expansion.parameters(limits).items():
+            unknowns.setdefault(key, parameter)
+    return (
+        tuple(replace(e, constants={**constants, **e.constants}) for e in experiments),
+        list(unknowns.items()),
+    )
+
+
+def _limits(
+    expansion: Expansion,
+    experiments: Sequence[Experiment],
+    observables: Mapping[str, Expression],
+    issues: Issues,
+) -> tuple[float, float]:
+    """Return where the first and the last knot are: as said, or as the data say."""
+    function, (start, end) = expansion.function, expansion.ends
+    if function.range is not None:
+        return function.range
+    for e in experiments:
+        given = [e.constants.get(key) for key in (start, end)]
+        kept = [c.constant for c in given if isinstance(c, Expression) and c.constant is not None]
+        if len(kept) == 2:
+            return kept[0], kept[1]
+    of = function.of
+    columns = [TIME] if of is None else [o for o, e in observables.items() if str(e) == str(of)]
+    if of is not None and not columns:
+        issues.error(
+            f"[inputs] {function.name}",
+            f"nothing tells the range of {shown(of.text)}; write such as range = [0, 10]",
+        )
+        return 0.0, 1.0
+    values = [v for e in experiments for c in columns for v in _values(e, c, of is None)]
+    low, high = (min(values), max(values)) if values else (0.0, 0.0)
+    if low < high:
+        return low, high
+    issues.error(
+        f"[inputs] {function.name}",
+        f"the data have no two values of '{columns[0]}', so that nothing tells the range of the "
+        "function; write such as range = [0, 10]",
+    )
+    return 0.0, 1.0
+
+
+def _values(experiment: Experiment, column: str, of_time: bool) -> list[float]:
+    data = experiment.data
+    if data is UNREADABLE or data is None or column not in data:
+        return []
+    try:
+        numbers = np.asarray(data[column], dtype=float)
+    except (TypeError, ValueError):
+        return []  # reported where columns are read
+    found = [float(v) for v in numbers[np.isfinite(numbers)]]
+    if of_time and isinstance(experiment.t0, float):
+        found.append(experiment.t0)
+    return found

@@ -1,0 +1,225 @@
+"""The table of an unknown function, read and checked: its kind, its knots and its smoothness."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from odefit.common.errors import one_of, shown
+from odefit.expressions.expressions import Expression
+from odefit.problem.inputs.issues import Issues, finite_number
+
+KINDS = ("spline", "linear", "constant")
+SHAPES = ("increasing", "decreasing", "convex", "concave")
+CRITERIA = ("reml", "cv")
+KEYS = (
+    "estimate", "of", "knots", "changes", "range", "scale", "smooth", "sd", "shape",
+    "lower", "upper", "guess", "unit", "per_experiment",
+)  # fmt: skip
+MAX_KNOTS = 60
+
+DEFAULT_KNOTS = 8
+
+
+@dataclass(frozen=True)
+class UnknownFunction:
+    """A function that is estimated, as its table says.
+
+    Attributes
+    ----------
+    name
+        The name by which expressions use it.
+    kind
+        ``"spline"`` (cubic, by B-splines), ``"linear"`` or ``"constant"`` between the knots.
+    of
+        The expression on which the function depends; None for the time.
+    places
+        Knots from 0 to 1, relative to the range; empty for change points.
+    changes
+        Number of change points whose times are unknown; 0 if the knots are known.
+    range
+        Where the first and the last knot are; None if the data tell.
+    log
+        True if the decimal logarithm of the function is expanded.
+    smooth
+        ``"reml"``, ``"cv"``, ``"given"`` or None: how the penalty on roughness finds its weight.
+    sd
+        Standard deviation of the differences that the penalty is on, or its start value.
+    shape
+        One of :data:`SHAPES`, or None.
+    lower, upper, guess
+        Bounds and start value of the coefficients, which are values of the function.
+    """
+
+    name: str
+    kind: str
+    of: Expression | None
+    places: tuple[float, ...]
+    changes: int
+    range: tuple[float, float] | None
+    log: bool
+    smooth: str | None
+    sd: float | None
+    shape: str | None
+    lower: float
+    upper: float
+    guess: float | None
+    unit: str
+    per_experiment: bool
+
+    def table(self) -> dict[str, Any]:
+        """Return the table that means this function, as problem files have it."""
+        found: dict[str, Any] = {"estimate": self.kind}
+        if self.of is not None:
+            found["of"] = self.of.text
+        if self.changes:
+            found["changes"] = self.changes
+        elif self.range is None:
+            found["knots"] = len(self.places)
+        else:
+            low, high = self.range
+            found["knots"] = [low + p * (high - low) for p in self.places]
+        if self.range is not None and self.changes:
+            found["range"] = list(self.range)
+        if self.log:
+            found["scale"] = "log10"
+        if self.smooth is not None:
+            found["smooth"] = "none" if self.smooth == "given" else self.smooth
+            if self.smooth == "given":
+                found.pop("smooth")
+        for key in ("sd", "shape", "guess"):
+            if getattr(self, key) is not None:
+                found[key] = getattr(self, key)
+        if math.isfinite(self.lower):
+            found["lower"] = self.lower
+        if math.isfinite(self.upper):
+            found["upper"] = self.upper
+        if self.unit:
+            found["unit"] = self.unit
+        if self.per_experiment:
+            found["per_experiment"] = True
+        return found
+
+
+def is_unknown(value: object) -> bool:
+    """Return whether the value of a key in ``[inputs]`` is the table of an unknown function."""
+    return isinstance(value, UnknownFunction) or (
+        isinstance(value, Mapping) and "estimate" in value
+    )
+
+
+def read_function(name: str, value: Any, place: str, issues: Issues) -> UnknownFunction | None:
+    """Return the function that a table means; None with the reasons noted if it is mistaken."""
+    if isinstance(value, UnknownFunction):
+        return value
+    before = len(issues.errors)
+    for key in [k for k in value if k not in KEYS]:
+        issues.error(place, f"unknown key {shown(key)}{one_of(str(key), KEYS)}")
+
+    def number(key: str) -> float | None:
+        given = value.get(key)
+        return None if given is None else finite_number(given, f"{place}.{key}", issues)
+
+    def choice(key: str, known: tuple[str, ...]) -> str | None:
+        given = value.get(key)
+        if given is not None and given not in known:
+            issues.error(
+                f"{place}.{key}", f"unknown word {shown(given)}{one_of(str(given), known)}"
+            )
+        return given if isinstance(given, str) else None
+
+    kind = choice("estimate", KINDS) or "spline"
+    log = choice("scale", ("linear", "log10")) == "log10"
+    shape = choice("shape", SHAPES)
+    of = None if value.get("of") is None else issues.expression(f"{place}.of", value["of"])
+    if of is not None and of.names == {"t"}:
+        of = None
+    limits = _limits(value.get("range"), f"{place}.range", issues)
+    sd = number("sd")
+    if sd is not None and sd <= 0:
+        issues.error(f"{place}.sd", f"must be positive, got {sd:g}")
+    smooth = choice("smooth", (*CRITERIA, "none"))
+    smooth = ("given" if sd is not None else None) if smooth in (None, "none") else smooth
+    per_experiment = value.get("per_experiment", False)
+    if not isinstance(per_experiment, bool):
+        issues.expected(f"{place}.per_experiment", "true or false", per_experiment)
+    changes, places = 0, tuple[float, ...]()
+    if "changes" in value:
+        changes = _whole(value["changes"], 1, f"{place}.changes", issues) or 1
+        if kind != "constant" or of is not None or "knots" in value:
+            issues.error(
+                f"{place}.changes",
+                'change points belong to estimate = "constant", to functions of time and to no '
+                "knots beside them; remove one of them",
+            )
+        if smooth is not None or shape is not None:
+            issues.error(f"{place}.changes", "change points take neither smooth, sd nor shape")
+    else:
+        places, limits = _knots(value.get("knots", DEFAULT_KNOTS), limits, place, issues)
+    if smooth is not None and shape is not None:
+        issues.error(f"{place}.shape", "a function with a shape takes neither smooth nor sd")
+    if kind == "constant" and shape in ("convex", "concave"):
+        issues.error(f"{place}.shape", "steps are neither convex nor concave; take a spline")
+    if kind == "constant" and of is not None:
+        issues.error(f"{place}.estimate", "steps are functions of time; take a spline or linear")
+    lower, upper, guess = number("lower"), number("upper"), number("guess")
+    if log and any(v is not None and v <= 0 for v in (lower, upper, guess)):
+        issues.error(place, 'scale = "log10" needs bounds and a guess above zero')
+    if lower is not None and upper is not None and lower >= upper:
+        issues.error(place, f"lower = {lower:g} is not below upper = {upper:g}")
+    unit = value.get("unit", "")
+    if not isinstance(unit, str):
+        issues.expected(f"{place}.unit", "a text in quotes", unit)
+    if len(issues.errors) > before:
+        return None
+    return UnknownFunction(
+        name, kind, of, places, changes, limits, log, smooth, sd, shape,
+        -math.inf if lower is None else lower, math.inf if upper is None else upper,
+        guess, unit, per_experiment,
+    )  # fmt: skip
+
+
+def _limits(value: Any, place: str, issues: Issues) -> tuple[float, float] | None:
+    if value is None:
+        return None
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        issues.expected(place, "two numbers, such as [0, 10]", value)
+        return None
+    low, high = (finite_number(v, place, issues) for v in value)
+    if low is None or high is None:
+        return None
+    if low >= high:
+        issues.error(place, f"the range ends at {high:g}, where it begins at {low:g}")
+    return low, high
+
+
+def _knots(
+    value: Any, limits: tuple[float, float] | None, place: str, issues: Issues
+) -> tuple[tuple[float, ...], tuple[float, float] | None]:
+    """Return knots relative to the range, and the range."""
+    at = f"{place}.knots"
+    if not isinstance(value, (list, tuple)):
+        count = _whole(value, 2, at, issues) or 2
+        return tuple(i / (count - 1) for i in range(count)), limits
+    given = [finite_number(v, at, issues) for v in value]
+    numbers = [v for v in given if v is not None]
+    if len(numbers) < len(given):
+        return (0.0, 1.0), limits
+    if limits is not None:
+        issues.error(at, "a list of knots says the range itself; remove range")
+    if not 2 <= len(numbers) <= MAX_KNOTS or any(a >= b for a, b in pairwise(numbers)):
+        issues.error(at, f"expected 2 to {MAX_KNOTS} increasing numbers")
+        return (0.0, 1.0), limits
+    low, high = numbers[0], numbers[-1]
+    inside = [(v - low) / (high - low) for v in numbers[1:-1]]
+    return (0.0, *inside, 1.0), (low, high)
+
+
+def _whole(value: Any, least: int, place: str, issues: Issues) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_KNOTS:
+        issues.expected(place, f"a whole number from {least} to {MAX_KNOTS}", value)
+        return None
+    return value

@@ -1,0 +1,110 @@
+"""The smoothness of unknown functions: what is chosen is the optimum of its criterion."""
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit.fitting.smoothness import chosen_smoothness, with_sds
+from odefit.methods.running.control import control_of
+from odefit.result_data.notices import NoticeKind
+from odefit.simulation import ForwardMap
+
+TIMES = np.linspace(0.0, 15.0, 31)
+RATE = 0.4
+
+
+def absorbed(times):
+    """The input, and the amount that it makes in one compartment, in closed form."""
+    k = RATE
+    slow = (np.exp(-0.3 * times) - np.exp(-k * times)) / (k - 0.3)
+    fast = (np.exp(-1.5 * times) - np.exp(-k * times)) / (k - 1.5)
+    return 10 * (np.exp(-0.3 * times) - np.exp(-1.5 * times)), 10 * (slow - fast)
+
+
+def problem(smooth, noise=None, seed=3):
+    table = {"estimate": "spline", "knots": 8, "smooth": smooth, "sd": 1.0, "guess": 2.0}
+    model = odefit.Model(ode={"x": "u - 0.4*x"}, observables={"y": "x"}, inputs={"u": table})
+    rng = np.random.default_rng(seed)
+    y = absorbed(TIMES)[1] + 0.3 * rng.standard_normal(len(TIMES))
+    given = {"y": {"sd": 0.3}} if noise is None else noise
+    return odefit.Problem(model, data={"t": TIMES, "y": y}, initial={"x": 0.0}, noise=given)
+
+
+def control():
+    return control_of(0, None, None, None, None, None, None, None)
+
+
+def linear_parts(p):
+    """The problem is linear: residuals at zero, derivatives, and the penalised places."""
+    found = ForwardMap(p).evaluate(np.zeros(len(p.unknowns)))
+    measured = p.size
+    penalised = p.given.unknown_functions["u"].penalised
+    at = [i for i, u in enumerate(p.unknowns) if u.name in penalised]
+    return found.residuals[:measured], found.jacobian[:measured], at
+
+
+def test_the_optimum_is_that_of_the_marginal_likelihood():
+    p = problem("reml")
+    chosen = chosen_smoothness(p, None, control())
+    (notice,) = chosen.notices
+    r, jacobian, at = linear_parts(p)
+
+    def minus_log_likelihood(sd):
+        # All unknowns integrated out of a linear model: flat ones, and normal ones of this sd.
+        penalty = np.zeros(jacobian.shape[1])
+        penalty[at] = sd**-2
+        hessian = jacobian.T @ jacobian + np.diag(penalty)
+        best = -np.linalg.solve(hessian, jacobian.T @ r)
+        cost = np.sum((r + jacobian @ best) ** 2) + best @ (penalty * best)
+        return cost + np.linalg.slogdet(hessian)[1] + 2 * len(at) * np.log(sd)
+
+    grid = np.exp(np.linspace(-6, 4, 2001))
+    best = grid[np.argmin([minus_log_likelihood(sd) for sd in grid])]
+    assert notice.kind is NoticeKind.SMOOTHNESS
+    assert notice.numbers["settled"]
+    assert notice.numbers["sd"] == pytest.approx(best, rel=0.05)
+
+
+@pytest.mark.slow
+def test_cross_validation_leaves_each_value_out():
+    p = problem("cv")
+    chosen = chosen_smoothness(p, None, control())
+    r, jacobian, at = linear_parts(p)
+
+    def error(sd):
+        penalty = np.zeros(jacobian.shape[1])
+        penalty[at] = sd**-2
+        total = 0.0
+        for i in range(len(r)):
+            kept = np.arange(len(r)) != i
+            some = jacobian[kept]
+            hessian = some.T @ some + np.diag(penalty)
+            best = -np.linalg.solve(hessian, some.T @ r[kept])
+            total += float(r[i] + jacobian[i] @ best) ** 2
+        return total
+
+    found = chosen.notices[0].numbers["sd"]
+    grid = np.exp(np.linspace(-6, 4, 101))
+    assert error(found) <= 1.01 * min(error(sd) for sd in grid)
+
+
+@pytest.mark.slow
+def test_a_fit_tells_its_smoothness_and_its_band_holds_the_input():
+    result = odefit.fit(problem("reml"), odefit.SingleShooting())
+    assert any("restricted maximum likelihood" in w for w in result.warnings)
+    table = result.predict(TIMES)
+    band = table[table.name == "u"]
+    truth = absorbed(TIMES)[0]
+    inside = (band.ci_low.to_numpy() <= truth) & (truth <= band.ci_high.to_numpy())
+    assert inside.mean() > 0.8
+
+
+def test_smoothness_without_noise_is_refused():
+    with pytest.raises(odefit.InputError, match="follows from the noise"):
+        odefit.fit(problem("reml", noise={}), odefit.SingleShooting())
+
+
+def test_other_standard_deviations_change_the_priors_alone():
+    p = with_sds(problem("reml"), {"u": 0.25})
+    assert {prior.sd for prior in p.priors.values()} == {0.25}
+    assert p.keys == problem("reml").keys
