@@ -207,8 +207,8 @@ def _smoothness(notice: Notice) -> str:
         f"The smoothness of {function} was chosen by {by}{left}: its {n['differences']:.0f} "
         f"differences have a standard deviation of {significant(n['sd'], 3)}, and the data "
         f"determine {n['effective']:.1f} of them. Intervals and bands take this as known and its "
-        "prior as knowledge (empirical Bayes): they hold on average along the function, less "
-        "where it bends most"
+        "prior as knowledge (empirical Bayes): they are meant on average along the function, "
+        "and hold less often where it bends most"
     )
 
 
