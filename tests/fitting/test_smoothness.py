@@ -1,19 +1,23 @@
 """The smoothness of unknown functions: what is chosen is the optimum of its criterion."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pytest
 
 import odefit
+from odefit.common.arrays import Array
 from odefit.fitting.smoothness import chosen_smoothness, with_sds
-from odefit.methods.running.control import control_of
+from odefit.methods.running.control import Control, control_of
 from odefit.result_data.notices import NoticeKind
-from odefit.simulation import ForwardMap
+from odefit.simulation import Evaluation, ForwardMap
 
 TIMES = np.linspace(0.0, 15.0, 31)
 RATE = 0.4
 
 
-def absorbed(times):
+def absorbed(times: Array) -> tuple[Array, Array]:
     """The input, and the amount that it makes in one compartment, in closed form."""
     k = RATE
     slow = (np.exp(-0.3 * times) - np.exp(-k * times)) / (k - 0.3)
@@ -21,7 +25,7 @@ def absorbed(times):
     return 10 * (np.exp(-0.3 * times) - np.exp(-1.5 * times)), 10 * (slow - fast)
 
 
-def problem(smooth, noise=None, seed=3):
+def problem(smooth: str, noise: Mapping[str, Any] | None = None, seed: int = 3) -> odefit.Problem:
     table = {"estimate": "spline", "knots": 8, "smooth": smooth, "sd": 1.0, "guess": 2.0}
     model = odefit.Model(ode={"x": "u - 0.4*x"}, observables={"y": "x"}, inputs={"u": table})
     rng = np.random.default_rng(seed)
@@ -30,33 +34,34 @@ def problem(smooth, noise=None, seed=3):
     return odefit.Problem(model, data={"t": TIMES, "y": y}, initial={"x": 0.0}, noise=given)
 
 
-def control():
+def control() -> Control:
     return control_of(0, None, None, None, None, None, None, None)
 
 
-def linear_parts(p):
+def linear_parts(p: odefit.Problem) -> tuple[Array, Array, list[int]]:
     """The problem is linear: residuals at zero, derivatives, and the penalised places."""
     found = ForwardMap(p).evaluate(np.zeros(len(p.unknowns)))
+    assert isinstance(found, Evaluation)
     measured = p.size
     penalised = p.given.unknown_functions["u"].penalised
     at = [i for i, u in enumerate(p.unknowns) if u.name in penalised]
     return found.residuals[:measured], found.jacobian[:measured], at
 
 
-def test_the_optimum_is_that_of_the_marginal_likelihood():
+def test_the_optimum_is_that_of_the_marginal_likelihood() -> None:
     p = problem("reml")
     chosen = chosen_smoothness(p, None, control())
     (notice,) = chosen.notices
     r, jacobian, at = linear_parts(p)
 
-    def minus_log_likelihood(sd):
+    def minus_log_likelihood(sd: float) -> float:
         # All unknowns integrated out of a linear model: flat ones, and normal ones of this sd.
         penalty = np.zeros(jacobian.shape[1])
         penalty[at] = sd**-2
         hessian = jacobian.T @ jacobian + np.diag(penalty)
         best = -np.linalg.solve(hessian, jacobian.T @ r)
         cost = np.sum((r + jacobian @ best) ** 2) + best @ (penalty * best)
-        return cost + np.linalg.slogdet(hessian)[1] + 2 * len(at) * np.log(sd)
+        return float(cost + np.linalg.slogdet(hessian)[1] + 2 * len(at) * np.log(sd))
 
     grid = np.exp(np.linspace(-6, 4, 2001))
     best = grid[np.argmin([minus_log_likelihood(sd) for sd in grid])]
@@ -66,12 +71,12 @@ def test_the_optimum_is_that_of_the_marginal_likelihood():
 
 
 @pytest.mark.slow
-def test_cross_validation_leaves_each_value_out():
+def test_cross_validation_leaves_each_value_out() -> None:
     p = problem("cv")
     chosen = chosen_smoothness(p, None, control())
     r, jacobian, at = linear_parts(p)
 
-    def error(sd):
+    def error(sd: float) -> float:
         penalty = np.zeros(jacobian.shape[1])
         penalty[at] = sd**-2
         total = 0.0
@@ -89,7 +94,7 @@ def test_cross_validation_leaves_each_value_out():
 
 
 @pytest.mark.slow
-def test_a_fit_tells_its_smoothness_and_its_band_holds_the_input():
+def test_a_fit_tells_its_smoothness_and_its_band_holds_the_input() -> None:
     result = odefit.fit(problem("reml"), odefit.SingleShooting())
     assert any("restricted maximum likelihood" in w for w in result.warnings)
     table = result.predict(TIMES)
@@ -99,12 +104,12 @@ def test_a_fit_tells_its_smoothness_and_its_band_holds_the_input():
     assert inside.mean() > 0.8
 
 
-def test_smoothness_without_noise_is_refused():
+def test_smoothness_without_noise_is_refused() -> None:
     with pytest.raises(odefit.InputError, match="follows from the noise"):
         odefit.fit(problem("reml", noise={}), odefit.SingleShooting())
 
 
-def test_other_standard_deviations_change_the_priors_alone():
+def test_other_standard_deviations_change_the_priors_alone() -> None:
     p = with_sds(problem("reml"), {"u": 0.25})
     assert {prior.sd for prior in p.priors.values()} == {0.25}
     assert p.keys == problem("reml").keys
