@@ -31,7 +31,7 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.cut_off import WorkLimit, counting
-from odefit.simulation.engines.engine_choice import EngineChoice
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.residuals.noise import standard_deviations
 
@@ -197,7 +197,7 @@ def local_identifiability(
         if points is None and len(found) >= POINTS and _complete(found, scatter):
             break
         with counting(limit):
-            evaluation = seen.evaluate(vector)
+            evaluation = seen.evaluate(vector, UNDECIDED)
         point = PointFinding(
             vector,
             evaluation if isinstance(evaluation, Failure) else None,

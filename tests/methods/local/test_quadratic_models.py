@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
-from scipy.optimize import Bounds, NonlinearConstraint, minimize
+from scipy.optimize import Bounds, NonlinearConstraint, lsq_linear, minimize
 
 from odefit.common.arrays import Array
+from odefit.methods.local import quadratic_models
+from odefit.methods.local.decompositions import singular_value_decomposition
 from odefit.methods.local.quadratic_models import (
     GaussNewtonModel,
     Region,
@@ -178,3 +182,31 @@ def test_a_step_of_any_radius_is_as_long_as_that(size: float, wanted: float) -> 
         y = solver.solve(b, solver.damping(b, wanted * whole))
     length = float(np.linalg.norm(y / whole)) * whole
     assert length == pytest.approx(min(wanted, 1.0) * whole, rel=0.11)
+
+
+@pytest.mark.parametrize("count", [100, 300])
+def test_a_step_of_many_unknowns_takes_few_decompositions(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for each of the bounds that hold it, about half of all unknowns, would take minutes."""
+    rng = np.random.default_rng(count)
+    jacobian = rng.normal(size=(2 * count, count))
+    jacobian += rng.normal(size=(2 * count, 5)) @ rng.normal(size=(5, count))
+    residuals = -jacobian @ (1.5 * rng.normal(size=count)) + rng.normal(size=2 * count)
+    bound = np.ones(count)
+    calls = 0
+
+    def counted(a: Array) -> tuple[Array, Array, Array]:
+        nonlocal calls
+        calls += 1
+        return singular_value_decomposition(a)
+
+    monkeypatch.setattr(quadratic_models, "singular_value_decomposition", counted)
+    weight = np.linalg.norm(jacobian, axis=0)
+    region = Region(weight, np.zeros(count), -bound, bound)
+    model = GaussNewtonModel(residuals, jacobian, region)
+    step = model.step(math.inf)
+    exact = lsq_linear(jacobian, -residuals, (-bound, bound), tol=1e-13).x
+    assert model.decrease(step) == pytest.approx(model.decrease(exact), rel=1e-9)
+    assert (np.abs(np.abs(exact) - 1.0) < 1e-4).sum() > count / 3
+    assert calls < 4000 / count + 20

@@ -36,6 +36,7 @@ from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.start_pool import ended, run_starts
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.nodes import Nodes
 
 MAX_BATCH = 8
@@ -292,7 +293,7 @@ class _AutomaticSearch:
             limited = self._limited()
             end = SHARPENING.run(self.accurate, best.index, best.vector, limited)
             end = self._kept(*ended(end, limited), key)
-        better = end.cost < SHARPENED * self.accurate.cost(best.vector)
+        better = end.cost < SHARPENED * self.accurate.cost(best.vector, UNDECIDED)
         if better or coarse:
             total = best.evaluations + end.evaluations
             sharper = end if better else replace(best, exact=False)

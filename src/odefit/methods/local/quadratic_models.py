@@ -18,7 +18,9 @@ from odefit.common.arrays import Array, BoolArray
 from odefit.methods.local.decompositions import singular_value_decomposition
 
 MAX_ACTIVE_SET_CHANGES = 3  # changes of the set of held components in a step, for each component
-MAX_NEWTON_STEPS = 60  # largest number of steps to the damping that belongs to a trust radius
+ONE_BY_ONE = 4000  # changes, times components, after which all on a wrong side change at once
+BLOCKS = 3  # such changes in a row that may leave as many on a wrong side, before a single one
+MAX_NEWTON_STEPS = 60  # largest number of steps to the damping of a trust radius
 ONE = np.ones((1, 1))  # singular vectors of a number
 
 
@@ -102,7 +104,8 @@ class BoundedModel(ABC):
 
         An active set: components that would leave their intervals stop at the bounds, the rest
         of the step is solved again, and a component is let go when the model then falls on the
-        way back.
+        way back. Each change takes a decomposition. With many components, all on a wrong side soon
+        change at once (block pivoting; J. Kim and H. Park, SIAM J. Sci. Comput. 33, 2011, 3261).
         """
         if self._whole is not None and self._whole[1] <= radius:
             self._last = (self._free, self._solver(self._free), 0.0)
@@ -121,10 +124,23 @@ class BoundedModel(ABC):
                 return d
         free = self._free.copy()
         best, most = held, 0.0
-        for _ in range(MAX_ACTIVE_SET_CHANGES * len(held) + 1):
+        fewest, left = len(held) + 1, BLOCKS
+        for change in range(MAX_ACTIVE_SET_CHANGES * len(held) + 1):
             d, solver, damping = self._solved(free, held, radius)
             if solver is not None:
                 out = free & ((d < self._low) | (d > self._high))
+                if change * len(held) >= ONE_BY_ONE and left > 0:
+                    inside = within(d, self._low, self._high)
+                    if (decrease := self.decrease(inside)) > most:
+                        best, most = inside, decrease
+                    inward = self._inward(d, free, solver, damping) > self._slack
+                    if (count := int(out.sum() + inward.sum())) == 0:
+                        self._last = (free.copy(), solver, damping)
+                        break
+                    fewest, left = (count, BLOCKS) if count < fewest else (fewest, left - 1)
+                    held = np.where(out, inside, np.where(inward, 0.0, held))
+                    free = (free & ~out) | inward
+                    continue
                 if out.any():
                     # Hold the component that would leave its interval first.
                     with np.errstate(divide="ignore", invalid="ignore"):
@@ -172,6 +188,14 @@ class BoundedModel(ABC):
         self, d: Array, free: BoolArray, solver: _Damped | _Shifted | None, damping: float
     ) -> int | None:
         """Return the held component whose release lowers the model most; None if there is none."""
+        inward = self._inward(d, free, solver, damping)
+        found = int(np.argmax(inward)) if len(inward) else 0
+        return found if len(inward) and inward[found] > self._slack else None
+
+    def _inward(
+        self, d: Array, free: BoolArray, solver: _Damped | _Shifted | None, damping: float
+    ) -> Array:
+        """Return how much the model falls as each held component leaves its bound, shape (n,)."""
         scaled = d * self._weight
         slope = self._slope(scaled)
         if solver is not None:
@@ -180,8 +204,7 @@ class BoundedModel(ABC):
         inward = np.where(d >= self._high, np.maximum(inward, slope), inward)
         # A component that cannot move at all stays.
         inward[free | (self._high <= self._low)] = 0.0
-        found = int(np.argmax(inward)) if len(inward) else 0
-        return found if len(inward) and inward[found] > self._slack else None
+        return np.asarray(inward)
 
 
 class GaussNewtonModel(BoundedModel):
