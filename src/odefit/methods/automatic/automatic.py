@@ -43,8 +43,7 @@ MAX_BATCH = 8
 """Largest number of starts that are planned before the ends of the last ones are looked at."""
 
 POINTS_WITHOUT_TIME = 8
-"""Number of start values of which the first that can be integrated is the answer of a search that
-was ended before it had any."""
+"""Start values that are tried for an answer if a search ends before its first start."""
 
 SEARCH_STEPS = 10_000
 """Steps that the implicit engine gets between two events during the search.
