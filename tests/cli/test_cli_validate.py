@@ -75,3 +75,13 @@ def test_mistakes_of_all_files_are_told(
     said = capsys.readouterr().err
     assert "column D: it is no input, constant or covariate" in said
     assert "no such file" in said
+
+
+@pytest.mark.parametrize("text", ["z = " + "[" * 50_000, ".".join("a" * 50_000) + " = 1"])
+def test_nesting_without_end_is_refused(
+    text: str, result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "deep.toml"
+    path.write_text(text, encoding="utf-8")
+    assert main(["validate", str(result), str(path)]) == 2
+    assert "more than 100" in capsys.readouterr().err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,8 +111,15 @@ def _is_problem(path: Path) -> bool:
         return True
     if path.suffix.lower() != ".toml":
         return False
+    from odefit.problem.inputs.file_access import MAX_PROBLEM_SIZE, read_text
+    from odefit.problem.inputs.issues import Issues
+    from odefit.problem.toml.files import parsed_toml
+
+    issues = Issues()
+    text = read_text(path, str(path), issues, MAX_PROBLEM_SIZE)
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        issues.raise_errors()
+        tables = parsed_toml(text or "", str(path))
+    except InputError:
         return False  # which reading it says
     return not {"ode", "reactions"}.isdisjoint(tables)
