@@ -51,7 +51,17 @@ def test_a_result_is_shown_as_the_fit_has_printed_it(
 
 
 @pytest.mark.parametrize(
-    "what", ["fit", "residuals", "parity", "diagnostics", "parameters", "correlation", "starts"]
+    "what",
+    [
+        "fit",
+        "residuals",
+        "parity",
+        "diagnostics",
+        "parameters",
+        "correlation",
+        "starts",
+        "parallel",
+    ],
 )
 def test_figures_are_drawn_beside_the_result(
     result: str, what: str, capsys: pytest.CaptureFixture[str]

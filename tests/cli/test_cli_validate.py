@@ -85,3 +85,46 @@ def test_nesting_without_end_is_refused(
     path.write_text(text, encoding="utf-8")
     assert main(["validate", str(result), str(path)]) == 2
     assert "more than 100" in capsys.readouterr().err
+
+
+def test_parts_of_the_fitted_data_are_left_out_in_turn(
+    result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "folds.csv"
+    options = ["--cross", "block", "--folds", "3", "--jobs", "1", "-o", str(table)]
+    assert main(["validate", str(result), *options]) == 0
+    printed = capsys.readouterr().out
+    assert "Left out by block, 3 parts" in printed
+    assert all(len(line) <= 80 for line in printed.split("\n\n")[0].splitlines())
+    folds = pd.read_csv(table)
+    assert list(folds["fold"]) == [f"block {k} of 3" for k in (1, 2, 3)]
+    assert folds["measurements"].sum() == 11
+    assert folds["k"].to_numpy() == pytest.approx(0.6, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "give a file of new measurements"),
+        (["new.csv", "--cross", "block"], "give no other measurements"),
+        (["--cross", "experiment"], "needs two experiments or more"),
+        (["--cross", "block", "--json", "v.json"], "has no figure and no JSON"),
+        (["new.csv", "--folds", "3"], "--folds: belongs to --cross"),
+    ],
+)
+def test_options_of_cross_validation_are_checked(
+    result: Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", str(result), *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_table_fits_a_terminal_of_eighty_columns(
+    result: Path, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for columns in ("80", "50"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert main(["validate", str(result), str(data)]) == 0
+        printed = capsys.readouterr().out
+        assert all(len(line) <= int(columns) for line in printed.split("\n\n")[0].splitlines())
+    assert "no room for" in printed

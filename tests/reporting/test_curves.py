@@ -21,10 +21,10 @@ from odefit.reporting.curves import (
     fit_curves,
     seen,
     spreads_over_decades,
-    standard_deviations,
 )
 from odefit.reporting.figures.fit import plot_fit
 from odefit.reporting.predictions import band_source
+from odefit.reporting.spreads import standard_deviations
 from tests.reporting import examples
 
 TROUBLED = examples.troubled()

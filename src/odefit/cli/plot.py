@@ -31,7 +31,8 @@ KINDS = {
     "profiles": "profile likelihoods, which the result holds after odefit profile --json",
     "parameters": "confidence intervals in per cent of the estimates",
     "correlation": "correlation of the estimates",
-    "starts": "the objectives at which the starts ended",
+    "starts": "how much worse than the best each start ended",
+    "parallel": "the ends of all starts as parallel coordinates",
     "bounds": "bounds of the objective, where the method proves them",
 }
 """The figures, and what they show."""
@@ -58,6 +59,8 @@ OPTIONS = {
     "band": ("fit",),
     "scenario": ("fit",),
     "log_y": ("fit",),
+    "until": ("fit",),
+    "share_axes": ("fit",),
 }
 """Options that belong to some figures alone."""
 
@@ -103,6 +106,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "of a fit: predicted runs with their bands in one figure, instead of the experiments",
     )
     parser.add_argument(
+        "--until",
+        metavar="TIME",
+        type=float,
+        help="of a fit: a time beyond the data up to which curves and bands lead",
+    )
+    parser.add_argument(
+        "--share-axes",
+        action="store_true",
+        help="of a fit: the same times in all panels, the same values in those of an observable",
+    )
+    parser.add_argument(
         "--log-y", action="store_true", help="of a fit: a logarithmic vertical axis"
     )
 
@@ -114,7 +128,7 @@ def run(options: argparse.Namespace) -> int:
             f"--what: there is no figure {options.what!r}{one_of(options.what, KINDS)}"
         )
     for name, kinds in OPTIONS.items():
-        if options.what not in kinds and getattr(options, name):
+        if options.what not in kinds and getattr(options, name) not in (None, False):
             option = name.replace("_", "-")
             raise InputError(f"--{option}: belongs to --what {kinds[0]}, not to {options.what}")
     source = Path(options.result)
@@ -154,6 +168,8 @@ def _predicted(result: Result, options: argparse.Namespace) -> Figure:
     from odefit.reporting.figures.predictions import plot_predictions
     from odefit.result.result_figures import canvas_of
 
+    if options.until is not None or options.share_axes:
+        raise InputError("--until, --share-axes: belong to a fit; a scenario says its times itself")
     if options.experiment is not None:
         raise InputError("--experiment: a scenario says itself which experiment it is like")
     with progress_line("drawing ...") as report:
@@ -186,6 +202,8 @@ def _drawn(result: Result, options: argparse.Namespace) -> Figure:
                 band=options.band,
                 canvas=canvas,
                 log_y=options.log_y,
+                until=options.until,
+                share_axes=options.share_axes,
                 control=Control(report=report),
                 say=lambda sentence: print(f"note: {sentence}", file=sys.stderr),
             )

@@ -10,8 +10,10 @@ from odefit.cli.exit_statuses import DONE
 from odefit.cli.plot import check_figure, write_figure
 from odefit.cli.shared import (
     add_table,
+    check_positive,
     check_writable,
     csv_file,
+    progress_line,
     saved_result,
     scenarios_in,
     write_and_show,
@@ -35,7 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "data",
         metavar="DATA.csv|FILE.toml",
-        nargs="+",
+        nargs="*",
         help="tables of new measurements with their inputs, scenarios that name one, or problem "
         "files, whose experiments are compared",
     )
@@ -44,6 +46,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="STATE",
         nargs="*",
         help="fit the initial values of these states to the new measurements; without names all",
+    )
+    parser.add_argument(
+        "--cross",
+        metavar="PART",
+        choices=("experiment", "subject", "block"),
+        help="instead of new measurements: leave out experiments, subjects or blocks of time in "
+        "turn, and predict each by a fit of the rest (cross-validation)",
+    )
+    parser.add_argument(
+        "--folds", metavar="N", type=int, help="with --cross: the number of parts (blocks: 5)"
+    )
+    parser.add_argument(
+        "--jobs", metavar="N", type=int, help="with --cross: processes (default: one a core)"
+    )
+    parser.add_argument(
+        "--time-limit", metavar="S", type=float, help="with --cross: end with the parts so far"
     )
     parser.add_argument("--level", metavar="P", type=float, default=0.95, help="default: 0.95")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all figures to this file")
@@ -55,6 +73,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run ``odefit validate``: print what new measurements say of a result."""
+    if options.cross is not None:
+        return _cross(options)
+    for name in ("folds", "jobs", "time_limit"):
+        if getattr(options, name) is not None:
+            raise InputError(f"--{name.replace('_', '-')}: belongs to --cross")
+    if not options.data:
+        raise InputError("give a file of new measurements, or --cross block to leave out parts")
     for path in (options.csv, options.json, options.plot):
         check_writable(path)
     if options.plot is not None:
@@ -74,6 +99,30 @@ def run(options: argparse.Namespace) -> int:
             (options.csv, lambda path: csv_file(found.measurements, path), "the table"),
             (options.plot, lambda path: _draw(found, path), "the figure"),
         ],
+        lambda: print(found),
+    )
+    return DONE
+
+
+def _cross(options: argparse.Namespace) -> int:
+    """Cross-validate a result, and print how well each part is predicted by the rest."""
+    if options.data or options.free_initial is not None:
+        raise InputError("--cross: leaves out parts of the fitted data; give no other measurements")
+    if options.plot is not None or options.json is not None:
+        raise InputError("--cross: has no figure and no JSON; -o FILE.csv writes its table")
+    check_positive(options, "jobs", "time_limit")
+    check_writable(options.csv)
+    result = saved_result(options.result)
+    with progress_line("cross-validation") as report:
+        found = result.cross_validate(
+            options.cross,
+            options.folds,
+            jobs=options.jobs,
+            time_limit=options.time_limit,
+            progress=report,
+        )
+    write_and_show(
+        [(options.csv, lambda path: csv_file(found.table(), path), "the table")],
         lambda: print(found),
     )
     return DONE

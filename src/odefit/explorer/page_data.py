@@ -20,8 +20,9 @@ from odefit.problem.calendars import calendar_of
 from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
-from odefit.reporting.curves import ends, place_of_infinity, placed, seen, spreads_over_decades
+from odefit.reporting.curves import place_of_infinity, placed, seen, spreads_over_decades
 from odefit.reporting.sentences import weighted
+from odefit.reporting.spreads import ends
 from odefit.result_data import ResultData
 from odefit.simulation import Failure
 

@@ -9,18 +9,15 @@ import numpy as np
 
 from odefit.assessment.predictions.bands import Band, BandSource
 from odefit.common.arrays import Array, BoolArray, IntArray
-from odefit.expressions.algebras import NUMPY
-from odefit.expressions.expressions import TIME, Expression
-from odefit.problem.binding import bound_value
 from odefit.problem.calendars import Calendar, calendar_of
 from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
-from odefit.problem.noise_distributions.registry import Transform, displaced
+from odefit.problem.noise_distributions.registry import Transform
 from odefit.problem.problem import Problem
+from odefit.reporting.spreads import ends, standard_deviations
 from odefit.result_data import ResultData
 from odefit.simulation import Failure, ForwardMap, simulated
 from odefit.simulation.other_integrations import able_to_integrate
-from odefit.simulation.residuals.noise import known_sds, sds_about
 
 DENSE = 2000
 """Number of points of a panel from which on their density is drawn."""
@@ -55,6 +52,7 @@ class Curve:
     = inf on the axis, where measurements of the steady state and the last point of the model lie.
     ``no_band`` tells why there is no band where one was asked for. With a ``calendar`` the axis of
     time shows dates. ``others``, shape (k, m), are the curves of other solutions that fit.
+    ``until`` is the last time of curves that lead beyond the measurements.
     """
 
     experiment: str
@@ -76,6 +74,8 @@ class Curve:
     no_band: str = ""
     calendar: Calendar | None = None
     others: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    unit: str = ""
+    until: float | None = None
 
     @property
     def dense(self) -> bool:
@@ -91,12 +91,14 @@ def fit_curves(
     validation: Mapping[tuple[str, str], tuple[Array, Array]] | None = None,
     observables: Collection[str] | None = None,
     forward: ForwardMap | None = None,
+    until: float | None = None,
 ) -> Iterator[Curve]:
     """Yield a curve for everything measured, experiment by experiment (or in one alone).
 
     ``bands`` makes bands at ``level``; ``validation`` has times and values that were not fitted, by
     experiment and observable. Where there are ``observables``, no others are drawn. ``forward``
-    integrates the best solution.
+    integrates the best solution. Curves lead to the time ``until`` where that is later than the
+    measurements.
     """
     problem = result.problem
     conditions = problem.conditions if experiment is None else (problem.condition(experiment),)
@@ -107,7 +109,9 @@ def fit_curves(
     for condition in conditions:
         mine = {o: found for (e, o), found in apart.items() if e == condition.name}
         names = [n for n in {**condition.series, **mine} if observables is None or n in observables]
-        for curve in _condition_curves(result, condition, forward, bands, level, mine, names):
+        for curve in _condition_curves(
+            result, condition, forward, bands, level, mine, names, until
+        ):
             yield replace(curve, validation=mine.get(curve.observable))
 
 
@@ -119,11 +123,14 @@ def _condition_curves(
     level: float,
     validation: Mapping[str, tuple[Array, Array]],
     names: Sequence[str],
+    until: float | None = None,
 ) -> Iterator[Curve]:
     problem = result.problem
     events = tuple(sorted({time for time, _ in condition.events}))
     log_time = spreads_over_decades(condition.times)
     longest = max((float(t.max()) for t, _ in validation.values() if len(t)), default=-np.inf)
+    if until is not None:
+        longest = max(longest, until)
     grid = fine_times(condition, log_time, longest)
     infinity = place_of_infinity(grid, log_time)
     model: Mapping[str, Array] = {}
@@ -178,6 +185,8 @@ def _condition_curves(
             censored=series.censored,
             infinity=infinity,
             no_band="" if failed is None else f"the integration fails: {failed}",
+            unit=problem.units.get(name, ""),
+            until=until if until is not None and until > condition.end else None,
             others=np.array([line[name][drawn[name]] for line in others if name in line]),
         )
 
@@ -364,57 +373,3 @@ def fine_times(condition: Condition, log_time: bool = False, longest: float = -n
     extra = np.concatenate([at, after, condition.times])
     kept = extra[(extra >= grid[0]) & (extra <= stop)]
     return np.unique(np.concatenate([grid, kept, infinite]))
-
-
-def standard_deviations(
-    problem: Problem,
-    condition: Condition,
-    observable: str,
-    vector: Array,
-    predicted: Mapping[str, Array],
-) -> Array | None:
-    """Return the standard deviations of measurements on the scale of the transform, shape (n,).
-
-    None stands for those that are not known. ``predicted`` holds the observables and states at the
-    condition's times, for a standard deviation that depends on them.
-    """
-    series: Series = condition.series[observable]
-    noise = problem.noise.get(observable, Noise())
-    if series.sds is None and not noise.known:
-        return None
-    known = known_sds(noise, series)
-    if known is not None:
-        return known
-    if series.sds is not None:
-        rest = {**condition.series, observable: replace(series, sds=None)}
-        of_noise = standard_deviations(
-            problem, replace(condition, series=rest), observable, vector, predicted
-        )
-        if of_noise is None:
-            return None
-        return np.where(np.isnan(series.sds), of_noise, series.sds)
-    if not isinstance(noise.spread, Expression):
-        unknown = dict(zip(problem.keys, vector, strict=True)).get(noise.unknown(observable))
-        if unknown is None:
-            return None
-        return sds_about(noise, series, np.full(len(series.values), unknown))
-    with np.errstate(all="ignore"):
-        values: dict[str, Array | float] = {}
-        for name in noise.spread.names:
-            if name in condition.scalars:
-                bound = condition.scalars[name]
-                values[name] = bound_value(bound, condition.scalars, list(vector), NUMPY)
-            elif name in predicted:
-                values[name] = predicted[name][series.rows]
-            elif name == TIME or name in condition.inputs:
-                times = condition.times[series.rows]
-                values[name] = times if name == TIME else condition.inputs[name](times)
-            else:
-                return None
-        found = np.broadcast_to(noise.spread.evaluate(values, NUMPY), series.values.shape)
-        return sds_about(noise, series, np.array(found, dtype=float))
-
-
-def ends(values: Array, sds: Array, transform: Transform | None) -> Array:
-    """Return the lower and upper ends of one standard deviation, shape (2, n)."""
-    return np.stack([displaced(values, -sds, transform), displaced(values, sds, transform)])

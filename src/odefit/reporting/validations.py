@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.text import Text
 
 from odefit.assessment.predictions.cross_validation import CrossValidationData
 from odefit.assessment.predictions.validation import (
@@ -16,10 +18,35 @@ from odefit.assessment.predictions.validation import (
     Verdict,
 )
 from odefit.common.errors import counted
+from odefit.methods.estimate import Status
 from odefit.reporting.numbers import significant
+from odefit.reporting.tables import Column, columns_that_fit
 
 if TYPE_CHECKING:
     import pandas as pd
+
+GAP = 2
+"""Columns of the terminal between two columns of a table."""
+
+DIGITS = 3
+"""Significant digits of figures in texts."""
+
+TITLES = {
+    "experiment": "experiment",
+    "observable": "observable",
+    "measurements": "n",
+    "fit_percent": "fit %",
+    "r_squared": "R²",
+    "reduced_chi_square": "chi²/n",
+    "coverage": "inside",
+    "bias": "bias",
+    "autocorrelation": "autocorr.",
+    "runs_p": "runs p",
+}
+"""Titles of the columns of a validation's table in a terminal; the last ones give way first."""
+
+FIXED_COLUMNS = 4
+"""Number of columns that a terminal always shows."""
 
 CORRELATED = 2.0
 """Autocorrelation in standard deviations of independent residuals, from which a note follows."""
@@ -75,8 +102,8 @@ def measurement_table(found: ValidationData) -> pd.DataFrame:
 def verdict_sentence(found: ValidationData) -> str:
     """Return whether a model predicts as well as it fits, in a sentence."""
     ratio = (
-        f"the mean square of new residuals is {significant(found.reduced_chi_square)} variances of "
-        f"the noise, that of the fit {significant(found.fitted)}"
+        f"the mean square of new residuals is {significant(found.reduced_chi_square, DIGITS)} "
+        f"variances of the noise, that of the fit {significant(found.fitted, DIGITS)}"
     )
     if found.verdict is Verdict.UNKNOWN:
         return (
@@ -84,7 +111,7 @@ def verdict_sentence(found: ValidationData) -> str:
             "its predictions are uncertain is not known."
         )
     p = found.probability
-    chance = f"p = {significant(p)}" if p >= 1e-4 else "p < 0.0001"
+    chance = f"p = {significant(p, DIGITS)}" if p >= 1e-4 else "p < 0.0001"
     if found.verdict is Verdict.AS_WELL:
         return (
             f"The model predicts as well as it fits: {ratio}, which noise and uncertain estimates "
@@ -99,7 +126,7 @@ def verdict_sentence(found: ValidationData) -> str:
 def validation_notes(found: ValidationData) -> Iterator[str]:
     """Yield what was freed, and patterns of residuals."""
     if found.freed:
-        values = ", ".join(f"{k} = {significant(v)}" for k, v in found.freed.items())
+        values = ", ".join(f"{k} = {significant(v, DIGITS)}" for k, v in found.freed.items())
         yield f"fitted to the new measurements, all else being held: {values}"
     for one in found.series:
         where = f"{one.observable} of {one.experiment}"
@@ -107,7 +134,7 @@ def validation_notes(found: ValidationData) -> Iterator[str]:
         if one.autocorrelation > limit or one.runs < SIGNIFICANT:
             yield (
                 f"the residuals of {where} run in a pattern (autocorrelation "
-                f"{significant(one.autocorrelation)}), as those of a wrong model do"
+                f"{significant(one.autocorrelation, DIGITS)}), as those of a wrong model do"
             )
         if abs(one.bias) > 2.0 * max(1.0, math.sqrt(one.reduced_chi_square)) / math.sqrt(
             len(one.times)
@@ -116,9 +143,41 @@ def validation_notes(found: ValidationData) -> Iterator[str]:
             yield f"the measurements of {where} are {side} their predictions on average"
 
 
+def _table_text(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> str:
+    """Return rows as a table no wider than the terminal, in which the last columns give way."""
+    columns = []
+    for place, (name, title) in enumerate(titles.items()):
+        values = [row[name] for row in rows]
+        words = [c if isinstance(c, str) else significant(float(c), DIGITS) for c in values]
+        columns.append(
+            Column(
+                title,
+                [Text(word) for word in words],
+                side="left" if isinstance(values[0], str) else "right",
+                gives_way=None if place < FIXED_COLUMNS else len(titles) - place,
+            )
+        )
+    width = shutil.get_terminal_size().columns
+    kept = columns_that_fit(columns, width, GAP) or columns[:FIXED_COLUMNS]
+    lines = []
+    for cells in (
+        [c.title for c in kept],
+        *zip(*([t.plain for t in c.cells] for c in kept), strict=True),
+    ):
+        padded = [
+            cell.ljust(c.natural) if c.side == "left" else cell.rjust(c.natural)
+            for c, cell in zip(kept, cells, strict=True)
+        ]
+        lines.append((" " * GAP).join(padded).rstrip())
+    left_out = [c.title for c in columns if c not in kept]
+    if left_out:
+        lines.append(f"(no room for {', '.join(left_out)})")
+    return "\n".join(lines)
+
+
 def validation_text(found: ValidationData) -> str:
     """Return a validation as text."""
-    table = validation_table(found).to_string(index=False, float_format=lambda v: f"{v:.3g}")
+    table = _table_text([_row(one) for one in found.series], TITLES)
     coverage = ""
     if math.isfinite(found.coverage):
         coverage = (
@@ -178,12 +237,18 @@ def fold_table(found: CrossValidationData) -> pd.DataFrame:
 
 def cross_validation_text(found: CrossValidationData) -> str:
     """Return a cross-validation as text."""
-    table = fold_table(found).drop(columns="failure")
+    table_of_folds = fold_table(found).drop(columns="failure")
+    rows = [{str(k): v for k, v in row.items()} for row in table_of_folds.to_dict("records")]
+    table = _table_text(
+        rows, {str(name): str(name) for name in rows[0]} | {"mean_square": "square"}
+    )
     failed = [f"\nnote: {f.name}: {f.failure}" for f in found.folds if f.failure]
+    if found.status is not Status.CONVERGED:
+        failed.append("\nnote: the work ended before all parts were predicted")
     parts = counted(len(found.folds), "part")
     return (
-        f"{table.to_string(index=False, float_format=lambda v: f'{v:.4g}')}\n\n"
+        f"{table}\n\n"
         f"Left out by {found.by}, {parts}: the mean square of residuals is "
-        f"{significant(found.mean_square)} variances of the noise, that of the fit "
-        f"{significant(found.fitted)}; the fit is {found.fit_percent:.1f} %."
+        f"{significant(found.mean_square, DIGITS)} variances of the noise, that of the fit "
+        f"{significant(found.fitted, DIGITS)}; the fit is {found.fit_percent:.1f} %."
     ) + "".join(failed)

@@ -37,6 +37,8 @@ class ResultFigures:
         band: BandKind | None = None,
         level: float = 0.95,
         validation: Any = None,
+        until: float | None = None,
+        share_axes: bool = False,
         width: Width | None = None,
         figure: Figure | SubFigure | None = None,
         ax: Axes | None = None,
@@ -55,6 +57,11 @@ class ResultFigures:
         validation
             Measurements that were not fitted, drawn as open squares: a table with the column
             ``t`` and columns of observables, or a mapping of such tables by experiment.
+        until
+            A time beyond the measurements up to which curves are drawn, with linear bands where
+            `band` is None; what is beyond the measurements has a grey ground.
+        share_axes
+            Whether all panels have the same times, and those of an observable the same values.
         width, figure, ax
             See :class:`odefit.result.result_figures.ResultFigures`; ``ax`` where there is one
             panel.
@@ -74,6 +81,8 @@ class ResultFigures:
             band=band,
             level=level,
             validation=validation,
+            until=until,
+            share_axes=share_axes,
             canvas=canvas,
         )
 
@@ -199,11 +208,24 @@ class ResultFigures:
         figure: Figure | SubFigure | None = None,
         ax: Axes | None = None,
     ) -> Figure:
-        """Draw the waterfall: the objectives at which the starts ended, sorted."""
+        """Draw the waterfall: how much worse than the best each start ended, sorted."""
         canvas = canvas_of(width, figure, ax)
         from odefit.reporting.figures.starts import plot_starts
 
         return plot_starts(_data(self), canvas)
+
+    def plot_parallel(
+        self,
+        *,
+        width: Width | None = None,
+        figure: Figure | SubFigure | None = None,
+        ax: Axes | None = None,
+    ) -> Figure:
+        """Draw the ends of all starts as parallel coordinates, coloured by solution."""
+        canvas = canvas_of(width, figure, ax)
+        from odefit.reporting.figures.parallel import plot_parallel
+
+        return plot_parallel(_data(self), canvas)
 
     def plot_parameters(
         self,

@@ -24,7 +24,15 @@ from odefit.problem.parameters import Unknown
 from odefit.reporting import sentences
 from odefit.reporting.curves import DENSE, Curve, fit_curves
 from odefit.reporting.documents.svg import Drawing, drawing
-from odefit.reporting.figures import bounds, correlation, diagnostics, fit, parameters, starts
+from odefit.reporting.figures import (
+    bounds,
+    correlation,
+    diagnostics,
+    fit,
+    parallel,
+    parameters,
+    starts,
+)
 from odefit.reporting.figures.canvas import MOST_ENTRIES
 from odefit.reporting.figures.profiles import plot_profiles
 from odefit.reporting.figures.residuals import Setting
@@ -77,6 +85,7 @@ PLOTS = {
     "bounds": bounds.plot_bounds,
     "correlation": correlation.plot_correlation,
     "starts": starts.plot_starts,
+    "parallel": parallel.plot_parallel,
 }
 """Figures of the whole result, by name."""
 

@@ -6,18 +6,22 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from odefit.assessment.predictions.bands import Band
 from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.common.option_checks import check_level
 from odefit.methods.running.control import Control
 from odefit.reporting.curves import Curve, fit_curves
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.reporting.figures.density import draw_density
-from odefit.reporting.prediction_notes import band_notes
+from odefit.reporting.prediction_notes import band_notes, beyond_the_data
 from odefit.reporting.predictions import BandKind, band_source, validation_series
 from odefit.result_data import ResultData
 from odefit.simulation.other_integrations import able_to_integrate
@@ -48,16 +52,23 @@ def plot_fit(
     validation: Any = None,
     canvas: Canvas = SCREEN,
     log_y: bool = False,
+    until: float | None = None,
+    share_axes: bool = False,
     control: Control | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Figure:
     """Draw all panels in one figure, see :meth:`odefit.Result.plot_fit`.
 
     The panels of one experiment are in a row where that is possible. With ``log_y`` the vertical
-    axes are logarithmic. ``control`` hears of the progress of bands, and `say` is called with
-    sentences on what is not as one may expect.
+    axes are logarithmic; with ``share_axes`` those of an observable are alike, and all times.
+    Curves lead on to the time ``until``, with linear bands unless others are given. ``control``
+    hears of the progress of bands, and `say` is called with sentences on what is not as one may
+    expect.
     """
     check_level(level)
+    if until is not None:
+        check_until(until)
+        band = "linear" if band is None and result.uncertainty is not None else band
     forward = None
     if result.solutions:
         best = result.best
@@ -66,10 +77,10 @@ def plot_fit(
     apart = None
     if validation is not None:
         apart = validation_series(result.problem, validation, experiment)
-    curves = list(fit_curves(result, experiment, source, level, apart, observables, forward))
+    curves = list(fit_curves(result, experiment, source, level, apart, observables, forward, until))
     if not curves:
         return canvas.empty("nothing of this was measured")
-    for sentence in curve_notes(result, curves):
+    for sentence in curve_notes(result, curves, until):
         say(sentence)
     left_out = sum(int((curve.measured <= 0).sum()) for curve in curves)
     if log_y and left_out:
@@ -81,17 +92,72 @@ def plot_fit(
     several = len({c.experiment for c in shown}) > 1
     with style.plain_style():
         rows = canvas.panels(
-            len(shown), column_count(shown), PANEL_SIZE, more=0.3 if left_out > 0 else 0.0
+            len(shown), column_count(shown), PANEL_SIZE, more=0.65 if left_out > 0 else 0.35
         )
         panels = [axes for row in rows for axes in row]
         for axes, curve in zip(panels, shown, strict=True):
             draw_panel(axes, curve, several, log_y)
         style.label_outside(rows)
+        if share_axes:
+            _share(panels, shown)
+        canvas.legend(panels, legend_handles(shown, level))
         if left_out > 0:
             panels[0].figure.suptitle(
                 f"the first {MAX_PANELS} of {len(curves)} panels", fontsize=9.0
             )
         return canvas.finish(panels[0])
+
+
+def check_until(until: float) -> None:
+    """Refuse a last time that is not a finite number."""
+    if isinstance(until, bool) or not isinstance(until, int | float) or not np.isfinite(until):
+        raise InputError(f"until: expected a time, as a finite number, got {until!r}")
+
+
+def _share(panels: Sequence[Axes], curves: Sequence[Curve]) -> None:
+    """Give all panels the same times, and those of an observable the same values."""
+    groups: dict[str, list[Axes]] = {}
+    for axes, curve in zip(panels, curves, strict=True):
+        groups.setdefault(curve.observable, []).append(axes)
+    for same in groups.values():
+        ends = np.array([axes.get_ylim() for axes in same])
+        for axes in same:
+            axes.set_ylim(ends[:, 0].min(), ends[:, 1].max())
+    ends = np.array([axes.get_xlim() for axes in panels])
+    if len({curve.log_time for curve in curves}) == 1:
+        for axes in panels:
+            axes.set_xlim(ends[:, 0].min(), ends[:, 1].max())
+
+
+def legend_handles(curves: Sequence[Curve], level: float) -> list[Artist]:
+    """Return the entries of the legend for what some curves show."""
+    point: dict[str, Any] = {"linestyle": "none", "markersize": 3.8, "color": style.DATA}
+    found: list[Artist] = [Line2D([], [], marker="o", label="measured", **point)]
+    if any(c.censored is not None for c in curves):
+        found.append(
+            Line2D([], [], marker="v", markerfacecolor="none", label="beyond a limit", **point)
+        )
+    if any(c.spread is not None and not c.dense for c in curves):
+        found.append(Line2D([], [], linestyle="none", marker="|", color=style.DATA, label="± 1 sd"))
+    if any(c.validation is not None for c in curves):
+        found.append(
+            Line2D([], [], marker="s", markerfacecolor="none", label="not fitted", **point)
+        )
+    line: dict[str, Any] = {"color": style.MODEL}
+    if any(len(c.model) for c in curves):
+        found.append(Line2D([], [], linewidth=1.4, label="model", **line))
+    if any(len(c.others) for c in curves):
+        line |= {"linewidth": 0.9, "linestyle": (0, (4, 2))}
+        found.append(Line2D([], [], label="other solutions", **line))
+    if any(c.band is not None for c in curves):
+        found.append(Patch(color=style.MODEL, alpha=0.4, label=f"{100 * level:g} % confidence"))
+        found.append(Patch(color=style.MODEL, alpha=0.13, label="prediction"))
+    if any(c.events for c in curves):
+        line = {"color": style.MUTED, "linewidth": 0.7, "linestyle": (0, (3, 3))}
+        found.append(Line2D([], [], label="event", **line))
+    if any(c.until is not None for c in curves):
+        found.append(Patch(color=style.GRID, alpha=0.6, label="beyond the data"))
+    return found
 
 
 def column_count(curves: Sequence[Curve]) -> int:
@@ -107,7 +173,7 @@ def column_count(curves: Sequence[Curve]) -> int:
 def panel_figure(curve: Curve) -> style.Plot:
     """Return one panel as a figure of its own."""
     with style.plain_style():
-        figure, axes = style.panel_axes(*PANEL_SIZE)
+        figure, axes = style.panel_axes(*PANEL_SIZE, left=0.72)
         draw_panel(axes, curve, several=False)
     return figure
 
@@ -137,6 +203,9 @@ def draw_panel(axes: Axes, curve: Curve, several: bool, log_y: bool = False) -> 
             axes.axvline(time, color=style.MUTED, linewidth=0.7, linestyle=(0, (3, 3)), zorder=1)
         else:
             axes.axvline(time, ymax=MARK_LENGTH, color=style.MUTED, linewidth=0.7, zorder=1)
+    if curve.until is not None:
+        last = max(curve.times.max(initial=-np.inf), curve.model_times.min(initial=curve.until))
+        axes.axvspan(last, curve.until, color=style.GRID, alpha=0.6, linewidth=0, zorder=0)
     if curve.band is not None:
         _draw_band(axes, curve.band, curve.infinity is not None)
     _draw_model(axes, curve)
@@ -145,6 +214,7 @@ def draw_panel(axes: Axes, curve: Curve, several: bool, log_y: bool = False) -> 
         style.mark_infinity(axes, curve.infinity)
     if curve.validation is not None:
         _draw_validation(axes, *curve.validation)
+    axes.set_ylabel(style.with_unit(curve.observable, curve.unit), parse_math=False)
     axes.set_xlabel(style.time_label(curve.time_unit, curve.calendar), parse_math=False)
     positive = curve.measured[curve.measured > 0]
     if log_y and len(positive):
@@ -167,7 +237,9 @@ def lacks_band(curve: Curve) -> bool:
     return bool(np.isfinite(curve.band.confidence).all(axis=0).mean() < 0.5)
 
 
-def curve_notes(result: ResultData, curves: Sequence[Curve]) -> Iterator[str]:
+def curve_notes(
+    result: ResultData, curves: Sequence[Curve], until: float | None = None
+) -> Iterator[str]:
     """Yield what has to be known of the bands of curves, experiment by experiment."""
     several = len(result.problem.conditions) > 1
     for experiment in dict.fromkeys(curve.experiment for curve in curves):
@@ -176,6 +248,13 @@ def curve_notes(result: ResultData, curves: Sequence[Curve]) -> Iterator[str]:
         failed = [f"no band of {c.observable}: {c.no_band}" for c in mine if c.no_band]
         for sentence in (*failed, *band_notes(result, found)):
             yield f"{experiment}: {sentence}" if several else sentence
+        condition = result.problem.condition(experiment)
+        if until is not None and until > condition.end:
+            yield (
+                f"{experiment}: after t = {condition.end:g}, the last measurement, the curve is an "
+                "extrapolation"
+            )
+            yield from beyond_the_data(result.problem, condition, until)
 
 
 def _draw_model(axes: Axes, curve: Curve) -> None:

@@ -15,13 +15,12 @@ from odefit.problem.condition import Condition
 from odefit.reporting.curves import (
     Curve,
     calendar_on,
-    ends,
     spreads_over_decades,
-    standard_deviations,
 )
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import Canvas, Width
 from odefit.reporting.figures.fit import MAX_PANELS, draw_panel
+from odefit.reporting.spreads import ends, standard_deviations
 from odefit.simulation import Simulation
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Waterfall: how well the starts fit in the end, sorted."""
+"""Ends of the starts: how well they fit, sorted (waterfall), and where they are."""
 
 from __future__ import annotations
 
@@ -8,10 +8,38 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from odefit.methods.estimate import Status
+from odefit.methods.estimate import Start, Status
+from odefit.methods.local.cost_tolerance import close
+from odefit.problem.variants.sizes import expected_sizes
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.result_data import ResultData
+
+LEAST_OFFSET = 1e-4
+"""Differences from the best that are drawn as this: of -2 log L, or of the best sum of squares as
+part of it. No data tell such differences."""
+
+CLOSENESS = 1e-2
+"""Relative difference of an unknown up to which the end of a start is a solution."""
+
+MANY_SOLUTIONS = 6
+"""Number of solutions that have colours of their own."""
+
+
+def number_of_solution(result: ResultData, start: Start) -> int | None:
+    """Return the number of the solution in which a start ended, from 0; None for another end."""
+    sizes = expected_sizes(result.problem)
+    for number, solution in enumerate(result.solutions):
+        if close(start.vector, solution.vector, CLOSENESS, sizes):
+            return number
+    return None
+
+
+def solution_colour(number: int | None) -> tuple[str, str]:
+    """Return the colour of the ends of starts in a solution, and its name in the legend."""
+    if number is None or number >= MANY_SOLUTIONS:
+        return style.MUTED, "other ends"
+    return style.SERIES[number], "best solution" if number == 0 else f"solution {number + 1}"
 
 
 def plot_starts(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
@@ -28,39 +56,42 @@ def plot_starts(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
     values = np.array([value for value, _ in ended])
     ranks = np.arange(1, len(ended) + 1)
     converged = np.array([s.status is Status.CONVERGED for _, s in ended])
-    logarithmic = bool(values[0] > 0 and values[-1] > 30 * values[0])
+    numbers = [number_of_solution(result, s) for _, s in ended]
+    offsets = values - values[0]
+    floor = LEAST_OFFSET * (1.0 if result.log_likelihood is not None else abs(values[0]) or 1.0)
+    logarithmic = bool(offsets[-1] > floor)
+    heights = np.maximum(offsets, floor) if logarithmic else values
     with style.plain_style():
         axes = canvas.axes(4.6, 2.7)
         if logarithmic:
             axes.set_yscale("log")
-        axes.plot(ranks, values, color=style.MUTED, linewidth=0.7, zorder=2)
+        axes.plot(ranks, heights, color=style.MUTED, linewidth=0.7, zorder=2)
         size = 5.0 if len(ended) <= 60 else 3.0
-        groups = (
-            ("converged", converged, style.MODEL, style.MODEL),
-            ("not converged", ~converged, "white", style.DATA),
-        )
-        for label, chosen, face, edge in groups:
-            if chosen.any():
-                axes.plot(
-                    ranks[chosen],
-                    values[chosen],
-                    linestyle="none",
-                    marker="o",
-                    markersize=size,
-                    markerfacecolor=face,
-                    markeredgecolor=edge,
-                    label=label,
-                    zorder=3,
-                )
-        spread = float(values[-1] - values[0])
+        for number in sorted(set(numbers), key=lambda n: math.inf if n is None else n):
+            mine = np.array([other == number for other in numbers])
+            colour, label = solution_colour(number)
+            for chosen, face in ((mine & converged, colour), (mine & ~converged, "white")):
+                if chosen.any():
+                    axes.plot(
+                        ranks[chosen],
+                        heights[chosen],
+                        linestyle="none",
+                        marker="o",
+                        markersize=size,
+                        markerfacecolor=face,
+                        markeredgecolor=colour,
+                        label=label if face == colour else f"{label}, not converged",
+                        zorder=3,
+                    )
         size_of = max(abs(float(values[0])), abs(float(values[-1])))
-        if not logarithmic and spread < 1e-4 * size_of:
+        if not logarithmic:
             axes.set_ylim(float(values[0]) - 0.1 * size_of, float(values[-1]) + 0.1 * size_of)
+        else:
+            axes.set_ylim(0.5 * floor, 2.0 * float(heights.max()))
         axes.set_xlim(0.5, max(len(ended), 4) + 0.5)
         axes.set_xlabel("starts, the best first" + (f" ({lost} more failed)" if lost else ""))
-        axes.set_ylabel(result.measure)
+        axes.set_ylabel(f"{result.measure}\nabove the best" if logarithmic else result.measure)
         style.dress(axes, log_y=logarithmic)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
-        if not converged.all():
-            axes.legend(frameon=False, fontsize=8.0, loc="best")
+        axes.legend(frameon=False, fontsize=8.0, loc="best")
         return canvas.finish(axes)
