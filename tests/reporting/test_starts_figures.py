@@ -52,8 +52,8 @@ def test_parallel_coordinates_lead_from_the_least_to_the_largest_end() -> None:
     figure = plot_parallel(with_ends([1.0, 2.0, 3.0], [best, best + 1.0, best + 2.0]))
     lines = [line for line in figure.axes[0].lines if len(np.asarray(line.get_xdata())) == 5]
     for line, height in zip(lines, (1.0, 0.5, 0.0), strict=True):  # the best is drawn last
-        np.testing.assert_allclose(line.get_ydata(), height, atol=0.14)
-    np.testing.assert_allclose(lines[-1].get_ydata(), 0.0)
+        np.testing.assert_allclose(np.asarray(line.get_ydata()), height, atol=0.14)
+    np.testing.assert_allclose(np.asarray(lines[-1].get_ydata()), 0.0)
 
 
 def test_a_forecast_leads_beyond_the_data_and_says_so() -> None:
