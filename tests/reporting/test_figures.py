@@ -24,9 +24,9 @@ from odefit.problem.problem import Problem
 from odefit.reporting.curves import SEEN_COLUMNS, fit_curves
 from odefit.reporting.documents.svg import drawing
 from odefit.reporting.figures import correlation, diagnostics, fit, parallel, parameters, starts
+from odefit.reporting.figures.residual_data import residuals_of
 from odefit.reporting.figures.residuals import Setting
 from odefit.reporting.figures.style import Plot, plain
-from odefit.reporting.residuals import residuals_of
 from odefit.result.result import Result
 from tests.reporting import examples
 

@@ -34,7 +34,7 @@ from odefit import (
 from odefit.methods.estimate import Start
 from odefit.methods.shooting.node_evaluation import evaluate_nodes
 from odefit.methods.shooting.search import ShootingSearch
-from odefit.reporting.residuals import residuals_of
+from odefit.reporting.figures.residual_data import residuals_of
 from odefit.simulation import Failure, residual_table
 from odefit.simulation.nodes import Nodes
 from tests.methods.problems import decay, explosive, oscillator

@@ -35,6 +35,7 @@ from odefit.reporting.figures import (
 )
 from odefit.reporting.figures.canvas import MOST_ENTRIES
 from odefit.reporting.figures.profiles import plot_profiles
+from odefit.reporting.figures.residual_data import Residuals, by_observable, residuals_of
 from odefit.reporting.figures.residuals import Setting
 from odefit.reporting.formulas import equations
 from odefit.reporting.formulas.mathml import Symbols
@@ -42,7 +43,6 @@ from odefit.reporting.numbers import duration, level_words, significant
 from odefit.reporting.parameters import Row, interval_level, parameter_rows
 from odefit.reporting.predictions import band_source
 from odefit.reporting.profiles import cost_sentence, profile_rows
-from odefit.reporting.residuals import Residuals, by_observable, residuals_of
 from odefit.result_data import ResultData
 from odefit.simulation import ForwardMap
 from odefit.simulation.other_integrations import able_to_integrate

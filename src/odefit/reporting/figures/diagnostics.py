@@ -16,6 +16,14 @@ from matplotlib.patches import Patch
 from odefit.common.errors import InputError, one_of
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
+from odefit.reporting.figures.residual_data import (
+    Residuals,
+    autocorrelation,
+    by_observable,
+    normal_quantiles,
+    quantile_band,
+    residuals_of,
+)
 from odefit.reporting.figures.residuals import (
     Setting,
     draw_against_prediction,
@@ -24,14 +32,6 @@ from odefit.reporting.figures.residuals import (
     draw_points,
     reference_handles,
     title_panel,
-)
-from odefit.reporting.residuals import (
-    Residuals,
-    autocorrelation,
-    by_observable,
-    normal_quantiles,
-    quantile_band,
-    residuals_of,
 )
 from odefit.result_data import ResultData
 

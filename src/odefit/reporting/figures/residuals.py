@@ -17,7 +17,7 @@ from odefit.reporting.curves import DENSE, place_of_infinity, placed
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import MOST_ENTRIES
 from odefit.reporting.figures.density import draw_density, window_means
-from odefit.reporting.residuals import Residuals
+from odefit.reporting.figures.residual_data import Residuals
 from odefit.reporting.sentences import weighted
 
 FEW = 80

@@ -11,7 +11,7 @@ from odefit.problem.experiment import Experiment
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
-from odefit.reporting.residuals import (
+from odefit.reporting.figures.residual_data import (
     Residuals,
     autocorrelation,
     normal_quantiles,
