@@ -178,7 +178,7 @@ def test_global_is_never_said_without_a_bound(page: str) -> None:
 
 def test_every_experiment_and_observable_has_its_panel() -> None:
     page = page_of("four by three")
-    assert len(re.findall(r'<div class="panel">', page)) == 4 * 3 + 3
+    assert len(re.findall(r'<div class="panel">', page)) == 4 * 3 + 3 * 7
     titles = re.findall(r"<title[^>]*>([^<]*): data and fitted model", page)
     assert len(set(titles)) == 12
 

@@ -43,7 +43,7 @@ def plot_parallel(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
         named: dict[str, Artist] = {}
         for row, start in zip(heights, ends, strict=True):
             colour, name = solution_colour(number_of_solution(result, start))
-            other = name == "other ends"
+            other = colour == style.MUTED
             axes.plot(
                 places,
                 row,
