@@ -128,7 +128,7 @@ def run(options: argparse.Namespace) -> int:
             f"--what: there is no figure {options.what!r}{one_of(options.what, KINDS)}"
         )
     for name, kinds in OPTIONS.items():
-        if options.what not in kinds and getattr(options, name) not in (None, False):
+        if options.what not in kinds and getattr(options, name) not in (None, False, []):
             option = name.replace("_", "-")
             raise InputError(f"--{option}: belongs to --what {kinds[0]}, not to {options.what}")
     source = Path(options.result)
