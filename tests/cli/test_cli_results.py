@@ -287,8 +287,8 @@ def test_bands_of_what_cannot_be_negative_end_at_zero_and_say_so(
     assert table.ci_low.min() == 0.0
     assert table.pi_low.min() < 0.0  # normal noise may make a measurement negative
     assert (
-        "note: the linear confidence bands of x reached below zero, where the equations let "
-        "nothing be, and are cut there" in capsys.readouterr().err
+        "note: the linear confidence bands of x reached below zero, which the equations "
+        "exclude, and are cut there" in capsys.readouterr().err
     )
 
 

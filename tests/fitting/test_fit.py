@@ -311,7 +311,9 @@ def test_values_at_t0_alone_are_refused_where_the_states_are_known() -> None:
     problem = odefit.Problem(
         odefit.Model(ode={"x": "-k*x"}), {"t": [0.0], "x": [3.7]}, {"k": (0.0, None)}, {"x": 10.0}
     )
-    with pytest.raises(odefit.InputError, match="nothing is measured after t0, so that nothing"):
+    with pytest.raises(
+        odefit.InputError, match="nothing is measured after t0, so that the equations"
+    ):
         odefit.fit(problem)
 
 

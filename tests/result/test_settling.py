@@ -59,5 +59,5 @@ def test_the_blood_tells_nothing() -> None:
 
 def test_a_single_solution_needs_no_settling() -> None:
     result = flip_flop()
-    with pytest.raises(InputError, match="a single solution fits"):
+    with pytest.raises(InputError, match="only one solution fits"):
         replace(result, solutions=result.solutions[:1]).settle()

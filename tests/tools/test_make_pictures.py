@@ -17,6 +17,7 @@ PAGES = {
     "README.md": "docs/pictures/",
     "docs/index.md": "pictures/",
     "docs/designs.md": "pictures/",
+    "docs/diagnostics.md": "pictures/",
     "docs/scenarios.md": "pictures/",
     "docs/validation.md": "pictures/",
 }

@@ -30,6 +30,7 @@ from odefit.problem.priors import Prior
 from odefit.problem.problem import Problem
 from odefit.result_data.notices import Notice, NoticeKind
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 STEPS = 40
 """Largest number of fits with another standard deviation."""
@@ -88,7 +89,7 @@ class _Fits:
         run = SingleShooting().run(self.forward, 0, self.vector, self.control)
         if not math.isfinite(run.objective):
             return False
-        found = self.forward.evaluate(run.vector)
+        found = self.forward.evaluate(run.vector, UNDECIDED)
         if isinstance(found, Failure):
             return False
         self.vector, self.evaluation = run.vector, found

@@ -56,7 +56,7 @@ class TestGivenNoise:
         assert fit.chi_square < most_chi_square(301)
         assert fit.pattern < MIN_PATTERN_CHANCE
         assert fit.explained is False
-        assert "slow pattern" in fit.sentence
+        assert "vary slowly in time" in fit.sentence
 
 
 class TestEstimatedNoise:

@@ -82,7 +82,7 @@ def test_evaluations_over_workers_are_those_of_one_process(
     here, there, executor = ForwardMap(problem), ForwardMap(problem), kind()
     with conditions_over_workers(there, Control(executor=executor)):
         for v in (vector, 1.1 * vector):
-            expected, found = here.evaluate(v), there.evaluate(v)
+            expected, found = here.evaluate(v, UNDECIDED), there.evaluate(v, UNDECIDED)
             assert isinstance(expected, Evaluation)
             assert isinstance(found, Evaluation)
             assert np.array_equal(found.residuals, expected.residuals)
@@ -90,7 +90,7 @@ def test_evaluations_over_workers_are_those_of_one_process(
     # Four units, as the first is integrated here to choose an engine; three that fail are enough.
     sent = 4 if kind is Here else 6
     assert executor.tasks == sent
-    there.evaluate(vector)
+    there.evaluate(vector, UNDECIDED)
     assert executor.tasks == sent
 
 

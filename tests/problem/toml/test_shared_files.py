@@ -46,6 +46,6 @@ def test_the_time_that_is_the_only_one_of_all_values_is_no_t0(tmp_path: Path) ->
         warnings(tmp_path, data)
     (message,) = caught.value.messages
     assert "every value is measured at t = 2, the first time, which counts as t0" in message
-    assert message.endswith("say at which time the initial values hold, such as t0 = 0.0")
+    assert message.endswith("give the time at which the initial values hold, such as t0 = 0.0")
     assert warnings(tmp_path, f"{data}\nt0 = 0.0") == ()
     assert warnings(tmp_path, f"{data}\nsteady_state = true") == ()

@@ -69,7 +69,7 @@ def test_what_is_not_essential_raises_after_the_cut_off() -> None:
     with cutting_off(ended.as_error()):
         assert not isinstance(forward.evaluate(np.array([1.0])), Failure)
         ended.now()
-        with pytest.raises(CutOffError, match="ended from outside"):
+        with pytest.raises(CutOffError, match="stopped because the search"):
             forward.evaluate(np.array([1.0]))
         with cutting_off(NEVER):
             assert not isinstance(forward.evaluate(np.array([1.0])), Failure)

@@ -41,6 +41,9 @@ PANEL_SIZE = (3.1, 2.3)
 MAX_PANELS = 60
 """Largest number of panels in one figure."""
 
+MAX_BAND = 400
+"""Points of the limits in a figure of quantiles; more cannot be told apart."""
+
 NORMAL_95 = 1.96
 """Standard deviations within which 95 % of normal values are."""
 
@@ -175,8 +178,11 @@ def draw_quantiles(axes: Axes, entries: Sequence[Residuals], setting: Setting) -
     """Draw sorted residuals against the quantiles of the normal distribution, with 95 % limits."""
     expected, ordered = normal_quantiles(np.concatenate([e.normal for e in entries]))
     if len(ordered):
-        band = quantile_band(len(ordered))
-        axes.fill_between(expected, *band, color=style.GRID, linewidth=0, zorder=0)
+        shown = np.unique(np.linspace(0, len(ordered) - 1, MAX_BAND).astype(int))
+        low, high = quantile_band(len(ordered))
+        axes.fill_between(
+            expected[shown], low[shown], high[shown], color=style.GRID, linewidth=0, zorder=0
+        )
         ends = expected[[0, -1]]
         axes.plot(ends, ends, color=style.MUTED, linewidth=0.9, zorder=1)
         axes.plot(
