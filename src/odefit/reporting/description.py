@@ -192,7 +192,7 @@ def _rows(
 
 
 def _observables(problem: Problem, console: Console) -> list[RenderableType]:
-    rows = []
+    rows, functions = [], problem.given.unknown_functions
     for name, expression in problem.given.observables.items():
         measured = [c for c in problem.conditions if name in c.series]
         number = sum(len(c.series[name].values) for c in measured)
@@ -200,7 +200,7 @@ def _observables(problem: Problem, console: Console) -> list[RenderableType]:
         rows.append(
             [
                 name,
-                "" if expression.name == name else expression.text,
+                "" if expression.name == name or name in functions else expression.text,
                 str(number) if number else "never",
                 "" if len(problem.conditions) == 1 else where,
                 noise_words(problem, name, PLAIN, "sd") if number else "",
@@ -279,7 +279,7 @@ def _experiments(problem: Problem, console: Console) -> list[RenderableType]:
                 significant(condition.t0),
                 f"{first} to {last}" if first != last else first,
                 str(condition.size),
-                "; ".join(special_words(problem.experiments[i], PLAIN)),
+                "; ".join(special_words(problem, problem.experiments[i], PLAIN)),
             ]
         )
     columns = ["", f"t0{unit}", f"measured{unit}", "values", "special"]

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import odefit
 from odefit import InputError, Model, Problem
 from odefit.common.arrays import Array
 from odefit.expressions.algebras import NUMPY
@@ -13,6 +14,7 @@ from odefit.problem.inputs.issues import Issues
 from odefit.problem.unknown_functions.bases import basis, bends
 from odefit.problem.unknown_functions.expansion import expanded
 from odefit.problem.unknown_functions.specification import read_function
+from odefit.reporting.formulas.equations import PLAIN, ode_lines, special_words, written_lines
 from odefit.simulation import Failure, ForwardMap
 
 PLACES = (0.0, 0.2, 0.5, 0.6, 1.0)
@@ -156,3 +158,25 @@ def test_mistakes_are_told_with_a_remedy(table: dict[str, Any], words: str) -> N
         problem(table)
     assert words in str(told.value)
     assert "[inputs] u" in str(told.value)
+
+
+def test_a_description_names_the_function_in_place_of_its_pieces() -> None:
+    table = {"estimate": "spline", "knots": 5, "of": "x", "range": [0.0, 2.0]}
+    model = odefit.Model(ode={"x": "-f*x"}, observables={"y": "x"}, inputs={"f": table})
+    data = {"t": [0.0, 1.0, 2.0], "y": [1.0, 0.6, 0.4]}
+    problem = odefit.Problem(model, data=data, initial={"x": 1.0}, noise={"y": {"sd": 0.1}})
+    assert list(ode_lines(problem)) == ["dx/dt = -f*x"]
+    (written,) = written_lines(problem)
+    assert written == "f = an unknown function of x: a cubic spline with 5 knots"
+    assert special_words(problem, problem.experiments[0], PLAIN) == []
+
+
+def test_a_function_that_nobody_measures_has_no_prediction_band() -> None:
+    table = {"estimate": "linear", "knots": [0.0, 2.0], "guess": 0.5}
+    model = odefit.Model(ode={"x": "-f*x"}, observables={"y": "x"}, inputs={"f": table})
+    data = {"t": [0.0, 0.5, 1.0, 1.5, 2.0], "y": [1.0, 0.8, 0.62, 0.5, 0.41]}
+    problem = odefit.Problem(model, data=data, initial={"x": 1.0}, noise={"y": {"sd": 0.01}})
+    found = odefit.fit(problem, odefit.SingleShooting(), jobs=1).predict().set_index("name")
+    for name, columns, missing in (("f", "pi", True), ("f", "ci", False), ("y", "pi", False)):
+        ends = found.loc[name, [f"{columns}_low", f"{columns}_high"]].to_numpy(dtype=float)
+        assert (np.isnan(ends) == missing).all()

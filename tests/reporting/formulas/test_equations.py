@@ -24,11 +24,11 @@ def test_events_are_told_with_their_times_and_conditions() -> None:
         initial={"x": 1.0},
     )
     (experiment,) = problem.experiments
-    assert special_words(experiment, PLAIN) == [
+    assert special_words(problem, experiment, PLAIN) == [
         "at t = t_dose, 5: x becomes x + 1",
         "when x < 0.1 && t > 3 becomes true: x becomes 0",
     ]
-    typeset = special_words(experiment, typeset_writer(symbols_of(problem)))
+    typeset = special_words(problem, experiment, typeset_writer(symbols_of(problem)))
     assert 'alttext="x &lt; 0.1 &amp;&amp; t &gt; 3"' in typeset[1]
     # Equations are told as they were given, without the constants that switches are.
     assert list(ode_lines(problem)) == ["dx/dt = -k*x*piecewise(1, t < t_dose, 2)"]

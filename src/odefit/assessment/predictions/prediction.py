@@ -90,6 +90,7 @@ class LinearBands:
             raise refused_on_nodes("linear bands")
         evaluation = evaluated(forward, vector)
         self._forward = forward
+        self._functions = forward.problem.model.unknown_functions
         self._vector = vector
         self._evaluation = evaluation
         self._rise = rise
@@ -172,7 +173,8 @@ class LinearBands:
                 sds = noise_sds(self._forward, condition, name, at, predicted, times)
                 unit = 1.0 if self._forward.given_noise else math.sqrt(self._deviance.variance)
                 own = self._forward.problem.noise.get(name, Noise())
-                if sds is not None:
+                # Nobody measures a function that is not known, whose next value would be noise.
+                if sds is not None and name not in self._functions:
                     ends = [end / quantile_of(level, math.inf) for end in own.law.interval(level)]
                     sides = [unit * end * sds for end in ends]
                     prediction = _ends(values, known.sides, sides, quantiles, log)

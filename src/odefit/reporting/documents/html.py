@@ -206,7 +206,9 @@ def report_values(result: ResultData) -> dict[str, Any]:
     measured = {name for c in problem.conditions for name in c.series}
     observables = problem.model.observables
     shown = {"trust": bool(result.solutions), "profiles": result.profiles is not None}
-    special = [(e.name, equations.special_words(e, write)) for e in problem.experiments[:MAX_ROWS]]
+    special = [
+        (e.name, equations.special_words(problem, e, write)) for e in problem.experiments[:MAX_ROWS]
+    ]
     return _values(result, symbols) | {
         "forward": answer_map(result),
         "sections": [(k, v) for k, v in SECTIONS.items() if shown.get(k, True)],

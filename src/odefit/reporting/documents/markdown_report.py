@@ -98,7 +98,7 @@ def known_lines(problem: Problem) -> list[str]:
 
 def special_lines(problem: Problem) -> list[str]:
     """Return a sentence on each experiment that has values or events of its own."""
-    said = [(e.name, special_words(e, PLAIN)) for e in problem.experiments[:MAX_ROWS]]
+    said = [(e.name, special_words(problem, e, PLAIN)) for e in problem.experiments[:MAX_ROWS]]
     return [f"{name}: {'; '.join(pieces)}" for name, pieces in said if pieces]
 
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from odefit.expressions.expressions import Expression, as_expression
+from odefit.expressions.formulas import text_of
 from odefit.problem.experiment import Experiment
 from odefit.problem.noise import Noise
 from odefit.problem.parameters import Parameter
 from odefit.problem.problem import Problem
+from odefit.problem.unknown_functions.specification import UnknownFunction
 from odefit.reporting.formulas.mathml import MATHML, Symbols, derivative, element, equation, row
 from odefit.reporting.numbers import significant
 from odefit.reporting.sentences import some
@@ -23,6 +25,13 @@ INTERPOLATION = {
     "cubic": "interpolated by a cubic spline",
 }
 """The interpolation of an input between its data, in words."""
+
+FUNCTION_KINDS = {
+    "spline": "a cubic spline",
+    "linear": "straight pieces",
+    "constant": "steps",
+}
+"""The kinds of functions that are estimated, in words."""
 
 LOGARITHM = {"log": "natural logarithm", "log10": "decimal logarithm"}
 """The transforms of measurements, in words."""
@@ -131,10 +140,13 @@ def _spread_words(noise: Noise, write: Writer) -> str:
     return words.format(size)
 
 
-def special_words(experiment: Experiment, write: Writer) -> list[str]:
+def special_words(problem: Problem, experiment: Experiment, write: Writer) -> list[str]:
     """Return what differs from the problem's own in an experiment, and its events."""
     found = []
-    for where, values in (("", experiment.constants), ("(t0)", experiment.initial)):
+    functions = problem.given.unknown_functions.values()
+    hidden = {name for f in functions for name in (*f.ends, *f.constants)}
+    constants = {n: v for n, v in experiment.constants.items() if n not in hidden}
+    for where, values in (("", constants), ("(t0)", experiment.initial)):
         for name, value in values.items():
             said = write.text("{}{} = {}").format(write.name(name), where, write.value(value))
             found.append(said)
@@ -168,17 +180,40 @@ def input_lines(problem: Problem) -> list[str]:
 def ode_lines(problem: Problem) -> Iterator[str]:
     """Yield the differential and the algebraic equations in plain text."""
     for state, expression in problem.given.ode.items():
-        yield f"d{state}/dt = {expression.text}"
+        yield f"d{state}/dt = {_by_function(problem, expression.text)}"
     for expression in problem.given.algebraic.values():
-        yield f"0 = {expression.text}"
+        yield f"0 = {_by_function(problem, expression.text)}"
+
+
+def _by_function(problem: Problem, text: str) -> str:
+    """Return an equation with the names of unknown functions in place of their pieces."""
+    for name in problem.given.unknown_functions:
+        whole = text_of(problem.given.observables[name].program)
+        text = text.replace(f"({whole})", name).replace(whole, name)
+    return text
 
 
 def written_lines(problem: Problem) -> Iterator[str]:
     """Yield what the equations were written out from, as it was given."""
+    functions = problem.given.unknown_functions
     for section, table in problem.given.notation.written.items():
         sign = " =" if section in ("functions", "definitions") else ":"
         for name, text in table.items():
-            yield f"{name}{sign} {text}"
+            function = functions.get(name)
+            yield f"{name}{sign} {text if function is None else function_words(function.function)}"
+
+
+def function_words(function: UnknownFunction) -> str:
+    """Return what is known of a function that is estimated."""
+    of = "t" if function.of is None else function.of.text
+    kind = FUNCTION_KINDS[function.kind]
+    if function.changes:
+        places = f"{function.changes} change points at unknown times"
+    else:
+        places = f"{len(function.places)} knots"
+    log = ", on a logarithmic scale" if function.log else ""
+    shape = f", {function.shape}" if function.shape else ""
+    return f"an unknown function of {of}: {kind} with {places}{log}{shape}"
 
 
 def conserved_lines(problem: Problem) -> Iterator[str]:
