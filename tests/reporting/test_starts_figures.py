@@ -11,7 +11,7 @@ from odefit.methods.estimate import Status
 from odefit.problem.experiment import Experiment
 from odefit.reporting.figures.fit import plot_fit
 from odefit.reporting.figures.parallel import plot_parallel
-from odefit.reporting.figures.starts import number_of_solution, plot_starts
+from odefit.reporting.figures.starts import plot_starts, solution_numbers
 from odefit.result.result import Result
 from tests.reporting import examples
 
@@ -41,7 +41,7 @@ def test_the_waterfall_shows_differences_from_the_best_on_a_logarithmic_axis() -
     assert axes.get_yscale() == "log"
     heights = np.asarray(axes.lines[0].get_ydata())
     np.testing.assert_allclose(heights, [1e-4 * best, 1e-4 * best, 50.0], rtol=1e-6)
-    assert [number_of_solution(result, s) for s in result.starts] == [0, 0, None]
+    assert solution_numbers(result, result.starts) == [0, 0, None]
     legend = axes.get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["best solution", "other ends"]

@@ -80,7 +80,9 @@ class _Fits:
     control: Control
     forward: ForwardMap
     vector: Array
-    evaluation: Evaluation | None = field(default=None)
+    evaluation: Evaluation | None = None
+    covariance: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    """The covariance of the unknowns at the last fit, by the expected information."""
 
     def at(self, sds: Mapping[str, float]) -> bool:
         """Fit with standard deviations by function; return whether there is a fit."""
@@ -93,6 +95,8 @@ class _Fits:
         if isinstance(found, Failure):
             return False
         self.vector, self.evaluation = run.vector, found
+        rows = found.information
+        self.covariance = np.asarray(np.linalg.pinv(rows.T @ rows, hermitian=True))
         return True
 
     def places(self, name: str) -> IntArray:
@@ -100,16 +104,10 @@ class _Fits:
         penalised = self.problem.given.unknown_functions[name].penalised
         return np.array([i for i, u in enumerate(self.problem.unknowns) if u.name in penalised])
 
-    def covariance(self) -> Array:
-        """Return the covariance of the unknowns, by the expected information."""
-        assert self.evaluation is not None
-        rows = self.evaluation.information
-        return np.asarray(np.linalg.pinv(rows.T @ rows, hermitian=True))
-
     def effective(self, name: str, sd: float) -> tuple[float, float]:
         """Return z'z and how many of the differences the data determine, as a sum of shares."""
         at = self.places(name)
-        trace = float(np.trace(self.covariance()[np.ix_(at, at)]))
+        trace = float(np.trace(self.covariance[np.ix_(at, at)]))
         z = self.vector[at]
         return float(z @ z), max(len(at) - trace / sd**2, 1e-12)
 
@@ -118,7 +116,7 @@ class _Fits:
         assert self.evaluation is not None
         measured = self.problem.size
         rows = self.evaluation.jacobian[:measured]
-        leverage = np.einsum("ij,jk,ik->i", rows, self.covariance(), rows)
+        leverage = np.einsum("ij,jk,ik->i", rows, self.covariance, rows)
         kept = np.maximum(1.0 - leverage, 1e-6)
         return float(np.sum((self.evaluation.residuals[:measured] / kept) ** 2))
 

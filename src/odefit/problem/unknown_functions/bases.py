@@ -40,12 +40,6 @@ class Basis:
         span = self.knots[-1] - self.knots[-2]
         return np.asarray(self.pieces[-1] @ span ** np.arange(self.pieces.shape[2]))
 
-    def values(self, at: Array) -> Array:
-        """Return the values at coordinates from 0 to 1, shape (k, n)."""
-        place = np.clip(np.searchsorted(self.knots, at, side="right") - 1, 0, len(self.pieces) - 1)
-        powers = (at - self.knots[place])[:, None] ** np.arange(self.pieces.shape[2])
-        return np.asarray(np.einsum("kp,knp->kn", powers, self.pieces[place]))
-
     def jumps(self) -> tuple[Array, Array]:
         """Return the basis as a line, and what each knot adds to it as powers beyond the knot.
 

@@ -54,24 +54,21 @@ class Expansion:
         """Names of the constants for the ends of the range."""
         return f"{self.function.name}_from", f"{self.function.name}_to"
 
-    def parameters(
-        self, limits: tuple[float, float], sd: float | None = None
-    ) -> dict[str, Parameter]:
-        """Return the unknowns for a range; `sd` replaces that of the penalised differences."""
+    def parameters(self, limits: tuple[float, float]) -> dict[str, Parameter]:
+        """Return the unknowns for a range."""
         f = self.function
-        spread = (f.sd or START_SD * _size(f)) if sd is None else sd
         found = {}
         for i, (name, kind) in enumerate(self.features.items()):
             if kind == "value":
                 scale: Scale | None = "log10" if f.log else None
                 made = Parameter(f.lower, f.upper, f.guess, scale, None, f.per_experiment)
-                made = made if not f.unit else _with_unit(made, f.unit)
+                made = replace(made, unit=f.unit or None)
             elif kind == "time":
                 share = (i + 1) / (f.changes + 1)
                 low, high = limits
                 made = Parameter(low, high, low + share * (high - low))
             elif name in self.penalised:
-                prior = Prior(0.0, spread)
+                prior = Prior(0.0, f.sd or START_SD * _size(f))
                 made = Parameter(
                     guess=0.0, scale="linear", per_experiment=f.per_experiment, prior=prior
                 )
@@ -82,10 +79,6 @@ class Expansion:
                 made = Parameter(0.0, guess=guess, scale="linear", per_experiment=f.per_experiment)
             found[name] = made
         return found
-
-
-def _with_unit(parameter: Parameter, unit: str) -> Parameter:
-    return replace(parameter, unit=unit)
 
 
 def _size(f: UnknownFunction) -> float:

@@ -86,10 +86,8 @@ class UnknownFunction:
             found["range"] = list(self.range)
         if self.log:
             found["scale"] = "log10"
-        if self.smooth is not None:
-            found["smooth"] = "none" if self.smooth == "given" else self.smooth
-            if self.smooth == "given":
-                found.pop("smooth")
+        if self.smooth in CRITERIA:
+            found["smooth"] = self.smooth
         for key in ("sd", "shape", "guess"):
             if getattr(self, key) is not None:
                 found[key] = getattr(self, key)

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from odefit.common.arrays import Array
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
-from odefit.reporting.figures.starts import number_of_solution, solution_colour
+from odefit.reporting.figures.starts import solution_colour, solution_numbers
 from odefit.reporting.numbers import significant
 from odefit.result_data import ResultData
 
@@ -41,8 +41,8 @@ def plot_parallel(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
     with style.plain_style():
         axes = canvas.axes(max(4.6, 1.2 + 0.55 * len(places)), 3.2, by_width=0.2)
         named: dict[str, Artist] = {}
-        for row, start in zip(heights, ends, strict=True):
-            colour, name = solution_colour(number_of_solution(result, start))
+        for row, number in zip(heights, solution_numbers(result, ends), strict=True):
+            colour, name = solution_colour(number)
             other = colour == style.MUTED
             axes.plot(
                 places,

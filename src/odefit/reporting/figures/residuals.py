@@ -43,14 +43,7 @@ class Setting:
 
     def handles(self, *others: Artist) -> list[Artist]:
         """Return the entries of a legend: the experiments, where there are several, and others."""
-        if len(self.marks) < 2:
-            one = [
-                Line2D([], [], color=colour, marker=mark, linestyle="none", markersize=3.6)
-                for colour, mark in self.marks.values()
-            ]
-            for handle in one:
-                handle.set_label("measurements")
-            return [*one, *others]
+        several = len(self.marks) > 1
         named = [
             Line2D(
                 [],
@@ -59,7 +52,7 @@ class Setting:
                 marker=mark,
                 linestyle="none",
                 markersize=3.6,
-                label=style.plain(style.shorten(name)),
+                label=style.plain(style.shorten(name)) if several else "measurements",
             )
             for name, (colour, mark) in list(self.marks.items())[:MOST_ENTRIES]
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -26,13 +27,14 @@ MANY_SOLUTIONS = 6
 """Number of solutions that have colours of their own."""
 
 
-def number_of_solution(result: ResultData, start: Start) -> int | None:
-    """Return the number of the solution in which a start ended, from 0; None for another end."""
+def solution_numbers(result: ResultData, starts: Iterable[Start]) -> list[int | None]:
+    """Return the number of the solution in which each start ended, from 0; None for other ends."""
     sizes = expected_sizes(result.problem)
-    for number, solution in enumerate(result.solutions):
-        if close(start.vector, solution.vector, CLOSENESS, sizes):
-            return number
-    return None
+    known = [solution.vector for solution in result.solutions]
+    return [
+        next((k for k, v in enumerate(known) if close(start.vector, v, CLOSENESS, sizes)), None)
+        for start in starts
+    ]
 
 
 def solution_colour(number: int | None) -> tuple[str, str]:
@@ -56,7 +58,7 @@ def plot_starts(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
     values = np.array([value for value, _ in ended])
     ranks = np.arange(1, len(ended) + 1)
     converged = np.array([s.status is Status.CONVERGED for _, s in ended])
-    numbers = [number_of_solution(result, s) for _, s in ended]
+    numbers = solution_numbers(result, (s for _, s in ended))
     offsets = values - values[0]
     floor = LEAST_OFFSET * (1.0 if result.log_likelihood is not None else abs(values[0]) or 1.0)
     logarithmic = bool(offsets[-1] > floor)
