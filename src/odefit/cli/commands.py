@@ -1,4 +1,4 @@
-"""All commands, with their options; it reads these, runs a command and returns its exit status."""
+"""All commands and their options; parsing them, running a command, returning its status."""
 
 from __future__ import annotations
 
@@ -160,13 +160,13 @@ COMMANDS = (
         "where its data are from, and the values that are known for it.",
     ),
 )
-"""All commands, in the order of the help: a row each."""
+"""All commands in the order of the help, one row each."""
 
 
 def run(arguments: Sequence[str] | None) -> int:
     """Run a command, and return its exit status."""
     whole = parser()
-    if "_ARGCOMPLETE" in os.environ:  # a shell asks for the words that may follow
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks for completions
         complete(whole)
     options = whole.parse_args(arguments)
     with plain_warnings():

@@ -38,7 +38,7 @@ DESCRIPTION = (
 )
 
 MOST_TIMES = 10_000
-"""The largest number of times that may be listed as possible."""
+"""Largest number of candidate times that may be listed."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +107,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run ``odefit design``: print the design, and write what is asked for."""
+    """Run ``odefit design``: print the design, and write the requested files."""
     check_positive(options, "jobs", "time_limit")
     check_files(options)
     check_writable(options.csv)
@@ -161,7 +161,7 @@ def _told(found: Design, options: argparse.Namespace) -> int:
 
 
 def _times(texts: Sequence[str]) -> Any:
-    """Return the times that texts say: for all observables, or by observable."""
+    """Return the times given as texts: for all observables, or by observable."""
     by_name: dict[str, Any] = {}
     for text in texts:
         name, separator, rest = text.rpartition("=")
@@ -176,7 +176,7 @@ def _times(texts: Sequence[str]) -> Any:
 
 
 def _range(text: str, place: str) -> Any:
-    """Return the pair that FROM:TO says, or the list of FROM:TO:COUNT or of 1,2,5."""
+    """Return the pair given as FROM:TO, or the list given as FROM:TO:COUNT or 1,2,5."""
     expected = f"{place}: expected FROM:TO, FROM:TO:COUNT or a list such as 1,2,5"
     parts = text.split(":")
     if len(parts) == 3:

@@ -1,4 +1,4 @@
-"""The examples that the help of the program and of each command begins with."""
+"""The examples at the start of the help of the program and of each command."""
 
 from __future__ import annotations
 
@@ -108,14 +108,14 @@ OF_COMMANDS = {
         ("odefit library sir --copy here", "copy its files into the folder here"),
     ),
 }
-"""Examples of each command, the most usual first."""
+"""Examples of each command, the most common first."""
 
 INDENT, GAP, TOGETHER = 2, 2, 79
-"""Columns before an example and before its purpose, and of a line that holds both."""
+"""Columns before an example and before its purpose, and of a line with both."""
 
 
 def shown(examples: tuple[tuple[str, str], ...]) -> str:
-    """Return the examples as lines, their purposes beside them or, where those are long, below."""
+    """Return the examples as lines, with their purposes beside them or, if long, below."""
     widest = max(len(command) for command, _ in examples)
     beside = all(INDENT + widest + GAP + len(purpose) <= TOGETHER for _, purpose in examples)
     lines = ["examples:"]

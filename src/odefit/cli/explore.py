@@ -19,7 +19,7 @@ from odefit.methods.estimate import Cause
 if TYPE_CHECKING:
     from odefit.explorer import Explorer
 
-LOOK_SECONDS = 0.2  # seconds between two looks at whether a signal has come
+LOOK_SECONDS = 0.2  # seconds between checks for a signal
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run ``odefit explore``: serve the page until Ctrl-C, or until it is closed there."""
+    """Run ``odefit explore``: serve the page until Ctrl-C, or until the page stops it."""
     from odefit.explorer.doorway import doorway
 
     with signals_heeded() as signals:
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
                 while explorer.running and not (signals.is_set() or explorer.wait(LOOK_SECONDS)):
                     if door is not None and explorer.opened:
                         door.remove()
-        except KeyboardInterrupt:  # a second signal, or one in the program that calls this
+        except KeyboardInterrupt:  # a second signal, or one in a calling program
             signals.end(Cause.CTRL_C)
         finally:
             explorer.stop()
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         if signals.is_set() and threading.active_count() > 1:
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(status)  # what is still compiled for the page would not let it end
+            os._exit(status)  # a running compilation for the page would delay the end
         return status
 
 
@@ -82,6 +82,6 @@ def _explorer(options: argparse.Namespace) -> Explorer:
 
 
 def _open(file: Path) -> None:
-    """Open the file that leads to the address in the browser of the user."""
+    """Open the page's address, through a file, in the user's browser."""
     if not webbrowser.open(file.as_uri()):
         print("No browser was found: please open the address yourself.", file=sys.stderr)

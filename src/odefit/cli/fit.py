@@ -49,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     for name, option in OPTIONS.items():
         if name == "bounds":
-            continue  # which also gives bounds by name
+            continue  # it also takes bounds by name
         owners = [entry.name for entry in METHODS.values() if name in entry.options]
         parser.add_argument(
             f"--{name}",
@@ -98,7 +98,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run ``odefit fit``: estimate, print the table, and write what was asked for."""
+    """Run ``odefit fit``: estimate, print the table, and write the requested files."""
     with logged(options.log), signals_heeded() as signals:
         return _fit(options, signals)
 
@@ -157,7 +157,7 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
         remove_checkpoint(checkpoint)
         result = fitted()
     refusals: list[str] = []
-    try:  # files before anything is printed, whatever becomes of either
+    try:  # write files before printing, whether or not either fails
         written = _write(result, options, refusals)
     finally:
         with told_later(refusals, "printing the result"):
@@ -173,7 +173,7 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
 
 
 def _write(result: Result, options: argparse.Namespace, refusals: list[str]) -> list[Path]:
-    """Write what was asked for, and return which of the result and its table are written."""
+    """Write the requested files; return which of the result and its table were written."""
     written = []
     for path in (options.json, options.table):
         if path is not None:

@@ -17,7 +17,7 @@ NOISE = {"none": "noiseless", "real": "measured", "gaussian": "synthetic noise"}
 
 
 WIDTH = 79
-"""Columns of the text."""
+"""Width of the text, in columns."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +74,7 @@ def _copied(source: Path, target: Path) -> Path:
     Raises
     ------
     InputError
-        A file of the same name is there already.
+        A file of the same name exists.
     """
     files = sorted(path for path in source.iterdir() if path.is_file())
     present = [path.name for path in files if (target / path.name).exists()]

@@ -1,6 +1,6 @@
-"""The entry point ``odefit``: it heeds signals from its first line, and says how a command ended.
+"""The entry point ``odefit``: it handles signals from its first line, and reports failures.
 
-It imports nothing that takes long: the commands are imported below its handlers of signals.
+It imports only fast modules; the commands are imported once its signal handlers are set.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from odefit.cli.exit_statuses import UNUSABLE
 from odefit.cli.streams import memory_allowed, prepare_streams
 from odefit.common.signals import Ended, said, signals_end
 
-REASON_LENGTH = 300  # characters of an exception that are printed where memory is limited
+REASON_LENGTH = 300  # longest message of an exception where memory is limited
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, and return the exit status.
 
-    It is 0 when the command is done, 2 for unusable input, 3 if no acceptable fit was found, 4 if
-    the time limit was reached (the best so far is written nevertheless), 130 after Ctrl-C and 143
-    after SIGTERM. Without `arguments` this process is the program ``odefit``: signals end it.
+    It is 0 for success, 2 for unusable input, 3 if no acceptable fit was found, 4 if the time limit
+    was reached (the best so far is still written), 130 after Ctrl-C and 143 after SIGTERM. Without
+    `arguments` this process is the program ``odefit``, and signals end it.
     """
     program = arguments is None
     with signals_end(program):
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from odefit.cli.commands import run
 
             status = run(arguments)
-            sys.stdout.flush()  # here, where it can be told that the disk is full
+            sys.stdout.flush()  # flush here, where a full disk can still be reported
         except KeyboardInterrupt as ended:
             number = ended.number if isinstance(ended, Ended) else signal.SIGINT
             print(said(number), file=sys.stderr)
@@ -47,18 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _messages(error: Exception) -> Sequence[str]:
-    """Return what to tell of an exception; nothing for a mistake in odefit."""
+    """Return the message of an exception; nothing for a mistake in odefit."""
     if isinstance(error, MemoryError):
         return [f"there is not enough memory: {str(error) or 'an allocation has failed'}"]
     if isinstance(error, OSError) and error.errno is not None:
         if error.errno in (errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE):
             return [f"the system gives no more memory, processes or files: {error.strerror}"]
         return [f"{error.filename or 'standard output'}: cannot be written: {error.strerror}"]
-    if isinstance(error, ImportError | OSError):  # the latter without a number, of llvmlite
+    if isinstance(error, ImportError | OSError):  # llvmlite raises the latter without a number
         reason = " ".join(str(error).split())
         hint = "is it installed, and is there enough memory?"
         return [f"a package cannot be loaded: {reason}; {hint}"]
     if (most := memory_allowed()) is not None and not hasattr(error, "messages"):
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:REASON_LENGTH]
         return [f"{reason}; this process is allowed {most} MB of memory (ulimit -v): is it enough?"]
-    return getattr(error, "messages", ())  # those of an InputError
+    return getattr(error, "messages", ())  # the problems of an InputError

@@ -11,7 +11,7 @@ from odefit.methods.method_options import entry_of, method_options, summary_of
 from odefit.methods.registry import DEFAULT_METHOD, METHODS
 
 MIN_WIDTH, MAX_WIDTH = 40, 100
-"""The text keeps to the terminal between these widths."""
+"""Smallest and largest width of the text."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run ``odefit methods``: print what each method does, or the options of one."""
+    """Run ``odefit methods``: print a line on each method, or the options of one."""
     width = min(max(shutil.get_terminal_size().columns, MIN_WIDTH), MAX_WIDTH)
     if options.name is None:
         for name in METHODS:

@@ -35,7 +35,7 @@ KINDS = {
     "parallel": "the ends of all starts as parallel coordinates",
     "bounds": "bounds of the objective, where the method proves them",
 }
-"""The figures, and what they show."""
+"""The figures, with a description of each."""
 
 DESCRIPTION = "Draw a result to a file. What can be drawn: " + "; ".join(
     f"{name} ({meaning})" for name, meaning in KINDS.items()
@@ -62,10 +62,10 @@ OPTIONS = {
     "until": ("fit",),
     "share_axes": ("fit",),
 }
-"""Options that belong to some figures alone."""
+"""Options that apply to some figures only."""
 
 SUFFIXES = (".svg", ".pdf", ".png")
-"""Formats of figures by the end of the file's name."""
+"""Formats of figures by the suffix of the file."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -142,14 +142,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def check_figure(path: Path) -> None:
-    """Refuse the name of a figure whose format there is not, and figures without matplotlib."""
+    """Refuse the name of a figure in an unknown format, and figures without matplotlib."""
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: a figure is written as one of {', '.join(SUFFIXES)}")
     require("matplotlib")
 
 
 def write_figure(figure: Figure, path: Path) -> None:
-    """Write a figure to a file in the style of all figures."""
+    """Write a figure to a file in the common style."""
     from odefit.reporting.figures.style import plain_style
     from odefit.result_data.result_file import write_atomically
 

@@ -41,7 +41,7 @@ DESCRIPTION = (
 )
 
 SAMPLED = ("bootstrap", "posterior")
-"""Ways to bands by samples."""
+"""Methods for bands by samples."""
 
 FORMAT = 1
 """The format of the JSON file."""
@@ -140,7 +140,7 @@ def _runs(result: Result, options: argparse.Namespace, times: Any) -> list[Any]:
 
 
 def band_kind(result: Result, options: argparse.Namespace) -> BandKind:
-    """Return where bands come from, for which samples are drawn here."""
+    """Return the source of the bands, for which samples may be drawn here."""
     if options.by == "bootstrap":
         return result.bootstrap(options.samples, seed=options.seed, jobs=options.jobs)
     if options.by == "posterior":
@@ -157,7 +157,7 @@ def _tables(
     options: argparse.Namespace,
     control: Control,
 ) -> tuple[pd.DataFrame, list[str], dict[str, Any]]:
-    """Return the table that is printed, its notes, and the content of the JSON file."""
+    """Return the printed table, its notes, and the content of the JSON file."""
     from odefit.reporting.predictions import prediction_table
     from odefit.reporting.quantities import quantity_table
 

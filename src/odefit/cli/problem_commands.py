@@ -153,7 +153,7 @@ def run_simulate(options: argparse.Namespace) -> int:
     nodes = None
     if options.result is not None:
         result = saved_result(options.result)
-        nodes = None if given else result.best.nodes  # those of the answer as it is
+        nodes = None if given else result.best.nodes  # those of the answer, unchanged
         given = {**result.best.initial, **result.best.parameters, **given}
     table, opinion = confirmed_simulation(
         problem, given, times, strict=options.result is None, nodes=nodes

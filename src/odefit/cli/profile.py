@@ -98,7 +98,7 @@ def _profiled(options: argparse.Namespace, executor: Executor | None, signals: I
     result = _result(options, executor, signals)
     if not result.solutions:
         return _without(result, f"no solution was found: {result.message}", NO_FIT, options)
-    saved = is_result(options.source)  # what ended its fit is over
+    saved = is_result(options.source)  # the fit's limit no longer applies
     if result.status in (Status.INTERRUPTED, Status.MEMORY_LIMIT) and not saved:
         status = exit_status(result.status, signals)
         return _without(result, f"the fit: {result.status.value}", status, options)
@@ -141,7 +141,7 @@ def _profiled(options: argparse.Namespace, executor: Executor | None, signals: I
 
 
 def _without(result: Result, reason: str, status: int, options: argparse.Namespace) -> int:
-    """Write what there is, which is a fit without profiles; return the exit status."""
+    """Write the fit without profiles; return the exit status."""
     from odefit.reporting.terminal import print_result
 
     print(f"no profiles: {reason}", file=sys.stderr)

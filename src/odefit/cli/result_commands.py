@@ -57,7 +57,7 @@ def run_compare(options: argparse.Namespace) -> int:
 
 
 def distinct_names(paths: Sequence[str]) -> list[str]:
-    """Return a short name for each result file: its own, or with as many folders as tell apart.
+    """Return a short name for each result file: its own, with folders where names are equal.
 
     Files with equal names in different folders are named ``run1/fit`` and ``run2/fit``.
     """

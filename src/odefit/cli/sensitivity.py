@@ -147,7 +147,7 @@ def _content(found: Sensitivities) -> dict[str, Any]:
 
 
 def _ranges(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return the ranges that ``NAME=LOW:HIGH`` texts say."""
+    """Return the ranges given as ``NAME=LOW:HIGH`` texts."""
     found = {}
     for text in texts:
         name, _, pair = text.rpartition("=")

@@ -1,4 +1,4 @@
-"""Parts that commands share: exit statuses, options, their checks, the line of progress."""
+"""Parts that commands share: exit statuses, options and their checks, the progress line."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ EXIT_STATUS = {
     Status.INTERRUPTED: INTERRUPTED,
     Status.MEMORY_LIMIT: TIME_LIMIT,
 }
-"""The exit status for every way in which a fit can end."""
+"""The exit status for each way in which a fit can end."""
 
 
 def exit_status(status: Status, signals: Interruption) -> int:
-    """Return the exit status for the way in which something ended, and the signals it has had."""
+    """Return the exit status for how the work ended and which signals arrived."""
     terminated = status is Status.INTERRUPTED and signals.cause is Cause.TERMINATED
     return TERMINATED if terminated else EXIT_STATUS[status]
 
 
 @contextmanager
 def signals_heeded() -> Iterator[Interruption]:
-    """Let a signal end what runs within the block, and not the writing of what it has found.
+    """Let a signal end the work within the block, but not the writing of its output.
 
-    A second signal ends the program at once.
+    A second signal ends the program immediately.
     """
     signals = Interruption()
     with interruptible(Control(interrupted=signals)):
@@ -55,7 +55,7 @@ def signals_heeded() -> Iterator[Interruption]:
 
 
 PROBLEM_FILE = "PROBLEM.toml|PETAB.yaml"
-"""The placeholder of a problem's file."""
+"""The placeholder for a problem file."""
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
@@ -103,7 +103,7 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
 
 
 def add_work(parser: argparse.ArgumentParser, seconds: str, checkpoint: str) -> None:
-    """Add the options of long work, with what a time limit and a checkpoint mean there."""
+    """Add the options of long work, described for the command at hand."""
     parser.add_argument("--jobs", metavar="N", type=int, help="processes (default: one a core)")
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="work on the Dask cluster whose scheduler is there"
@@ -133,12 +133,12 @@ def add_log(parser: argparse.ArgumentParser) -> None:
 
 
 class _LogFile(logging.FileHandler):
-    """A log that ends no work: it is told once if it cannot be written."""
+    """A log that never ends the work; a failure to write is reported once."""
 
     told = False
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Say that the file cannot be written."""
+        """Report that the file cannot be written."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             super().handleError(record)
@@ -150,14 +150,14 @@ class _LogFile(logging.FileHandler):
             )
 
     def close(self) -> None:
-        """Close the file, and leave what could not be written."""
+        """Close the file, and drop whatever could not be written."""
         with suppress(OSError) if self.told else nullcontext():
             super().close()
 
 
 @contextmanager
 def logged(path: Path | None) -> Iterator[None]:
-    """Add what is logged meanwhile to a file, if there is one."""
+    """Write log records of the block to a file, if there is one."""
     if path is None:
         yield
         return
@@ -186,7 +186,7 @@ def logged(path: Path | None) -> Iterator[None]:
 
 
 def check_positive(options: argparse.Namespace, *names: str) -> None:
-    """Refuse numbers that are not positive, where they are given."""
+    """Refuse given numbers that are not positive."""
     for option in names:
         value = getattr(options, option)
         if value is not None and not value > 0:
@@ -205,13 +205,13 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def check_files(options: argparse.Namespace) -> None:
-    """Refuse names of files whose format there is not, and what could not be written."""
+    """Refuse files of unknown formats, or in places that cannot be written to."""
     from odefit.reporting.documents.file_kinds import check_report, check_table, suffix_of
 
     for name in ("json", "report", "table", "plot", "checkpoint"):
         path = getattr(options, name, None)
         check_writable(path)
-        # A checkpoint that cannot be written is told, and the work goes on without.
+        # If the checkpoint cannot be written, a message says so and the work continues.
         if path is not None and name != "checkpoint" and not os.access(path.parent, os.W_OK):
             raise InputError(f"{path}: the directory {path.parent} cannot be written to")
     if getattr(options, "report", None) is not None:
@@ -225,10 +225,10 @@ def check_files(options: argparse.Namespace) -> None:
 
 @contextmanager
 def told_later(refusals: list[str], what: str) -> Iterator[None]:
-    """Keep a mistake with a file in `refusals`, so that all other files are still written.
+    """Add a mistake with a file to `refusals`, so that all other files are still written.
 
-    A mistake in odefit does not cost the rest either: it is reported with `what`, such as "the
-    report", its traceback goes to the log, and the exit status is that of the answer.
+    A mistake in odefit does not prevent the rest either. It is reported with `what`, such as "the
+    report", and its traceback goes to the log. The exit status remains that of the answer.
     """
     try:
         yield
@@ -252,7 +252,7 @@ def told_later(refusals: list[str], what: str) -> Iterator[None]:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Show what is told of checkpoints while work goes on as lines of their own."""
+    """Print messages on checkpoints as separate lines while work continues."""
     with warnings.catch_warnings():
         show = warnings.showwarning
 
@@ -270,7 +270,7 @@ def plain_warnings() -> Iterator[None]:
 
 
 def check_writable(path: Path | None) -> None:
-    """Refuse early what could not be written after a long fit."""
+    """Refuse, before a long fit, files that could not be written after it."""
     if path is None:
         return
     if path.is_dir():
@@ -280,7 +280,7 @@ def check_writable(path: Path | None) -> None:
 
 
 def is_result(path: str | Path) -> bool:
-    """Tell whether a file is that of a result, by its name."""
+    """Tell by its name whether a file is a result file."""
     return Path(path).suffix.lower() == ".json"
 
 
@@ -302,7 +302,7 @@ def saved_result(path: str | Path) -> Result:
 def write_csv(table: pd.DataFrame, path: Path | None) -> None:
     """Write a table as CSV to a file, or to standard output."""
     if path is None:
-        # Standard output has the line ends of the system, and would double those of pandas.
+        # Standard output already translates line ends, and would double those of pandas.
         table.to_csv(sys.stdout, index=False, lineterminator="\n")
         return
     csv_file(table, path)
@@ -324,7 +324,7 @@ def json_file(data: Mapping[str, Any], path: Path) -> None:
 
 
 def json_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table as JSON has them, see :func:`plain_number`."""
+    """Return the rows of a table for JSON, see :func:`plain_number`."""
     from odefit.result_data.result_file import plain_number
 
     return [
@@ -336,10 +336,10 @@ def json_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
 def write_and_show(
     files: Sequence[tuple[Path | None, Callable[[Path], None], str]], show: Callable[[], None]
 ) -> None:
-    """Write files, each whatever becomes of the others, and then show what they hold.
+    """Write each file, even if others fail, and then print their content.
 
-    A file is its path, or None, with what writes it and its name in messages. Raises InputError for
-    all that could not be written.
+    Each file is given by its path (or None), the function that writes it, and its name in messages.
+    Raises one InputError for all files that could not be written.
     """
     refusals: list[str] = []
     for path, write, what in files:
@@ -354,7 +354,7 @@ def write_and_show(
 
 
 def times_by_experiment(text: str | None, problem: Problem) -> dict[str, Array] | None:
-    """Return the times that a text says, by experiment, as dates count from each of their own."""
+    """Return the times in a text, by experiment; dates count from the origin of each."""
     from odefit.simulation.simulations import times_from_text
 
     if text is None:
@@ -365,7 +365,7 @@ def times_by_experiment(text: str | None, problem: Problem) -> dict[str, Array] 
 def progress_line(
     begin: str = "fitting ...",
 ) -> AbstractContextManager[Callable[[Progress], None] | None]:
-    """Return a line of progress on a terminal, which begins with a word, and nothing elsewhere."""
+    """Return a progress line that begins with a word, and shows only on a terminal."""
     if not sys.stderr.isatty():
         return nullcontext()
     from odefit.reporting.progress import TerminalProgress
@@ -374,7 +374,7 @@ def progress_line(
 
 
 def scenarios_in(result: Result, files: list[str], times: Any = None) -> list[Any]:
-    """Return the scenarios of some files; with all mistakes in them in one message."""
+    """Return the scenarios in some files; one message lists all mistakes."""
     from odefit.problem.toml.scenario_files import load_scenarios
 
     found: list[Any] = []

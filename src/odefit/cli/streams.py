@@ -1,4 +1,4 @@
-"""The streams of a program, which may be closed or full, and the memory that it may have."""
+"""The streams of a program, which may be closed or full, and its memory limit."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 
 class _Outlet(io.FileIO):
-    """A stream whose reader may go away, as with ``odefit ... | head``: the rest is dropped.
+    """A stream that drops output once its reader has gone, as with ``odefit ... | head``.
 
-    So a closed pipe ends printing alone, and a command still writes its files. That a disk is full
-    is raised once.
+    So a closed pipe ends only the printing, and a command still writes its files. A full disk is
+    raised once.
     """
 
     gone = False
@@ -30,7 +30,7 @@ class _Outlet(io.FileIO):
 
 
 class _Aside(_Outlet):
-    """Standard error, which costs no work: what cannot be written there is lost."""
+    """Standard error that never ends the work: text that cannot be written is lost."""
 
     def write(self, data: Any, /) -> int:
         with suppress(OSError):
@@ -39,19 +39,19 @@ class _Aside(_Outlet):
 
 
 def prepare_streams(program: bool) -> None:
-    """Let standard output and error outlive their readers, and output take any text.
+    """Make standard output and error survive their readers, and output accept any text.
 
-    In a `program` closed streams are opened again: a file would get the number of one, and what
-    libraries print would go there.
+    In a `program`, closed streams are reopened. Otherwise a file would get the number of one, and
+    output of libraries would go there.
 
-    On Windows a pipe or a file has the encoding of the region, without lines or Greek letters;
-    there a question mark is better than a fit whose table cannot be printed.
+    On Windows a pipe or a file has the region's encoding, without lines or Greek letters. There a
+    question mark is better than a table that cannot be printed.
     """
     for number in range(3 if program else 0):
         try:
             os.fstat(number)
         except OSError:
-            # Standard output is opened for reading: so writing there fails, and main says so.
+            # Standard output is opened for reading, so that writing there fails, as main reports.
             os.open(os.devnull, os.O_RDWR if number == 2 else os.O_RDONLY)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="replace")
@@ -68,7 +68,7 @@ def prepare_streams(program: bool) -> None:
 
 
 def _outliving(stream: io.TextIOWrapper, outlet: _Outlet) -> io.TextIOWrapper:
-    """Return a stream of the same kind that drops what nobody reads."""
+    """Return a stream of the same kind that drops unread output."""
     return io.TextIOWrapper(
         io.BufferedWriter(outlet),
         encoding=stream.encoding,
@@ -79,7 +79,7 @@ def _outliving(stream: io.TextIOWrapper, outlet: _Outlet) -> io.TextIOWrapper:
 
 
 def memory_allowed() -> int | None:
-    """Return the megabytes of addresses that this process may have; None without a limit."""
+    """Return the address space limit of this process in megabytes; None without a limit."""
     if sys.platform == "win32":
         return None
     import resource

@@ -11,7 +11,7 @@ from odefit.expressions.expressions import number_in
 from odefit.problem.problem import Problem
 
 PROPOSE = "propose"
-"""The value of ``--bounds`` that accepts bounds which the data suggest."""
+"""The value of ``--bounds`` that accepts bounds suggested by the data."""
 
 
 def add_unknowns(parser: argparse.ArgumentParser) -> None:
@@ -33,13 +33,13 @@ def add_unknowns(parser: argparse.ArgumentParser) -> None:
 
 
 def add_fix(parser: argparse.ArgumentParser) -> None:
-    """Add the option that fixes."""
+    """Add the option ``--fix``."""
     meaning = "hold a parameter or initial value at this value; may be repeated"
     add_values(parser, "--fix", "NAME=VALUE", meaning)
 
 
 def with_unknowns(problem: Problem, options: argparse.Namespace) -> Problem:
-    """Return the problem as the options change it; an :class:`InputError` lists all mistakes."""
+    """Return the problem changed as the options ask; an :class:`InputError` lists all mistakes."""
     errors: list[str] = []
     fix = _values(options.fix, errors)
     bounds = _bounds([b for b in getattr(options, "bounds", []) if b != PROPOSE], errors)
@@ -51,7 +51,7 @@ def with_unknowns(problem: Problem, options: argparse.Namespace) -> Problem:
     try:
         return problem.with_unknowns(fix=fix, free=free, bounds=bounds)
     except InputError as error:
-        # The message begins with the argument's name in Python, which is that of the option.
+        # The message begins with the argument's name in Python, which the option shares.
         known = ("fix", "free", "bounds")
         raise InputError(
             f"--{text}" if text.startswith(known) else text for text in error.messages
@@ -59,7 +59,7 @@ def with_unknowns(problem: Problem, options: argparse.Namespace) -> Problem:
 
 
 def changed(options: argparse.Namespace) -> str | None:
-    """Return the first option that changes what is estimated, if one is given."""
+    """Return the first given option that changes what is estimated, or None."""
     for name in ("fix", "free", "bounds"):
         if getattr(options, name, None):
             return f"--{name}"

@@ -72,7 +72,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run ``odefit validate``: print what new measurements say of a result."""
+    """Run ``odefit validate``: compare a result with new measurements."""
     if options.cross is not None:
         return _cross(options)
     for name in ("folds", "jobs", "time_limit"):
@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _cross(options: argparse.Namespace) -> int:
-    """Cross-validate a result, and print how well each part is predicted by the rest."""
+    """Cross-validate a result, and print how well the rest predicts each part."""
     if options.data or options.free_initial is not None:
         raise InputError("--cross: leaves out parts of the fitted data; give no other measurements")
     if options.plot is not None or options.json is not None:
@@ -170,5 +170,5 @@ def _is_problem(path: Path) -> bool:
         issues.raise_errors()
         tables = parsed_toml(text or "", str(path))
     except InputError:
-        return False  # which reading it says
+        return False  # reading it gives the reason
     return not {"ode", "reactions"}.isdisjoint(tables)

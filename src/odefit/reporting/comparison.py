@@ -24,22 +24,23 @@ if TYPE_CHECKING:
 
 
 SIGNIFICANT = 0.05
-"""Probability below which a larger model is said to fit better."""
+"""Probability below which a larger model counts as a better fit."""
 
 ALIKE = 2.0
-"""Difference of a criterion below which models have about the same support (Burnham and Anderson,
-Model Selection and Multimodel Inference, 2002, section 2.6)."""
+"""Models whose criterion differs by less than this have about the same support (Burnham and
+Anderson, Model Selection and Multimodel Inference, 2002, section 2.6).
+"""
 
 
 @dataclass(frozen=True)
 class NestedTest:
     """A test of a model against a larger one of which it is a special case.
 
-    ``kind`` is "F" where one standard deviation is estimated or the noise is not given,
-    "likelihood ratio" where it is given, and "simulated likelihood ratio" where several standard
-    deviations are estimated or the noise is not normal; ``statistic`` is F or the difference of
-    -2 log L; ``degrees`` the number of parameters that the larger model has more; ``p`` the
-    probability of so large a statistic if the smaller model is right.
+    ``kind`` is "F" where one standard deviation is estimated or the noise is not given, "likelihood
+    ratio" where it is given, and "simulated likelihood ratio" where several standard deviations are
+    estimated or the noise is not normal; ``statistic`` is F or the difference of -2 log L;
+    ``degrees`` the number of additional parameters of the larger model; ``p`` the probability of a
+    statistic at least as large if the smaller model is right.
     """
 
     smaller: str
@@ -73,15 +74,15 @@ class Comparison:
     names
         Their names.
     results
-        The results, in the order that was given.
+        The results, in the given order.
     criterion
-        "AICc", or "AIC" where a model has too many parameters for that.
+        "AICc", or "AIC" where a model has too many parameters for AICc.
     differences, weights
-        The criterion less the lowest one, and the weights of Akaike, shape (m,).
+        Differences of the criterion from its lowest value, and Akaike weights, each of shape (m,).
     tests
         Tests of nested models.
     remarks
-        Sentences on models that the data do not tell apart, or that no test can.
+        Sentences on models that the data, or the tests, cannot distinguish.
     """
 
     names: tuple[str, ...]
@@ -94,7 +95,7 @@ class Comparison:
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row for each model, the best first."""
+        """One row for each model, the best first."""
         require("pandas")
         import pandas as pd
 
@@ -142,14 +143,14 @@ def compare(
     results
         Two results or more.
     names
-        Their names; None for those of their problems.
+        Their names; by default the names of their problems.
     nested
-        Whether each model is a special case of those with more parameters. None: where the
-        equations are the same and the unknowns of one are among those of the other.
+        Whether each model is a special case of those with more parameters. By default a model is
+        nested in another with the same equations whose unknowns include its own.
 
     Returns
     -------
-    The comparison, which prints as a table; the same is its attribute ``table``.
+    The comparison. It prints as a table, which is also its attribute ``table``.
 
     Raises
     ------
@@ -182,7 +183,7 @@ def compare(
     small = all(math.isfinite(c.aicc) for c in criteria)
     values = np.array([c.aicc if small else c.aic for c in criteria])
     reproduced = [_reproduces(r) for r in results]
-    values[reproduced] = -math.inf  # their likelihoods differ by rounding errors alone
+    values[reproduced] = -math.inf  # their likelihoods differ only by rounding errors
     differences = np.zeros(len(values))
     worse = values > values.min()
     differences[worse] = values[worse] - values.min()
@@ -232,7 +233,7 @@ def compare(
 
 
 def _reproduces(result: ResultData) -> bool:
-    """True if plain least squares leave no residuals but rounding errors."""
+    """True if plain least squares leave only rounding errors as residuals."""
     if result.log_likelihood is not None:
         return False
     series = [s for c in result.problem.conditions for s in c.series.values()]
@@ -259,7 +260,7 @@ def _same_data(one: Problem, other: Problem) -> bool:
 
 
 def _nested(smaller: Problem, larger: Problem) -> bool:
-    """Tell whether the equations are the same and more values are fixed."""
+    """Tell whether the equations agree and one model fixes more values than the other."""
     return (
         smaller.model == larger.model
         and {*smaller.keys} < {*larger.keys}

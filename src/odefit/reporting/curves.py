@@ -20,26 +20,27 @@ from odefit.simulation import Failure, ForwardMap, simulated
 from odefit.simulation.other_integrations import able_to_integrate
 
 DENSE = 2000
-"""Number of points of a panel from which on their density is drawn."""
+"""Smallest number of points for which a panel shows their density."""
 
 LINE_POINTS = 240
-"""Number of points of a smooth line: finer than a panel's pixels need."""
+"""Number of points of a smooth line, enough for the pixels of a panel."""
 
 SEEN_COLUMNS = 300
-"""Number of columns of a panel in each of which the first, the last, the least and the largest
-point of a line are drawn where it has many points."""
+"""Number of columns of a panel. Of a line with many points, each column shows the first, the last,
+the lowest and the highest.
+"""
 
 SEEN_ROWS = 60
-"""Number of rows of cells in which measurements can be told apart."""
+"""Number of rows of cells in which a panel shows separate measurements."""
 
 FEWEST_SUMS = 5
-"""Number of measurements from which those of a sum that is set back to zero make a line."""
+"""Smallest number of measurements for which a sum with resets is drawn only at its resets."""
 
 SHARE_SET_BACK = 0.8
-"""Share of the measurements at which a sum is set back from which it is drawn as a series."""
+"""Smallest share of measurements at resets for which a sum is drawn only there."""
 
 SET_BACK = 1e-6
-"""Part of the value before an event up to which the value after it counts as zero."""
+"""A value after an event counts as zero below this fraction of the value before it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +48,12 @@ class Curve:
     """The measurements of one observable in one experiment, shape (n,), and the model beside them.
 
     ``spread``, shape (2, n), is one standard deviation around the measurements, None where the
-    noise is not known. The model has times of its own, shape (m,), on which ``band`` is, too;
-    without a solution there is none, and ``failure`` has the reason. ``infinity`` is the place of t
-    = inf on the axis, where measurements of the steady state and the last point of the model lie.
-    ``no_band`` tells why there is no band where one was asked for. With a ``calendar`` the axis of
-    time shows dates. ``others``, shape (k, m), are the curves of other solutions that fit.
-    ``until`` is the last time of curves that lead beyond the measurements.
+    noise is not known. The model and ``band`` are given at the model's own times, shape (m,).
+    Without a solution there is no model, and ``failure`` has the reason. ``infinity`` is the place
+    of t = inf on the axis, for measurements of the steady state and the last point of the model.
+    ``no_band`` is the reason for a missing band. With a ``calendar`` the axis of time shows dates.
+    ``others``, shape (k, m), are the curves of other solutions that fit. ``until`` is the last time
+    of curves that extend beyond the measurements.
     """
 
     experiment: str
@@ -79,7 +80,7 @@ class Curve:
 
     @property
     def dense(self) -> bool:
-        """True where there are so many measurements that their density is drawn."""
+        """True where there are so many measurements that the figure shows their density."""
         return len(self.times) > DENSE
 
 
@@ -93,17 +94,17 @@ def fit_curves(
     forward: ForwardMap | None = None,
     until: float | None = None,
 ) -> Iterator[Curve]:
-    """Yield a curve for everything measured, experiment by experiment (or in one alone).
+    """Yield a curve for each measured observable of every experiment, or of one experiment.
 
     ``bands`` makes bands at ``level``; ``validation`` has times and values that were not fitted, by
-    experiment and observable. Where there are ``observables``, no others are drawn. ``forward``
-    integrates the best solution. Curves lead to the time ``until`` where that is later than the
+    experiment and observable. With ``observables`` given, only these are drawn. ``forward``
+    integrates the best solution. Curves extend to the time ``until`` if that is later than the
     measurements.
     """
     problem = result.problem
     conditions = problem.conditions if experiment is None else (problem.condition(experiment),)
     if result.solutions and forward is None:
-        # Compiled once for all experiments.
+        # It is compiled once for all experiments.
         forward = able_to_integrate(problem, result.best.vector, result.best.nodes)
     apart = validation or {}
     for condition in conditions:
@@ -194,7 +195,7 @@ def _condition_curves(
 def _other_lines(
     result: ResultData, condition: Condition, grid: Array, forward: ForwardMap | None
 ) -> list[Mapping[str, Array]]:
-    """Return the observables of the other solutions that fit, as far as they can be integrated."""
+    """Return the observables of the other solutions that fit, if they can be integrated."""
     if forward is None or forward.nodes is not None:
         return []
     lines = (
@@ -205,9 +206,9 @@ def _other_lines(
 
 
 def told_apart(times: Array, values: Array, log_time: bool = False) -> IntArray:
-    """Return the rows of measurements that can be told apart in a panel, one for each small cell.
+    """Return the rows of measurements that a panel can show apart, one for each small cell.
 
-    These are all of them unless they are many.
+    All rows are returned unless there are many.
     """
     every = np.arange(len(times))
     if len(times) <= DENSE:
@@ -222,7 +223,7 @@ def told_apart(times: Array, values: Array, log_time: bool = False) -> IntArray:
 
 
 NOTHING = Series(np.zeros(0, dtype=np.intp), np.zeros(0), None)
-"""The series of an observable that is not measured."""
+"""The series of an observable without measurements."""
 
 
 def _bands(
@@ -234,7 +235,7 @@ def _bands(
 ) -> dict[str, Band | Failure]:
     """Return the bands of some observables, at the times at which each is drawn.
 
-    They are made at the same times at once, unless these are many.
+    All are computed at their joint times in one go, unless these are many.
     """
     found: dict[str, Band | Failure] = {}
     few = len(grid) <= 4 * SEEN_COLUMNS
@@ -252,7 +253,7 @@ def _bands(
 def _drawn(
     grid: Array, values: Array, condition: Condition, series: Series, log_time: bool
 ) -> BoolArray:
-    """Return at which times of a grid a line is drawn, shape (n,)."""
+    """Return a mask of the grid's times at which a line is drawn, shape (n,)."""
     shown = read_off(grid, values, condition, series)
     chosen = np.flatnonzero(shown)
     shown[chosen] = seen(grid[chosen], values[chosen], log_time)
@@ -260,10 +261,10 @@ def _drawn(
 
 
 def seen(times: Array, values: Array, log_time: bool = False) -> BoolArray:
-    """Return which points of a line make it look as all of them do, shape (n,).
+    """Return a mask of the points that preserve the look of a line, shape (n,).
 
-    In each of many columns these are the first, the last, the least and the largest (U. Jugel et
-    al., M4: a visualization-oriented time series data aggregation, 2014).
+    In each of many columns it keeps the first, the last, the lowest and the highest point (U. Jugel
+    et al., M4: a visualization-oriented time series data aggregation, 2014).
     """
     if len(times) <= 4 * SEEN_COLUMNS:
         return np.ones(len(times), dtype=bool)
@@ -284,12 +285,12 @@ def seen(times: Array, values: Array, log_time: bool = False) -> BoolArray:
 
 
 def calendar_on(problem: Problem, condition: Condition) -> Calendar | None:
-    """Return the calendar of an axis of time; None on one that is logarithmic, or has no dates."""
+    """Return the calendar of an axis of time; None for a logarithmic axis or one without dates."""
     return None if spreads_over_decades(condition.times) else calendar_of(problem, condition)
 
 
 def place_of_infinity(times: Array, log_time: bool = False) -> float | None:
-    """Return where t = inf is drawn, to the right of all finite times; None if it is not among."""
+    """Return the place of t = inf, right of all finite times; None if all are finite."""
     if not np.isinf(times).any():
         return None
     finite = times[np.isfinite(times)]
@@ -302,16 +303,16 @@ def place_of_infinity(times: Array, log_time: bool = False) -> float | None:
 
 
 def placed(times: Array, infinity: float | None) -> Array:
-    """Return times with infinite ones where they are drawn."""
+    """Return times with infinite ones replaced by their place on the axis."""
     return times if infinity is None else np.where(np.isinf(times), infinity, times)
 
 
 def read_off(times: Array, values: Array, condition: Condition, series: Series) -> BoolArray:
-    """Return at which times a line shows what was measured, shape (n,).
+    """Return a mask of the times at which the line shows a measured quantity, shape (n,).
 
-    These are all times, but for a sum that is set back to zero where it is measured, as new cases
-    of a day are. Between these times the line leads from one of its ends to the next, and such a
-    sum is nothing that was counted. The line is that of :func:`fine_times`.
+    The exception is a sum that is reset to zero at each measurement, such as the new cases of a
+    day. Within a day such a sum is not what was counted, so the line joins its values at the
+    resets. The line is that of :func:`fine_times`.
     """
     everywhere = np.ones(len(times), dtype=bool)
     at = np.unique([time for time, _ in condition.events])
@@ -323,7 +324,7 @@ def read_off(times: Array, values: Array, condition: Condition, series: Series) 
     at, place = at[place < len(times) - 1], place[place < len(times) - 1]
     before, after = np.abs(values[place]), np.abs(values[place + 1])
     back = at[(times[place] == at) & (after <= SET_BACK * before) & (before > 0)]
-    # At the end, nothing is seen of the event.
+    # An event at the end does not show.
     ends = np.append(back, measured[-1]) if len(back) else back
     if np.isin(measured, ends).mean() < SHARE_SET_BACK:
         return everywhere
@@ -331,7 +332,7 @@ def read_off(times: Array, values: Array, condition: Condition, series: Series) 
 
 
 def _part(band: Band, rows: BoolArray) -> Band:
-    """Return a band at some of its times."""
+    """Return a band at a subset of its times."""
     return replace(
         band,
         times=band.times[rows],
@@ -345,7 +346,7 @@ def _part(band: Band, rows: BoolArray) -> Band:
 
 
 def spreads_over_decades(times: Array) -> bool:
-    """Tell whether the measurements were taken at times that grow by factors, not by steps."""
+    """Tell whether measurement times grow by factors rather than by steps."""
     times = times[np.isfinite(times)]
     positive = times[times > 0]
     if len(positive) < 5 or len(times) - len(positive) > 1:
@@ -356,8 +357,8 @@ def spreads_over_decades(times: Array) -> bool:
 def fine_times(condition: Condition, log_time: bool = False, longest: float = -np.inf) -> Array:
     """Return the times of a smooth line from t0 to the last measurement, events on both sides.
 
-    The last one is infinite where the steady state is measured. They grow by factors with
-    ``log_time``, and reach ``longest`` if that is later.
+    The last time is infinite where the steady state is measured. With ``log_time`` the times grow
+    by factors. They reach ``longest`` if that is later.
     """
     start, stop = condition.t0, max(condition.end, longest)
     infinite = condition.times[np.isinf(condition.times)]
@@ -369,7 +370,7 @@ def fine_times(condition: Condition, log_time: bool = False, longest: float = -n
     else:
         grid = np.linspace(start, stop, LINE_POINTS)
     at = np.array([time for time, _ in condition.events], dtype=float)
-    after = at + 1e-9 * (stop - start)  # at the event itself, the value before it is seen
+    after = at + 1e-9 * (stop - start)  # at the event itself, the line shows the value before it
     extra = np.concatenate([at, after, condition.times])
     kept = extra[(extra >= grid[0]) & (extra <= stop)]
     return np.unique(np.concatenate([grid, kept, infinite]))

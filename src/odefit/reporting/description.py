@@ -1,4 +1,4 @@
-"""The output of ``odefit check``: a problem described, and what its data can determine."""
+"""The output of ``odefit check``: a description of a problem, and of its identifiability."""
 
 from __future__ import annotations
 
@@ -53,12 +53,13 @@ MAX_ROWS = 60
 """Largest number of rows of the table of experiments."""
 
 STRUCTURE_WORK, COUNT_WORK = 3e8, 3e7
-"""Operations, see :mod:`odefit.structure.series.deadline`, that the analysis of the equations and
-the count of solutions may take. Counts of the library that end within 1e9 take 2e6 at most."""
+"""Operations (:mod:`odefit.structure.series.deadline`) allowed for the analysis of the equations
+and the count of solutions. Problems of the library that finish within 1e9 need at most 2e6.
+"""
 
 
 def print_description(problem: Problem, seed: int = 0, console: Console | None = None) -> None:
-    """Describe `problem`, and what its data can determine, on `console` (standard output).
+    """Print to `console` (standard output) what `problem` is, and what its data can determine.
 
     The sensitivities are computed at points that depend on `seed`.
     """
@@ -66,7 +67,7 @@ def print_description(problem: Problem, seed: int = 0, console: Console | None =
     for part in _described(problem, console):
         console.print(part, highlight=False)
     with console.status("looking at the equations ...") as status:
-        # A terminal alone shows this line, and what is known while the solutions are counted.
+        # Only a terminal shows this line, and interim findings while the solutions are counted.
         structure = analysed(
             problem,
             Deadline(work=STRUCTURE_WORK),
@@ -107,7 +108,7 @@ def _described(problem: Problem, console: Console) -> Iterator[RenderableType]:
 
 
 def _units(problem: Problem) -> list[str]:
-    """Return what the units say; without Pint one sentence, if a section of units is given."""
+    """Return the findings on units; without Pint one sentence, if the problem declares units."""
     if not has_units(problem):
         return []
     if not installed("pint"):
@@ -159,9 +160,9 @@ def _rows(
     console: Console,
     giving_way: Sequence[int] = (),
 ) -> list[RenderableType]:
-    """Return a table without empty columns; on a narrow terminal each row takes its own lines.
+    """Return a table without empty columns; on a narrow terminal each row takes several lines.
 
-    Columns that are `giving_way` do so in this order where there is no room.
+    Where there is no room, the columns in `giving_way` are dropped in this order.
     """
     if not rows:
         return []

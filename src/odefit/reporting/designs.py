@@ -1,4 +1,4 @@
-"""Designs in words, as tables and as JSON: what to measure next, and what it would tell."""
+"""Designs in words, as tables and as JSON: which measurements to make, and their value."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ REGIONS = {
     Region.POSTERIOR: "draws of the posterior",
     Region.GIVEN: "vectors of unknowns that were given",
 }
-"""The regions of robust designs in words."""
+"""The regions of robust designs, in words."""
 
 REASONS = {
     Excluded.NO_SPREAD: "its noise would have no standard deviation",
@@ -53,14 +53,14 @@ REASONS = {
 TIMES_IN_WORDS = {1: "", 2: " twice", 3: " three times", 4: " four times"}
 
 CLEARLY = 3.0
-"""Distance of two predictions, in standard deviations, that a measurement tells surely."""
+"""Distance of two predictions, in standard deviations, that one measurement surely resolves."""
 
 MAX_TOLD = 6
-"""The number of intervals that the first sentence tells."""
+"""Number of intervals that the first sentence mentions."""
 
 
 def design_sentence(design: DesignData) -> str:
-    """Return the main sentence on a design: what to measure, and what it would tell."""
+    """Return the main sentence on a design: what to measure, and what that determines."""
     if not design.found:
         return lost_sentence(design)
     told = _measuring(design)
@@ -85,7 +85,7 @@ def design_sentence(design: DesignData) -> str:
 
 
 def lost_sentence(design: DesignData) -> str:
-    """Return the sentence on unknowns that the candidates cannot determine, and on remedies."""
+    """Return the sentence on unknowns that the candidates cannot determine, with remedies."""
     lost = list(design.lost)
     are = "is" if len(lost) == 1 else "are"
     names = _joined(lost) if len(lost) < 4 else some(lost)
@@ -109,7 +109,7 @@ def lost_sentence(design: DesignData) -> str:
 
 
 def design_lines(design: DesignData) -> Iterator[str]:
-    """Yield sentences on how good a design is, and what limits it."""
+    """Yield sentences on the quality of a design and its limits."""
     yield f"Criterion: {CRITERIA[design.criterion]}."
     if design.region is not Region.ESTIMATE:
         yield (f"The design is the best on average over {design.samples} {REGIONS[design.region]}.")
@@ -162,7 +162,7 @@ def design_text(design: DesignData) -> str:
 
 
 def measurement_table(design: DesignData) -> pd.DataFrame:
-    """Return a row for each measurement: run, experiment, settings, observable, time, count."""
+    """Return one row for each measurement: run, experiment, settings, observable, time, count."""
     import pandas as pd
 
     rows = [
@@ -182,7 +182,7 @@ def measurement_table(design: DesignData) -> pd.DataFrame:
 
 
 def interval_table(design: DesignData) -> pd.DataFrame:
-    """Return the intervals without and with the measurements, a row a quantity."""
+    """Return the intervals without and with the measurements, one row for each quantity."""
     import pandas as pd
 
     rows = [
@@ -208,7 +208,7 @@ def interval_table(design: DesignData) -> pd.DataFrame:
 
 
 def design_mapping(design: DesignData) -> dict[str, Any]:
-    """Return a design as JSON holds it; what is infinite or not a number is None there."""
+    """Return a design for a JSON file; infinite and undefined numbers are None there."""
     best = design.continuous
     return {
         "format": 1,
@@ -266,7 +266,7 @@ def _number(value: float) -> float | None:
 
 
 def settling_sentence(found: Settlement) -> str:
-    """Return the sentence on a measurement that tells several solutions apart."""
+    """Return the sentence on a measurement that distinguishes several solutions."""
     unit = f" {found.time_unit}" if found.time_unit else ""
     values = _joined([significant(v, 3) for v in found.predictions])
     tells = "tells" if found.distance >= CLEARLY else "tells most, though not surely, of"
@@ -284,7 +284,7 @@ def settling_sentence(found: Settlement) -> str:
 
 
 def _measuring(design: DesignData) -> str:
-    """Return what to measure: observables and times, run by run."""
+    """Return the measurements in words: observables and times, run by run."""
     unit = f" {design.time_unit}" if design.time_unit else ""
     before = "" if design.time_unit else "t = "
     parts = []
@@ -303,7 +303,7 @@ def _measuring(design: DesignData) -> str:
 
 
 def _where(run: Run, runs: Sequence[Run]) -> str:
-    """Return in which run something is measured, where there is a choice."""
+    """Return the name of the run in which something is measured, if there are several."""
     settings = ", ".join(f"{k} = {significant(v, 4)}" for k, v in run.settings.items())
     several = len({r.experiment for r in runs}) > 1
     parts = ([f'"{run.experiment}"'] if several else []) + ([settings] if settings else [])
@@ -313,7 +313,7 @@ def _where(run: Run, runs: Sequence[Run]) -> str:
 
 
 def _had_ends(interval: PlannedInterval) -> bool:
-    """Return whether there is an interval without the measurements, if only to one side."""
+    """Return whether there is an interval without the measurements, perhaps one-sided."""
     return any(math.isfinite(v) for v in interval.before)
 
 
@@ -330,7 +330,7 @@ def _end(value: float) -> str:
 
 
 def _joined(parts: Sequence[str]) -> str:
-    """Return a list in words: a, b and c."""
+    """Return a list in words: "a, b and c"."""
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
@@ -376,7 +376,7 @@ def _interval_row(i: PlannedInterval) -> tuple[str, ...]:
 
 
 def _aligned(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a table as lines, its columns aligned."""
+    """Return a table as aligned lines."""
     every = [tuple(titles), *map(tuple, rows)]
     widths = [max(len(row[k]) for row in every) for k in range(len(titles))]
     lines = [

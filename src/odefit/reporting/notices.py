@@ -1,4 +1,4 @@
-"""Facts of a result, and what a second opinion says of an integration, in sentences."""
+"""Facts of a result, and second opinions on integrations, in sentences."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ UNINTEGRATED = (
 )
 
 CAPITAL = {NoticeKind.RUN, NoticeKind.MISFIT}
-"""Kinds whose texts also end other sentences, so that they begin with a small letter."""
+"""Kinds whose texts also end other sentences, so that they begin in lower case."""
 
 SMALL_RANGE = 0.02
-"""Range of a curve, relative to that of the data, up to which it stays where it is."""
+"""Range of a curve, relative to that of the data, below which it counts as constant."""
 
 MAX_NAMED = 5
-"""Number of outliers that a sentence names."""
+"""Number of outliers that a sentence lists."""
 
 
 def notice_sentence(notice: Notice) -> str:
@@ -40,7 +40,7 @@ def capital(sentence: str) -> str:
 
 
 def opinion_notice(opinion: SecondOpinion | None) -> Notice | None:
-    """Return what users should know of a second opinion; None if the engines agree."""
+    """Return the warning of a second opinion; None if the engines agree."""
     if opinion is None or opinion.agrees or opinion.difference is None:
         return None
     d = opinion.difference
@@ -52,7 +52,7 @@ def opinion_notice(opinion: SecondOpinion | None) -> Notice | None:
 
 
 def opinion_sentence(opinion: SecondOpinion | None) -> str:
-    """Return what users should know of a second opinion, in words; empty if the engines agree."""
+    """Return the warning of a second opinion in words; empty if the engines agree."""
     notice = opinion_notice(opinion)
     return "" if notice is None else notice_sentence(notice)
 
@@ -133,7 +133,7 @@ def _equal_solutions(notice: Notice) -> str:
 
 
 def _product(notice: Notice) -> str:
-    """Return how the number of solutions is the product of those of groups of experiments."""
+    """Return the number of solutions as a product of the numbers of groups of experiments."""
     groups = notice.groups
     if not groups:
         return ""
@@ -227,4 +227,4 @@ WORDS: dict[NoticeKind, Callable[[Notice], str]] = {
     NoticeKind.STARTS_FAILED: _starts_failed,
     NoticeKind.STAGE_FAILED: _stage_failed,
 }
-"""The words of each kind; other kinds hold a sentence of the part that found the fact."""
+"""The words of each kind; other kinds carry a sentence of the part that reports the fact."""

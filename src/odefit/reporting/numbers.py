@@ -8,7 +8,7 @@ import math
 def significant(value: float, digits: int = 5, *, keep_zeros: bool = False) -> str:
     """Return `value` with `digits` significant digits, e.g. ``"5.9258e-05"``; empty for NaN.
 
-    Trailing zeros are dropped, unless `keep_zeros` says that they mean something.
+    Trailing zeros are dropped, unless `keep_zeros` marks them as significant.
     """
     if math.isnan(value):
         return ""
@@ -30,8 +30,8 @@ def _without_zeros(text: str) -> str:
 def decade_for(value: float, error: float) -> int | None:
     """Return the power of ten of the last digit of `value` that its standard error allows.
 
-    That is the second digit of the error, with three to eight digits of the value; None where
-    there is no error to go by.
+    This is the second digit of the error, with three to eight digits of the value; None without a
+    standard error.
     """
     if not (math.isfinite(value) and math.isfinite(error)) or error <= 0:
         return None
@@ -43,7 +43,7 @@ def decade_for(value: float, error: float) -> int | None:
 
 
 def to_decade(value: float, decade: int | None) -> str:
-    """Return `value` to the digit of 10**`decade`, or to five significant digits for None."""
+    """Return `value` rounded to 10**`decade`; for None, to five significant digits."""
     if decade is None or not math.isfinite(value):
         return significant(value)
     if value == 0 or abs(value) < 0.5 * 10.0**decade:
@@ -65,7 +65,7 @@ def duration(seconds: float) -> str:
 
 
 def percent(fraction: float) -> str:
-    """Return a fraction in per cent, two significant digits, e.g. ``"2.1 %"``."""
+    """Return a fraction in per cent with two significant digits, e.g. ``"2.1 %"``."""
     if not math.isfinite(fraction):
         return "unknown"
     value = 100 * fraction

@@ -1,4 +1,4 @@
-"""The table of estimates: every number that is missing has its reason."""
+"""The table of estimates, with a reason for each missing number."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ if TYPE_CHECKING:
 Kind = Literal["parameter", "initial", "noise"]
 
 LONGEST_RUN = 5
-"""More known initial values of one size below each other are one line."""
+"""Longest run of equal known initial values that the table lists row by row."""
 
 MISSING = math.nan
-"""The value of a number that is missing."""
+"""The value of a missing number."""
 
 
 LARGEST_RSE = 1000.0
-"""Relative standard error, in per cent, above which a word stands in the place of the number: it is
-that of a tangent far beyond where the model follows it."""
+"""Relative standard error, in per cent, above which a word replaces the number: linearisation does
+not hold that far.
+"""
 
 
 @dataclass(frozen=True)
 class Note:
-    """The remark on a number in full: words, with {} where one of its own stands in them.
+    """The full remark on a number: words in which {} is replaced by a number of its own.
 
-    ``value`` is that number, ``shown`` its text, and ``more`` are sentences that follow.
+    ``value`` is that number, ``shown`` its text, and ``more`` holds further sentences.
     """
 
     words: str = ""
@@ -50,7 +51,7 @@ class Note:
 
 
 def joined(notes: Sequence[Note]) -> str:
-    """Return notes of the same words as one."""
+    """Merge notes that use the same words."""
     shown = list(dict.fromkeys(n.shown for n in sorted(notes, key=lambda n: n.value)))
     number = f"{shown[0]} to {shown[-1]}" if len(shown) > 1 else shown[0]
     more = dict.fromkeys(sentence for note in notes for sentence in note.more)
@@ -62,9 +63,9 @@ class Row:
     """One row of the table of estimates; numbers that are missing are NaN.
 
     ``experiment`` is set only where each experiment has a value of its own. ``identifiable`` is
-    None where that is not decided (fixed, at a bound, weakly determined, or not analysed). ``flag``
-    is the reason for a missing number in a word or two, ``remark`` and its text ``note`` the same
-    in full.
+    None where identifiability is not decided (fixed, at a bound, weakly determined, or not
+    analysed). ``flag`` is the reason for a missing number in a word or two, ``remark`` and its text
+    ``note`` the same in full.
     """
 
     key: str
@@ -83,26 +84,26 @@ class Row:
 
     @property
     def note(self) -> str:
-        """The reason for a missing number, or a word of caution, in full."""
+        """The full reason for a missing number, or a word of caution."""
         return str(self.remark)
 
     @property
     def rse(self) -> float:
-        """The relative standard error (RSE) in per cent; NaN where there is none."""
+        """The relative standard error (RSE) in per cent; NaN if missing."""
         if not (math.isfinite(self.std_error) and self.estimate):
             return MISSING
         return 100.0 * self.std_error / abs(self.estimate)
 
     @property
     def rse_shown(self) -> str:
-        """The relative standard error in per cent as a text; empty where there is none."""
+        """The relative standard error in per cent as text; empty if missing."""
         if self.rse > LARGEST_RSE:
             return "large"
         return significant(self.rse, 2, keep_zeros=True)
 
     @property
     def shown(self) -> tuple[str, str, str, str]:
-        """Estimate, error and limits as texts with the same last digit; empty where missing."""
+        """Estimate, error and limits as texts with the same last digit; empty if missing."""
         decade = decade_for(self.estimate, self.std_error)
         large = self.rse > LARGEST_RSE
         return (
@@ -119,7 +120,7 @@ class Row:
 
 
 def parameter_rows(result: ResultData) -> list[Row]:
-    """Return a row for every parameter, initial value and noise parameter, known ones too."""
+    """Return a row for every parameter, initial value and noise parameter, also for known ones."""
     problem = result.problem
     best = result.solutions[0] if result.solutions else None
     unknowns = {u.key: u for u in problem.unknowns}
@@ -138,9 +139,9 @@ def parameter_rows(result: ResultData) -> list[Row]:
 
 
 def shortened(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of a printed table, long runs of the same known initial value as one.
+    """Return the rows of a printed table, with long runs of one known initial value merged.
 
-    A chain of thirty states that begin at zero has thirty such rows.
+    A chain of thirty states that begin at zero would have thirty equal rows.
     """
 
     def same(numbered: tuple[int, Row]) -> tuple[object, ...]:
@@ -159,10 +160,10 @@ def shortened(rows: Sequence[Row]) -> list[Row]:
 
 
 def together(rows: Sequence[Row], *, short: bool = False) -> list[tuple[list[str], str]]:
-    """Return keys and remark of all rows of which the same is to be said.
+    """Return each remark with the keys of all rows that it applies to.
 
-    What each says in its word or two already, and what is known, is there only if `short`.
-    Sentences on directions are left to the assessment below.
+    Remarks that a row's short flag already gives, and those on known values, appear only if
+    `short`. Sentences on directions are left to the assessment below.
     """
     groups: dict[str, list[Row]] = {}
     for row in rows:
@@ -184,7 +185,7 @@ def interval_level(result: ResultData) -> str:
 
 
 def parameter_table(result: ResultData) -> pd.DataFrame:
-    """Return the rows as a table indexed by key, the confidence level in ``attrs["level"]``."""
+    """Return the rows as a table indexed by key; ``attrs["level"]`` is the confidence level."""
     require("pandas")
     import pandas as pd
 
@@ -204,7 +205,7 @@ def parameter_table(result: ResultData) -> pd.DataFrame:
         {column: [getattr(row, column) for row in rows] for column in columns},
         index=pd.Index([row.key for row in rows], name="key"),
     )
-    # Without this, pandas turns None into NaN or the column into plain booleans.
+    # Otherwise pandas turns None into NaN, or the column into plain booleans.
     table["identifiable"] = pd.Series(
         [row.identifiable for row in rows], index=table.index, dtype=object
     )
@@ -214,7 +215,7 @@ def parameter_table(result: ResultData) -> pd.DataFrame:
 
 
 def _entries(problem: Problem, best: Solution | None) -> Iterator[tuple[Kind, str, float]]:
-    """Yield kind, key and value in reading order; without a solution the values are NaN."""
+    """Yield kind, key and value in reading order; values are NaN without a solution."""
     if best is None:
         for name, parameter in problem.parameters.items():
             if parameter.fixed is not None:
@@ -302,7 +303,8 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
         )
     if not remark.words and unknown.key in uncertainty.corrected_noise:
         corrected = uncertainty.corrected_noise[unknown.key]
-        shown = to_decade(corrected, decade_for(value, std_error))  # as the estimate beside it
+        # rounded like the estimate beside it
+        shown = to_decade(corrected, decade_for(value, std_error))
         words = "{} when corrected for the unknowns that were fitted"
         remark = Note(words, corrected, shown)
     return _row(
@@ -318,10 +320,10 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
 
 
 def over_all_solutions(row: Row, result: ResultData, index: int) -> Row:
-    """Return the row of an unknown, its interval over all solutions that fit.
+    """Return the row of an unknown, with its interval over all solutions that fit.
 
-    The interval of one of them alone excludes what the others say. Where one has no
-    interval, the whole has none.
+    The interval of a single solution would exclude the others. If one solution has no interval, the
+    union has none.
     """
     several = [s for s in result.fitting if s.intervals]
     if len(several) < 2 or not (math.isfinite(row.ci_low) and math.isfinite(row.ci_high)):
@@ -349,7 +351,7 @@ def over_all_solutions(row: Row, result: ResultData, index: int) -> Row:
 
 
 def joined_intervals(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return intervals in their order, those that overlap as one; none where an end is missing."""
+    """Return intervals sorted and merged where they overlap; empty where an end is missing."""
     if not all(math.isfinite(end) for pair in intervals for end in pair):
         return []
     found: list[tuple[float, float]] = []

@@ -1,4 +1,4 @@
-"""Sentences on predictions: what is beyond the data, and why bands are missing or wide."""
+"""Sentences on predictions: what lies beyond the data, and why bands are missing or wide."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from odefit.result_data import ResultData
 
 
 def extrapolation_notes(found: Sequence[Extrapolation], time_unit: str) -> Iterator[str]:
-    """Yield a sentence for each quantity that is beyond what was fitted."""
+    """Yield a sentence for each quantity beyond its fitted range."""
     unit = f" {time_unit}" if time_unit else ""
     for one in found:
         low, high = one.fitted
@@ -42,7 +42,7 @@ def extrapolation_notes(found: Sequence[Extrapolation], time_unit: str) -> Itera
 
 
 def without_noise(run: Run, bands: Sequence[Band]) -> Iterator[str]:
-    """Yield which observables have no prediction band, as their noise stands in the data alone."""
+    """Yield the observables without prediction band, whose noise is known only at the data."""
     names = [
         band.name
         for band in bands
@@ -57,7 +57,7 @@ def without_noise(run: Run, bands: Sequence[Band]) -> Iterator[str]:
 
 
 def inputs_ended(condition: Condition, end: float) -> Iterator[str]:
-    """Yield the inputs of a condition that are known until a time before `end` only."""
+    """Yield the inputs of a condition that are known only up to a time before `end`."""
     for name, given in condition.inputs.items():
         if len(given.times) > 1 and given.times[-1] < end:
             yield (
@@ -67,7 +67,7 @@ def inputs_ended(condition: Condition, end: float) -> Iterator[str]:
 
 
 def beyond_the_data(problem: Problem, condition: Condition, end: float) -> Iterator[str]:
-    """Yield the parts of an experiment that have ended before `end`, the last time predicted."""
+    """Yield the parts of an experiment that end before `end`, the last predicted time."""
     yield from inputs_ended(condition, end)
     if not condition.end < end:
         return
@@ -90,7 +90,7 @@ def beyond_the_data(problem: Problem, condition: Condition, end: float) -> Itera
 
 
 def band_notes(result: ResultData, bands: Sequence[Band]) -> Iterator[str]:
-    """Yield what has to be known of bands: why some are missing, and what they stand for."""
+    """Yield notes on bands: why some are missing, and what they cover."""
     count = max((1 + len(band.others) for band in bands), default=1)
     if count > 1:
         weights = " and ".join(f"{s.weight or 0.0:.2g}" for s in result.fitting)
@@ -148,7 +148,7 @@ def band_notes(result: ResultData, bands: Sequence[Band]) -> Iterator[str]:
 def why_no_band(
     result: ResultData, reason: NoBand, keys: tuple[str, ...], *, remedy: bool = True
 ) -> str:
-    """Return the rest of a sentence that begins with what has no band or no error."""
+    """Return the end of a sentence that begins with quantities without band or error."""
     if reason is NoBand.UNBOUNDED:
         instead = "; take samples instead" if remedy else ""
         return f", where its derivatives by unknowns are infinite{instead}"

@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BandKind = str | Bootstrap | Posterior
-"""The basis of bands: a way that has a name, or samples."""
+"""The basis of bands: a named method, or samples."""
 
 KINDS = ("linear", "profile")
-"""Ways to bands that need no samples."""
+"""Methods for bands that need no samples."""
 
 
 SolutionChoice = Literal["all", "mixture", "best"]
-"""The solutions that bands are over where several fit: their union, their mixture, or one."""
+"""The solutions that bands cover where several fit: all, their mixture, or one."""
 
 CHOICES: tuple[SolutionChoice, ...] = get_args(SolutionChoice)
 
@@ -65,13 +65,13 @@ def band_source(
     control: Control | None = None,
     solutions: str = "all",
 ) -> BandSource:
-    """Return what makes the bands of a result's predictions.
+    """Return the source of the bands of a result's predictions.
 
     ``by`` is ``"linear"``, ``"profile"``, or the samples of a bootstrap or of a posterior;
-    ``forward`` integrates the best solution, and ``control`` hears of progress. Where several
-    solutions fit, ``solutions`` are ``"all"`` of them, their ``"mixture"`` by weight, or the
-    ``"best"`` alone; samples are of all anyway. What does not apply to the result raises an
-    :class:`InputError`, a result without a solution ValueError.
+    ``forward`` integrates the best solution, and ``control`` receives progress. Where several
+    solutions fit, ``solutions`` is ``"all"``, ``"mixture"`` (by weight) or ``"best"``; samples
+    always cover all of them. A method that does not apply to the result raises an
+    :class:`InputError`, a result without a solution a ValueError.
     """
     vector = result.best.vector
     if solutions not in CHOICES:
@@ -155,7 +155,7 @@ def prediction_table(
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """The bands of some runs, with what has to be known of them, in sentences and as values."""
+    """The bands of some runs, with notes on them as sentences and as values."""
 
     problem: Problem
     runs: Sequence[Run]
@@ -178,9 +178,8 @@ def predicted(
 ) -> Predictions:
     """Return the bands of runs, in the forms that :func:`runs_of` takes.
 
-    Where there are `observables`, no other bands are made. They are `dense` if they are to be drawn
-    as lines. Raises InputError for what makes no
-    sense, RuntimeError where the simulation fails.
+    With `observables` given, only their bands are computed; `dense` bands are drawn as lines.
+    Invalid arguments raise an InputError, a failed simulation a RuntimeError.
     """
     problem, runs = runs_of(result.problem, experiment, times)
     scenarios = [run for run in runs if run.scenario is not None]
@@ -211,7 +210,7 @@ def predicted(
 
 
 def as_mapping(found: Extrapolation) -> dict[str, Any]:
-    """Return an extrapolation as plain values, None where no experiment has any."""
+    """Return an extrapolation as plain values; None without any experiment that has one."""
     fitted = [None if np.isnan(end) else end for end in found.fitted]
     return {
         "experiment": found.run,
@@ -223,7 +222,7 @@ def as_mapping(found: Extrapolation) -> dict[str, Any]:
 
 
 def line_times(run: Run) -> Array:
-    """Return the times of a smooth line through the times of a run, events on both sides."""
+    """Return the times of a smooth line through a run's times, including both sides of events."""
     finite = run.times[np.isfinite(run.times)]
     grid = fine_times(run.condition, longest=float(finite.max(initial=run.condition.t0)))
     return np.union1d(grid[grid <= finite.max(initial=-np.inf)], finite)
@@ -232,7 +231,7 @@ def line_times(run: Run) -> Array:
 def _validation_times(
     problem: Problem, experiment: str, column: Any, place: str, issues: Issues
 ) -> Array | None:
-    """Return the times of validation data, which may be dates where those of the fit are."""
+    """Return the times of validation data, given as numbers or, if the fit has dates, as dates."""
     if not any(moment(value) for value in column):
         return numeric_column(column, place, issues)
     try:
@@ -289,7 +288,7 @@ def validation_series(
 def _refuse_other_inputs(
     condition: Condition, columns: Mapping[str, Any], times: Array, place: str, issues: Issues
 ) -> None:
-    """Refuse measurements under another input than that of the trajectory beside them."""
+    """Refuse measurements under another input than that of the drawn trajectory."""
     for name, given in condition.inputs.items():
         values = numeric_column(columns[name], place, issues) if name in columns else None
         if values is None or len(values) != len(times):

@@ -59,7 +59,7 @@ def profile_rows(data: ProfilesData) -> list[tuple[str, str, str, str, str, str]
 
 
 def profile_text(data: ProfilesData) -> str:
-    """Return the intervals, the verdicts and what they cost as text."""
+    """Return the intervals, the verdicts and the cost of the profiles as text."""
     rows = [PROFILE_TITLES, *profile_rows(data)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(PROFILE_TITLES))]
     lines = [profile_title(data), ""]
@@ -74,12 +74,12 @@ def profile_text(data: ProfilesData) -> str:
 
 
 def profile_title(data: ProfilesData) -> str:
-    """Return what stands above the intervals."""
+    """Return the lines above the intervals."""
     return f"Profile likelihood, {level_words(data.level)} intervals (likelihood ratio)"
 
 
 def profile_sentences(data: ProfilesData) -> list[str]:
-    """Return a sentence on each profile of which the table does not say all."""
+    """Return a sentence on each profile that the table does not describe fully."""
     return [
         p.sentence
         for p in data.profiles
@@ -88,13 +88,13 @@ def profile_sentences(data: ProfilesData) -> list[str]:
 
 
 def profile_ending(data: ProfilesData) -> list[str]:
-    """Return what the profiles cost, and how they ended if not as usual."""
+    """Return the cost of the profiles, and any unusual end."""
     ended = data.adopted or data.status is not Status.CONVERGED
     return [cost_sentence(data), *([f"{data.message[0].upper()}{data.message[1:]}."] * ended)]
 
 
 def cost_sentence(data: ProfilesData) -> str:
-    """Return what the profiles cost, in a sentence."""
+    """Return the cost of the profiles in a sentence."""
     return (
         f"{data.minimisations} refits with {data.evaluations} evaluations of the model in "
         f"{duration(data.seconds)}."

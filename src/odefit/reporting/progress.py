@@ -11,7 +11,7 @@ from odefit.methods.running.control import Progress
 
 
 class TerminalProgress:
-    """A line on standard error that shows the progress of a fit from the first second on."""
+    """A line on standard error that shows the progress of a fit from the first second."""
 
     def __init__(self, begin: str = "fitting ...") -> None:
         from rich.console import Console

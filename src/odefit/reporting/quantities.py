@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Quantities:
-    """Quantities of some runs with their intervals, and sentences on what is missing."""
+    """Quantities of some runs with their intervals, and sentences on missing values."""
 
     quantities: Sequence[OverTime]
     intervals: Sequence[Interval]
@@ -85,7 +85,7 @@ def quantities_of(
 ) -> Quantities:
     """Return quantities of some runs with their intervals.
 
-    Raises InputError with every mistake in the texts, and for what makes no sense.
+    Raises InputError with every mistake in the texts, or for an invalid argument.
     """
     check_level(level)
     problem, runs = runs_of(result.problem, experiment, times)
@@ -96,14 +96,14 @@ def quantities_of(
     forward = able_to_integrate(problem, best.vector)
     arguments = forward, best.vector, quantities, level
     if isinstance(by, Bootstrap | Posterior):
-        band_source(result, by, forward)  # refuses the samples of another problem
+        band_source(result, by, forward)  # this refuses samples of another problem
         intervals = sampled_intervals(*arguments, by.vectors)
     elif by == "profile":
         keys = [f"{q.key} in [{q.experiment}]" for q in quantities]
         named = [replace(q, key=key) for q, key in zip(quantities, keys, strict=True)]
         intervals = profiled_intervals(forward, best.vector, named, level, control or Control())
     else:
-        band_source(result, by, forward)  # refuses other ways
+        band_source(result, by, forward)  # this refuses other methods
         intervals = linear_intervals(*arguments)
     beyond = [
         one
@@ -141,7 +141,7 @@ def _read(problem: Any, runs: Sequence[Run], texts: Sequence[str]) -> list[OverT
 def _notes(
     result: ResultData, quantities: Sequence[OverTime], intervals: Sequence[Interval]
 ) -> Iterator[str]:
-    """Yield why values and intervals are missing."""
+    """Yield reasons for missing values and intervals."""
     for quantity, one in zip(quantities, intervals, strict=True):
         where = f'{quantity.key} of "{quantity.experiment}"'
         if not math.isfinite(one.value):

@@ -29,7 +29,7 @@ HALF_WIDTHS: dict[SensitivityKind, tuple[str | None, str | None]] = {
     "morris": ("mu_star_error", None),
     "sobol": ("first_error", "total_error"),
 }
-"""The columns with half widths of their confidence intervals."""
+"""Columns with the half widths of confidence intervals."""
 
 MEANINGS: dict[SensitivityKind, str] = {
     "local": "relative change of the output over that of the unknown, at one point",
@@ -68,10 +68,10 @@ def sensitivity_table(
 def importance(
     kind: SensitivityKind, outputs: Sequence[Output], found: Indices
 ) -> dict[str, Array]:
-    """Return by name of an output the index that ranks unknowns, shape (n,), over its times.
+    """Return for each output the index that ranks unknowns, shape (n,), averaged over its times.
 
-    Local elasticities and effects are averaged as root mean squares, total indices weighted by the
-    variance of the output at each time, so that times at which nothing varies do not count.
+    Local elasticities and effects are averaged as root mean squares, total indices are weighted by
+    the output's variance at each time, so that times without variation do not count.
     """
     table = found.others if kind == "sobol" else found.values
     variances = np.nanvar(found.outputs, axis=0) if kind == "sobol" else np.ones(len(outputs))
@@ -108,7 +108,7 @@ def sensitivity_text(
 
 
 def sensitivity_notes(kind: SensitivityKind, found: Indices) -> list[str]:
-    """Return sentences on failures, an early end and indices that are not known well."""
+    """Return sentences on failures, an early end and imprecise indices."""
     notes = []
     if found.failed:
         parts = "" if kind == "local" else "; the parts of the design with them were left out"

@@ -1,4 +1,4 @@
-"""A result in sentences, which never say more than was shown."""
+"""A result in sentences, which never claim more than was shown."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Tone = Literal["good", "caution", "bad"]
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 MAX_NAMES = 8
-"""Largest number of names that a sentence lists before it says "and n more"."""
+"""Number of names that a sentence lists before it says "and n more"."""
 
 
 @dataclass(frozen=True)
 class Verdict:
     """The result in a headline and a few sentences.
 
-    The tone is good for a local optimum in which the data determine every unknown, bad for nothing
-    that can be used, else it is caution.
+    The tone is good for a local optimum at which the data determine every unknown, bad if there is
+    no usable answer, and otherwise caution.
     """
 
     tone: Tone
@@ -43,7 +43,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Finding:
-    """One part of the assessment: its title, what was shown in words, and whether it was shown."""
+    """One part of the assessment: its title, the finding in words, and whether it was shown."""
 
     title: str
     sentence: str
@@ -51,7 +51,7 @@ class Finding:
 
 
 def verdict(result: ResultData) -> Verdict:
-    """Return what the reader should take away first."""
+    """Return the main message for the reader."""
     if not result.solutions:
         said = sentence(result.message)
         return Verdict("bad", "No solution was found.", (said,) if said else ())
@@ -81,7 +81,7 @@ def verdict(result: ResultData) -> Verdict:
         sentences.append("It is a local optimum.")
     told = [sentence(result.message)] if result.message else []
     if told and result.routes:
-        sentences = [*told, *sentences]  # that routes disagree comes first
+        sentences = [*told, *sentences]  # disagreement between routes comes first
     elif ended is not Status.CONVERGED:
         sentences += told
     sentences.append(_elsewhere(result))
@@ -99,7 +99,7 @@ def verdict(result: ResultData) -> Verdict:
 
 
 def several_answers(result: ResultData) -> str:
-    """Return a sentence on other solutions that fit, to stand above the estimates; or nothing."""
+    """Return a sentence on other solutions that fit, for above the estimates; or nothing."""
     kinds = {
         NoticeKind.EQUAL_SOLUTIONS: "fit equally well",
         NoticeKind.NEAR_SOLUTIONS: "fit the data within their noise",
@@ -113,22 +113,22 @@ def several_answers(result: ResultData) -> str:
 
 
 def lack_of_fit(result: ResultData) -> str:
-    """Return a sentence on residuals that are no noise, which has to stand above the estimates.
+    """Return the sentence on residuals that do not look like noise, for above the estimates.
 
-    It is empty where there is nothing to say, or where the message has said it.
+    It is empty if the residuals look like noise, or if the message reports it already.
     """
     goodness = result.goodness
     return "" if goodness is None or not goodness.bad or _unfit(result) else goodness.sentence
 
 
 MIN_CORRELATED = 20
-"""Number of values from which on they tell something of a correlation time."""
+"""Smallest number of values that allow a correlation time to be estimated."""
 
 
 def correlated_noise_sentence(result: ResultData) -> str:
-    """Return how to get intervals where residuals run in a pattern and the noise may be correlated.
+    """Return how to get intervals where residuals are correlated.
 
-    It is empty where they do not, or where the noise is correlated already, counted or robust.
+    It is empty without a pattern, and where the noise model is correlated, of counts, or robust.
     """
     goodness, noise = result.goodness, result.problem.noise
     if goodness is None or not goodness.bad:
@@ -164,14 +164,14 @@ def _unfit(result: ResultData) -> bool:
 
 
 def remarks(result: ResultData) -> list[str]:
-    """Return the warnings, without that on the residuals if it stands above the estimates."""
+    """Return the warnings, without that on the residuals if it appears above the estimates."""
     above = bool(lack_of_fit(result))
     pairs = zip(result.notices, result.warnings, strict=True)
     return [text for notice, text in pairs if not (above and notice.kind is NoticeKind.NOT_NOISE)]
 
 
 def sentence(text: str) -> str:
-    """Return `text` with a capital letter and a full stop; a name with digits stays as it is."""
+    """Return `text` with a capital letter and a full stop; a name with digits keeps its case."""
     stripped = text.strip()
     if not stripped:
         return ""
@@ -182,7 +182,7 @@ def sentence(text: str) -> str:
 
 
 def _value_sentence(result: ResultData) -> str:
-    """Return the number by which the answer fits, in a sentence."""
+    """Return a sentence with the number that measures the fit."""
     value = significant(result.value_of(result.best))
     if result.log_likelihood is None:
         return f"The objective ({objective_name(result.problem)}) is {value}."
@@ -190,7 +190,7 @@ def _value_sentence(result: ResultData) -> str:
 
 
 def _elsewhere(result: ResultData) -> str:
-    """Return a sentence on what is known of other solutions."""
+    """Return a sentence on other solutions."""
     bounds, complete = result.assessment.bounds, result.assessment.complete
     if bounds is not None:
         lower = rounded_down(bounds.lower)
@@ -205,7 +205,7 @@ def _elsewhere(result: ResultData) -> str:
 
 
 def _determined(result: ResultData) -> tuple[bool, str]:
-    """Tell whether the data determine every unknown, and say so in words."""
+    """Return whether the data determine every unknown, and the finding in words."""
     uncertainty = result.uncertainty
     if uncertainty is None:
         return False, "How far the data determine the unknowns was not computed."
@@ -253,14 +253,14 @@ def _determined(result: ResultData) -> tuple[bool, str]:
 
 
 def some(names: Sequence[str]) -> str:
-    """Return the names, separated by commas; of many, the first few and how many more."""
+    """Return the names separated by commas; of many, the first few and the number of others."""
     if len(names) <= MAX_NAMES:
         return ", ".join(names)
     return f"{', '.join(names[:MAX_NAMES])} and {len(names) - MAX_NAMES} more"
 
 
 def findings(result: ResultData) -> Iterator[Finding]:
-    """Yield the assessment part by part, without what was neither asked for nor found."""
+    """Yield the assessment part by part, without parts that were not asked for or not found."""
     local, complete = result.assessment.local, result.assessment.complete
     bounds, uncertainty = result.assessment.bounds, result.uncertainty
     if local is not None:
@@ -291,7 +291,7 @@ def findings(result: ResultData) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class Ending:
-    """Starts that ended alike, with the message of the first of them."""
+    """Starts with the same ending, and the message of the first of them."""
 
     status: str
     message: str
@@ -299,9 +299,9 @@ class Ending:
 
 
 def endings(starts: Sequence[Start]) -> list[Ending]:
-    """Group starts by how they ended, the most frequent first.
+    """Group starts by their ending, the most frequent first.
 
-    Messages that differ in their numbers alone (times, values) count as one.
+    Messages that differ only in numbers (times, values) count as one.
     """
     groups: Counter[tuple[Status, str]] = Counter()
     example: dict[tuple[Status, str], str] = {}
@@ -313,7 +313,7 @@ def endings(starts: Sequence[Start]) -> list[Ending]:
 
 
 def taken_routes(result: ResultData) -> list[Route]:
-    """Return the routes that had a start, where there are several to compare; else none."""
+    """Return the routes that had a start, if several, for comparison; otherwise nothing."""
     taken = [r for r in result.routes if r.starts]
     return taken if len(taken) > 1 else []
 
@@ -321,7 +321,7 @@ def taken_routes(result: ResultData) -> list[Route]:
 def starts_sentence(result: ResultData) -> str:
     """Return how the starts ended, e.g. ``"20 starts: 17 converged, 3 failed."``.
 
-    Where the answer is no local optimum though starts had converged, that is said as well.
+    It also notes if the answer is not a local optimum although starts converged.
     """
     starts, local = result.starts, result.assessment.local
     if not starts:
@@ -345,12 +345,12 @@ def weighted(problem: Problem) -> bool:
 
 
 def objective_name(problem: Problem) -> str:
-    """Return what the objective is, in words."""
+    """Return the name of the objective."""
     return "weighted sum of squared residuals" if weighted(problem) else "sum of squared residuals"
 
 
 def squares_say_nothing(problem: Problem) -> bool:
-    """Return whether all noise is estimated by standard deviations of its own.
+    """Return whether all noise is estimated by its own standard deviations.
 
     Then the weighted squares of the residuals add up to the number of values at every optimum.
     """
@@ -365,7 +365,7 @@ def squares_say_nothing(problem: Problem) -> bool:
 
 
 def data_sentence(problem: Problem) -> str:
-    """Return how much was measured, e.g. ``"40 measured values in 1 experiment ..."``."""
+    """Return the number of measurements, e.g. ``"40 measured values in 1 experiment ..."``."""
     observed = [
         o for o in problem.model.observables if any(o in c.series for c in problem.conditions)
     ]

@@ -27,8 +27,8 @@ def standard_deviations(
 ) -> Array | None:
     """Return the standard deviations of measurements on the scale of the transform, shape (n,).
 
-    None stands for those that are not known. ``predicted`` holds the observables and states at the
-    condition's times, for a standard deviation that depends on them.
+    None means that they are not known. ``predicted`` holds the observables and states at the
+    condition's times, for standard deviations that depend on them.
     """
     series: Series = condition.series[observable]
     noise = problem.noise.get(observable, Noise())
@@ -68,5 +68,5 @@ def standard_deviations(
 
 
 def ends(values: Array, sds: Array, transform: Transform | None) -> Array:
-    """Return the lower and upper ends of one standard deviation, shape (2, n)."""
+    """Return the lower and upper ends of bars of one standard deviation, shape (2, n)."""
     return np.stack([displaced(values, -sds, transform), displaced(values, sds, transform)])

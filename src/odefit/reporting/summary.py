@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def summary_series(result: ResultData) -> pd.Series:
     """Return the numbers by which models are compared, by name.
 
-    They are -2 log L (or the sum of squares), the reduced chi-square where noise is given, AIC,
-    AICc, BIC, and the numbers of parameters, degrees of freedom and measurements.
+    They are -2 log L (or the sum of squares), the reduced chi-square for known noise, AIC, AICc,
+    BIC, and the numbers of parameters, degrees of freedom and measurements.
     """
     require("pandas")
     import pandas as pd
@@ -49,10 +49,10 @@ def residual_frame(result: ResultData) -> pd.DataFrame:
     """Return a row for each measurement.
 
     The columns are ``experiment``, ``observable``, ``t``, ``measured``, ``predicted``, ``residual``
-    (measured minus predicted, natural units), ``weighted`` (the same in standard deviations, on the
-    scale of the noise model, NaN where these are zero) and ``sd`` (the standard deviation on that
-    scale, estimated from the residuals for plain least squares). A simulation that fails raises a
-    RuntimeError.
+    (measured minus predicted, natural units), ``weighted`` (the residual in standard deviations, on
+    the scale of the noise model, NaN where these are zero) and ``sd`` (the standard deviation on
+    that scale, estimated from the residuals for plain least squares). A simulation that fails
+    raises a RuntimeError.
     """
     plain = result.log_likelihood is None and result.uncertainty is not None
     scale = math.sqrt(result.uncertainty.variance) if plain and result.uncertainty else 1.0
@@ -62,9 +62,9 @@ def residual_frame(result: ResultData) -> pd.DataFrame:
 def residuals_at(
     problem: Problem, vector: Array, nodes: Nodes | None = None, scale: float = 1.0
 ) -> pd.DataFrame:
-    """Return the table of :func:`residual_frame` at any values of the unknowns, shape (n,).
+    """Return the table of :func:`residual_frame` at given unknowns, shape (n,).
 
-    ``scale`` is the standard deviation of plain least squares, where it is known.
+    ``scale`` is the standard deviation for plain least squares, if known.
     """
     require("pandas")
     import pandas as pd
@@ -92,11 +92,11 @@ def residuals_at(
 
 
 def _weighted(found: Residuals, scale: float) -> Array:
-    """Return residuals over their standard deviations; NaN where the data are reproduced exactly.
+    """Return residuals over their standard deviations; NaN where the fit is exact.
 
-    There a standard deviation that is estimated from the residuals is zero, as they are.
+    There the standard deviation estimated from the residuals is zero as well.
     """
     if not scale > 0.0:
         return np.full(len(found.measured), np.nan)
-    # The optimiser's sign is the other one; innovations have signs of their own.
+    # The optimiser uses the opposite sign; innovations have their own signs.
     return -found.standardized / scale

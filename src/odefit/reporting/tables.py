@@ -1,4 +1,4 @@
-"""Tables for a terminal: where its width does not suffice, whole columns give way."""
+"""Tables for a terminal: on a narrow terminal, whole columns are left out."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 GAP = 3
-"""Columns of the terminal between two columns of a table."""
+"""Number of spaces between two columns of a table."""
 
 
 @dataclass(frozen=True)
 class Column:
     """A column of a table.
 
-    ``wraps`` tells whether its cells may take several lines, between words. Of several columns, the
-    one with the lowest ``gives_way`` is left out first; one without a number is never left out.
+    ``wraps`` tells whether its cells may take several lines, between words. The column with the
+    lowest ``gives_way`` is left out first; a column without a number always stays.
     """
 
     title: str
@@ -31,24 +31,24 @@ class Column:
 
     @property
     def least(self) -> int:
-        """The smallest width in which title and words stay whole, and all that does not wrap."""
+        """The smallest width that breaks no word, no title and no cell that does not wrap."""
         lines = [cell.plain for cell in self.cells]
         words = [word for line in lines for word in line.split()] if self.wraps else lines
         return max(Text(word).cell_len for word in (self.title, *words))
 
     @property
     def natural(self) -> int:
-        """The width in which nothing wraps."""
+        """The width in which no cell wraps."""
         return max(self.least, *(cell.cell_len for cell in self.cells))
 
 
 def name_column(cells: Sequence[Text], width: int) -> Column:
-    """Return the first column, of names, which wrap only where one has a third of the width."""
+    """Return the first column, of names, which wrap only if one takes a third of the width."""
     return Column("", cells, wraps=any(3 * cell.cell_len > width for cell in cells))
 
 
 def columns_that_fit(columns: Sequence[Column], width: int, gap: int = GAP) -> list[Column] | None:
-    """Return the columns that there is room for, in their order; None if there is not enough."""
+    """Return the columns that fit, in their order; None if not enough of them fit."""
     kept = list(columns)
     while sum(c.least for c in kept) + gap * (len(kept) - 1) > width:
         out = [c for c in kept if c.gives_way is not None]
@@ -59,9 +59,9 @@ def columns_that_fit(columns: Sequence[Column], width: int, gap: int = GAP) -> l
 
 
 def table_of(columns: Sequence[Column], width: int, *, ascii_only: bool) -> Table:
-    """Return a table in the style of all tables, at most `width` wide.
+    """Return a table in the common style, at most `width` wide.
 
-    The room that is left goes to columns whose cells wrap, to those first that lack the least.
+    Spare room goes to columns whose cells wrap, first to those that need the least.
     """
     room = width - sum(c.least for c in columns) - GAP * (len(columns) - 1)
     widths = {}
@@ -87,5 +87,5 @@ def table_of(columns: Sequence[Column], width: int, *, ascii_only: bool) -> Tabl
 
 
 def inset(text: Text, by: int = 2) -> Padding:
-    """Return a text that stands a little to the right."""
+    """Return an indented text."""
     return Padding(text, (0, 0, 0, by), expand=False)

@@ -1,4 +1,4 @@
-"""The output of the command line: a result as text, coloured where the terminal can."""
+"""The output of the command line: a result as text, coloured where the terminal allows."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ TONES = {"good": "green", "caution": "yellow", "bad": "red"}
 """The colours of verdicts."""
 
 NARROW_WIDTH = 72
-"""Number of columns below which each unknown takes lines of its own instead of a table row."""
+"""Number of terminal columns below which an unknown takes several lines instead of a row."""
 
 REMARK, UNIT = "remark", "unit"
-"""Titles of the columns that give way first."""
+"""Titles of the columns that are left out first."""
 
 TEXT_WIDTH = 88
-"""Width of a result as text, where no terminal says how wide it is."""
+"""Width of a result as text where no terminal gives one."""
 
 
 def output(**options: Any) -> Console:
-    """Return a console that writes text, in a notebook too, where rich would display blocks."""
+    """Return a console that writes text, also in a notebook, where rich would display blocks."""
     return Console(force_jupyter=False, **options)
 
 
 def print_result(result: ResultData, console: Console | None = None) -> None:
-    """Print `result` to `console` (standard output), all but its notes.
+    """Print `result` without its notes to `console` (standard output).
 
-    Colours and lines are left out where the output is no terminal, or cannot show them.
+    Colours and lines are left out if the output is not a terminal or cannot show them.
     """
     console = console or output()
     for part in _parts(result, console.width, plain_only(console)):
@@ -77,15 +77,15 @@ def print_result(result: ResultData, console: Console | None = None) -> None:
 def print_notes(
     result: ResultData, console: Console | None = None, *, printed: Sequence[str] = ()
 ) -> None:
-    """Print what is to be known of `result` besides, if anything, to `console` (standard error).
+    """Print the notes on `result`, if any, to `console` (standard error).
 
-    Warnings among those that are `printed` already are left out.
+    Warnings in `printed` are left out.
     """
     print_warnings([w for w in remarks(result) if w not in printed], console)
 
 
 def print_warnings(warnings: Sequence[str], console: Console | None = None) -> None:
-    """Print what is to be known of a problem or a result to `console` (standard error)."""
+    """Print the notes on a problem or a result to `console` (standard error)."""
     console = console or output(stderr=True)
     if warnings:
         console.print(Text(""))
@@ -134,7 +134,7 @@ def result_text(result: ResultData, width: int = TEXT_WIDTH) -> str:
 
 
 def plain_only(console: Console) -> bool:
-    """Tell whether the output can hold ASCII alone."""
+    """Tell whether the output is limited to ASCII."""
     return not console.encoding.lower().startswith("utf")
 
 
@@ -174,7 +174,7 @@ def _header(result: ResultData) -> RenderableType:
 
 
 def _value_line(result: ResultData) -> str:
-    """Return the number by which the answer fits."""
+    """Return the number that measures the fit."""
     value = significant(result.value_of(result.best), 7)
     if result.log_likelihood is None:
         return f"Objective: {value} ({objective_name(result.problem)})"
@@ -190,7 +190,7 @@ def _value_line(result: ResultData) -> str:
 def _estimates(
     rows: list[Row], result: ResultData, width: int, ascii_only: bool
 ) -> Iterator[RenderableType]:
-    """Yield the table, or lines where there is no room for one, and what it has no room for."""
+    """Yield the table, or lines if it does not fit, and whatever was left out."""
     columns = _columns(rows, result, width)
     kept = columns_that_fit(columns, width) if width >= NARROW_WIDTH else None
     if kept is None:
@@ -199,7 +199,7 @@ def _estimates(
     else:
         yield table_of(kept, width, ascii_only=ascii_only)
         left_out = {c.title for c in columns} - {c.title for c in kept}
-    bare = REMARK in left_out  # then the notes alone say which rows they are about
+    bare = REMARK in left_out  # then only the notes name the rows they are about
     notes = [
         f"{', '.join(keys) if bare else some(keys)}: {note}"
         for keys, note in together(rows, short=bare)
@@ -212,9 +212,9 @@ def _estimates(
 
 
 def _columns(rows: list[Row], result: ResultData, width: int) -> list[Column]:
-    """Return the columns; where there is no room the remarks give way first, then units, then RSE.
+    """Return the columns; remarks are left out first, then units, then RSE.
 
-    What they say then stands below, or follows from the others.
+    Their content then appears below, or follows from the other columns.
     """
 
     def texts(cells: Iterable[str]) -> list[Text]:
@@ -288,7 +288,7 @@ def _assessment(result: ResultData) -> Iterator[RenderableType]:
 
 
 def _route_columns(result: ResultData, routes: list[Route]) -> list[Column]:
-    """Return the columns of a table of the routes that were taken."""
+    """Return the columns of a table of the routes that a combined method took."""
     values = [result.value_of(route) for route in routes]
     shown = [significant(value, 5) if math.isfinite(value) else "" for value in values]
     return [

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GAP = 2
-"""Columns of the terminal between two columns of a table."""
+"""Number of spaces between two columns of a table."""
 
 DIGITS = 3
-"""Significant digits of figures in texts."""
+"""Significant digits of numbers in texts."""
 
 TITLES = {
     "experiment": "experiment",
@@ -43,20 +43,20 @@ TITLES = {
     "autocorrelation": "autocorr.",
     "runs_p": "runs p",
 }
-"""Titles of the columns of a validation's table in a terminal; the last ones give way first."""
+"""Titles of the columns of a validation's table; the last ones are left out first."""
 
 FIXED_COLUMNS = 4
-"""Number of columns that a terminal always shows."""
+"""Number of columns that are never left out."""
 
 CORRELATED = 2.0
-"""Autocorrelation in standard deviations of independent residuals, from which a note follows."""
+"""Smallest autocorrelation, in standard deviations of independent residuals, that is noted."""
 
 FORMAT = 1
 """The format of the JSON file of a validation."""
 
 
 def validation_table(found: ValidationData) -> pd.DataFrame:
-    """Return a row for each observable of each run."""
+    """Return one row for each observable of each run."""
     import pandas as pd
 
     return pd.DataFrame([_row(one) for one in found.series])
@@ -78,7 +78,7 @@ def _row(one: ValidatedSeries) -> dict[str, Any]:
 
 
 def measurement_table(found: ValidationData) -> pd.DataFrame:
-    """Return a row for each new measurement, with its prediction band and its residual."""
+    """Return one row for each new measurement, with its prediction band and its residual."""
     import pandas as pd
 
     parts = [
@@ -100,7 +100,7 @@ def measurement_table(found: ValidationData) -> pd.DataFrame:
 
 
 def verdict_sentence(found: ValidationData) -> str:
-    """Return whether a model predicts as well as it fits, in a sentence."""
+    """Return a sentence on whether a model predicts as well as it fits."""
     ratio = (
         f"the mean square of new residuals is {significant(found.reduced_chi_square, DIGITS)} "
         f"variances of the noise, that of the fit {significant(found.fitted, DIGITS)}"
@@ -124,7 +124,7 @@ def verdict_sentence(found: ValidationData) -> str:
 
 
 def validation_notes(found: ValidationData) -> Iterator[str]:
-    """Yield what was freed, and patterns of residuals."""
+    """Yield the initial values that were fitted, and patterns of residuals."""
     if found.freed:
         values = ", ".join(f"{k} = {significant(v, DIGITS)}" for k, v in found.freed.items())
         yield f"fitted to the new measurements, all else being held: {values}"
@@ -144,7 +144,7 @@ def validation_notes(found: ValidationData) -> Iterator[str]:
 
 
 def _table_text(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> str:
-    """Return rows as a table no wider than the terminal, in which the last columns give way."""
+    """Return rows as a table that fits the terminal; the last columns are left out first."""
     columns = []
     for place, (name, title) in enumerate(titles.items()):
         values = [row[name] for row in rows]
@@ -189,7 +189,7 @@ def validation_text(found: ValidationData) -> str:
 
 
 def validation_mapping(found: ValidationData) -> dict[str, Any]:
-    """Return a validation as JSON has it; None for what is not known."""
+    """Return a validation for a JSON file; None for unknown values."""
     rows = [
         {key: _plain(value) for key, value in _row(one).items()}
         | {
@@ -218,7 +218,7 @@ def _plain(value: Any) -> Any:
 
 
 def fold_table(found: CrossValidationData) -> pd.DataFrame:
-    """Return a row for each part that was left out, with the estimates of the rest."""
+    """Return one row for each part that was left out, with the estimates from the rest."""
     import pandas as pd
 
     return pd.DataFrame(

@@ -1,1 +1,1 @@
-"""Results with the tables, figures and files that users ask of them."""
+"""Results with their tables, figures and files."""

@@ -1,4 +1,4 @@
-"""Designs of experiments as users meet them: what to measure next, with tables and figures."""
+"""Designs of experiments: what to measure next, with tables and figures."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 __all__ = ["Design", "design"]
 
 SAMPLES = 25
-"""The number of vectors of unknowns over which a robust design is the best on average."""
+"""Number of vectors of unknowns over which a robust design is optimised on average."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Design(DesignData):
-    """A design: which measurements to make next, and what they would tell.
+    """A design: which measurements to make next, and what they would determine.
 
     ``print(design)`` shows it as text. Its data are the attributes of
     :class:`odefit.designs.parts.DesignData`, such as ``times``, ``measurements``, ``runs``,
@@ -43,14 +43,14 @@ class Design(DesignData):
 
     @property
     def sentence(self) -> str:
-        """The design in a sentence: what to measure, and what it would tell."""
+        """The design in a sentence: what to measure, and what that would determine."""
         from odefit.reporting.designs import design_sentence
 
         return design_sentence(self)
 
     @property
     def table(self) -> pd.DataFrame:
-        """The measurements as a table, a row each.
+        """The measurements as a table, one row each.
 
         Its columns are ``run``, ``experiment``, a column for each setting that varies,
         ``observable``, ``t`` and ``count``, the number of replicates.
@@ -77,10 +77,10 @@ class Design(DesignData):
         figure: Figure | SubFigure | None = None,
         ax: Axes | None = None,
     ) -> Figure:
-        """Draw the information of a measurement along the time, and intervals before and after.
+        """Draw the information of a measurement against time, and intervals before and after.
 
-        `width`, `figure` and `ax` say where, as for the figures of a result. The information is
-        relative to its mean over the best continuous design: no time exceeds 1 there.
+        `width`, `figure` and `ax` are those of the figures of a result. The information is relative
+        to its mean over the best continuous design: no time exceeds 1 there.
         """
         from odefit.reporting.figures.canvas import Canvas
         from odefit.reporting.figures.design import plot_design
@@ -93,7 +93,7 @@ class Design(DesignData):
         Raises
         ------
         InputError
-            The name has another ending, or the place cannot be written to.
+            The name has another suffix, or the file cannot be written.
         """
         import json
 
@@ -119,7 +119,7 @@ class Design(DesignData):
 
 
 Over = str | Region | Bootstrap | Sequence[Sequence[float]] | Any
-"""Values of the unknowns over which a design is the best on average."""
+"""Values of the unknowns over which a design is optimised on average."""
 
 
 def design(
@@ -150,48 +150,48 @@ def design(
     time_limit: float | None = None,
     jobs: int | None = None,
 ) -> Design:
-    """Return the measurements that tell most of the unknowns.
+    """Return the measurements that determine the unknowns best.
 
     The information of measurements comes from the exact sensitivities of the model (the Fisher
-    information of the noise model). A continuous design, whose measurements may be divided at will,
-    is found by convex optimisation and checked by the equivalence theorem; then whole measurements
-    by exchange (V. V. Fedorov, Theory of Optimal Experiments, 1972), and times and settings
-    between the points of the grid.
+    information of the noise model). Convex optimisation finds a continuous design, whose
+    measurements are divisible, and the equivalence theorem checks it. An exchange algorithm (V. V.
+    Fedorov, Theory of Optimal Experiments, 1972) finds whole measurements, and then refines times
+    and settings between the points of the grid.
 
     Parameters
     ----------
     source
-        A result, whose measurements count and whose estimates hold; or a problem, of which no
-        measurements count.
+        A result, whose measurements and estimates are used; or a problem, whose measurements are
+        not used.
     values
-        Values of the unknowns of a problem by name; without them the guesses.
+        Values of the unknowns of a problem by name; by default the guesses.
     observables
-        What may be measured: observables or states by name, also such as were never measured, and
-        new ones as ``"total = x1 + x2"``; None for the observables of the problem.
+        What may be measured: observables or states by name, even if never measured before, and new
+        ones such as ``"total = x1 + x2"``; None for the observables of the problem.
     times
-        A window ``(from, to)`` as a tuple, a list of the times that are possible, or a mapping of
-        these by observable; None for the span of the data.
+        A window ``(from, to)`` as a tuple, a list of possible times, or a mapping of these by
+        observable; None for the span of the data.
     count
-        The number of measurements; None for as many as there are quantities.
+        The number of measurements; by default as many as there are quantities.
     criterion
         ``"D"``, ``"A"``, ``"E"`` or ``"modified-E"``; ``"Ds"`` and ``"c"`` for the quantities
         in `of`.
     of
-        The quantities that are to be precise: unknowns, expressions of them such as
-        ``"CL = k*V"``, predictions such as ``"y@12"``; None for all unknowns but the noise's.
+        The quantities to estimate precisely: unknowns, expressions of them such as ``"CL = k*V"``,
+        predictions such as ``"y@12"``; None for all unknowns except those of the noise.
     experiments
         The experiments whose conditions new runs may have; None for all.
     vary
-        What new runs may set, by the name of a state (its initial value), a constant or an input: a
+        Settings of new runs, by the name of a state (its initial value), a constant or an input: a
         pair of limits as a tuple, a list of levels, or a mapping with ``lower``, ``upper``,
-        ``levels`` and ``at``. The times in ``at`` begin pieces of an input or a constant, and are
-        those of doses into a state.
+        ``levels`` and ``at``. The times in ``at`` are the starts of the pieces of an input or a
+        constant, or the times of doses into a state.
     noise
-        Noise of observables, where the problem does not tell it: a standard deviation or a mapping
+        Noise of observables, where the problem does not give it: a standard deviation or a mapping
         of the fields of :class:`odefit.Noise`.
     costs, budget
-        Instead of `count`: what all measurements may cost together, and the cost of a measurement
-        by observable (1 if not given) and of a ``"run"`` (0 if not given).
+        Instead of `count`: the total cost allowed, and the cost of a measurement by observable (1
+        if not given) and of a ``"run"`` (0 if not given).
     replicates
         How often an observable may be measured at one time of a run; None for any number.
     spacing
@@ -199,22 +199,22 @@ def design(
     runs
         The largest number of runs; None for any.
     together
-        Whether all observables are measured at each time; it counts as one measurement.
+        Whether all observables are measured at each time, which then counts as one measurement.
     scale
         Whether A and E measure errors relative to the values (``"relative"``) or in natural units
         (``"natural"``).
     over
-        Where the design is to be good: at the ``"estimate"``, or on average over the
-        ``"profile"`` likelihoods, a ``"bootstrap"`` or the ``"posterior"`` of the result; or
-        over vectors of unknowns, shape (S, n), or what :meth:`odefit.Result.bootstrap` and
+        Where the design is optimised: at the ``"estimate"``, or on average over the ``"profile"``
+        likelihoods, a ``"bootstrap"`` or the ``"posterior"`` of the result; or over vectors of
+        unknowns, shape (S, n), or what :meth:`odefit.Result.bootstrap` and
         :meth:`odefit.Result.sample` return.
     samples
         The largest number of vectors of unknowns of such an average.
     result
-        With a problem: a result of the same unknowns, whose estimates hold; the measurements of
-        the problem then count.
+        With a problem: a result with the same unknowns, whose estimates are used; the problem's
+        measurements then count.
     existing
-        Whether the measurements of the problem count; by default where there is a result.
+        Whether the measurements of the problem count; by default only with a result.
     level
         The level of the planned intervals.
     seed
@@ -224,13 +224,13 @@ def design(
 
     Returns
     -------
-    The design. Where candidates cannot determine some quantity at all, it has no measurements;
-    ``lost`` says which, and ``remedies`` which further observable would change that.
+    The design. If the candidates cannot determine some quantity, it has no measurements; ``lost``
+    names the quantity, and ``remedies`` further observables that would help.
 
     Raises
     ------
     InputError
-        An argument makes no sense, or the model cannot be integrated.
+        An argument is invalid, or the model cannot be integrated.
 
     Examples
     --------
@@ -287,7 +287,7 @@ def design(
 def _begun(
     source: Problem | Result, values: Mapping[str, float] | None, result: Result | None
 ) -> tuple[Problem, Result | None, Array]:
-    """Return the problem, the result and the vector of unknowns that a design begins from."""
+    """Return the problem, the result and the vector of unknowns that a design starts from."""
     from odefit.simulation.simulations import chosen_values
 
     if isinstance(source, Result):
@@ -329,7 +329,7 @@ def _region(
     time_limit: float | None,
     jobs: int | None,
 ) -> tuple[Region, Array]:
-    """Return where a design is to be good, and the vectors of unknowns there, shape (S, n)."""
+    """Return where a design is optimised, and the vectors of unknowns there, shape (S, n)."""
     if isinstance(over, str):
         named = [r.value for r in Region if r is not Region.GIVEN]
         if over not in named:

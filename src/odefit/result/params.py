@@ -1,4 +1,4 @@
-"""The estimates by name, in the words of lmfit."""
+"""The estimates by name, with the attributes of lmfit."""
 
 from __future__ import annotations
 
@@ -21,12 +21,9 @@ class ParameterEstimate:
     name
         Its name, such as ``"k"``, or ``"k[run 1]"`` where each experiment has its own.
     value
-        The estimate, or the value that the problem gives; NaN if no solution was found.
-    stderr
-        The standard error; None where there is none, for the reason in ``note``.
-    ci
-        The ends of the confidence interval; None where there is none. The level is
-        ``result.uncertainty.level``.
+        The estimate, or the known value; NaN if no solution was found. stderr The standard error,
+        or None, with the reason in ``note``. ci The ends of the confidence interval, or None. The
+        level is ``result.uncertainty.level``.
     vary
         Whether it was estimated.
     min, max

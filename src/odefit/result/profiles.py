@@ -1,4 +1,4 @@
-"""Profile likelihoods as users meet them: their data with a table, a figure and a text."""
+"""Profile likelihoods with a table, a figure and a text."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Profiles(ProfilesData):
 
         Its columns are ``estimate``, ``ci_low`` and ``ci_high`` (limits by the likelihood ratio,
         infinite where the interval is open, NaN where the end was not found; the level is in
-        ``attrs["level"]``), ``linear_low`` and ``linear_high`` (by linearisation, NaN where there
-        are none), ``verdict`` and ``note``.
+        ``attrs["level"]``), ``linear_low`` and ``linear_high`` (by linearisation, NaN if missing),
+        ``verdict`` and ``note``.
         """
         from odefit.reporting.profiles import profile_table
 
@@ -65,12 +65,12 @@ class Profiles(ProfilesData):
         """Draw the deviance against each quantity, one panel each.
 
         The dashed line is the limit of the deviance, vertical lines are the ends of the interval,
-        and the dotted parabola is what linearisation expects.
+        and the dotted parabola is the prediction of linearisation.
 
         Parameters
         ----------
         keys
-            Those to draw; None for all.
+            The profiles to draw; None for all.
         width, figure, ax
             The width, or where to draw, see :class:`odefit.result.result_figures.ResultFigures`;
             ``ax`` where there is one panel.
@@ -78,7 +78,7 @@ class Profiles(ProfilesData):
         Raises
         ------
         InputError
-            There is no such width, or more than one panel for ``ax``.
+            The width is invalid, or ``ax`` is given for several panels.
         """
         canvas = canvas_of(width, figure, ax)
         from odefit.reporting.figures.profiles import plot_profiles

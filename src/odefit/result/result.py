@@ -1,4 +1,4 @@
-"""The result of a fit, as users meet it: its data with tables, figures, reports and files."""
+"""The result of a fit: its data with tables, figures, reports and files."""
 
 from __future__ import annotations
 
@@ -34,18 +34,19 @@ __all__ = ["Result", "Solution", "load_result"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
-    """An estimate, with what it is worth.
+    """An estimate with its assessment.
 
     ``print(result)`` shows it as text; a notebook shows its tables. Its data are the attributes of
     :class:`odefit.result_data.ResultData`, such as ``best``, ``status`` and ``solutions``.
-    ``profiles`` are those given to :meth:`with_profiles`. Without a solution, ValueError is raised.
+    ``profiles`` holds those given to :meth:`with_profiles`. Attributes that need a solution raise a
+    ValueError without one.
     """
 
     @property
     def params(self) -> Params:
         """The estimates by name: ``result.params["k"].value``, ``.stderr``, ``.ci`` as in lmfit.
 
-        Known values are there, too. :attr:`parameters` is the same as a table.
+        Known values are included. :attr:`parameters` is the same as a table.
         """
         from odefit.result.params import params_of
 
@@ -53,13 +54,12 @@ class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
 
     @property
     def parameters(self) -> pd.DataFrame:
-        """The estimates as a table indexed by key, known values too.
+        """The estimates as a table indexed by key, including known values.
 
         Its columns are ``kind`` ("parameter", "initial" or "noise"), ``estimate``, ``std_error``,
-        ``rse`` (the relative standard error in per cent),
-        ``ci_low`` and ``ci_high`` (confidence limits, natural units; the level is in
-        ``attrs["level"]``), ``identifiable`` (True, False, or None where that is not decided),
-        ``note`` (why a number is missing or to be taken with care) and ``unit``.
+        ``rse`` (the relative standard error in per cent), ``ci_low`` and ``ci_high`` (confidence
+        limits, natural units; the level is in ``attrs["level"]``), ``identifiable`` (True, False,
+        or None where undecided), ``note`` (why a number is missing or needs care) and ``unit``.
         """
         from odefit.reporting.parameters import parameter_table
 
@@ -67,13 +67,13 @@ class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
 
     @property
     def residuals(self) -> pd.DataFrame:
-        """A row for each measurement, see :func:`odefit.reporting.summary.residual_frame`."""
+        """One row for each measurement, see :func:`odefit.reporting.summary.residual_frame`."""
         from odefit.reporting.summary import residual_frame
 
         return residual_frame(self)
 
     def summary(self) -> pd.Series:
-        """Return a few numbers, see :func:`odefit.reporting.summary.summary_series`."""
+        """Return summary numbers, see :func:`odefit.reporting.summary.summary_series`."""
         from odefit.reporting.summary import summary_series
 
         return summary_series(self)
@@ -92,21 +92,22 @@ class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
         checkpoint: str | Path | None = None,
         stop: threading.Event | None = None,
     ) -> Bootstrap:
-        """Simulate data at the best solution, and fit each of them from all solutions that fit.
+        """Simulate data at the best solution, and refit each from all solutions that fit.
 
         Parameters
         ----------
         count, seed
-            The number of simulated data sets; the seed of the noise, None for that of the fit.
+            The number of simulated data sets; the seed of the noise, by default that of the fit.
         kind
             ``"parametric"`` draws noise from the noise model, ``"residual"`` from the residuals.
         time_limit, memory, executor, jobs, progress, checkpoint, stop
-            As :func:`odefit.fit` takes them. What a limit ends early returns the samples so far.
+            As :func:`odefit.fit` takes them. If a limit ends the work, the samples so far are
+            returned.
 
         Raises
         ------
         InputError
-            An argument makes no sense, or the answer cannot be simulated.
+            An argument is invalid, or the answer cannot be simulated.
         """
         from odefit.assessment.sampling.bootstrap import bootstrap
 
@@ -143,24 +144,25 @@ class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
     ) -> Posterior:
         """Sample the posterior distribution of the unknowns, from the solutions that fit.
 
-        The prior is what the problem gives, within the bounds; where it gives none, a uniform
-        density there (of the logarithm for unknowns on a log10 scale and standard deviations). It
-        needs the extra ``odefit[posterior]``.
+        The prior is the problem's, within the bounds. Unknowns without one have a uniform density
+        there (of the logarithm for unknowns on a log10 scale and standard deviations). This needs
+        the extra ``odefit[posterior]``.
 
         Parameters
         ----------
         draws, chains, tune
-            The number of samples of a chain, of chains, and of samples before these, by which the
-            sampler adapts.
+            The number of samples in a chain, of chains, and of initial samples that tune the
+            sampler.
         seed
             The seed; None for that of the fit.
         time_limit, memory, executor, jobs, progress, checkpoint, stop
-            As :func:`odefit.fit` takes them. What a limit ends early returns the samples so far.
+            As :func:`odefit.fit` takes them. If a limit ends the work, the samples so far are
+            returned.
 
         Raises
         ------
         InputError
-            An argument makes no sense, a package is missing, or the answer cannot be simulated.
+            An argument is invalid, a package is missing, or the answer cannot be simulated.
         """
         from odefit.assessment.sampling.posterior import sample_posterior
 
@@ -204,36 +206,36 @@ class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
         progress: Callable[[Progress], None] | None = None,
         stop: threading.Event | None = None,
     ) -> Profiles:
-        """Return profile likelihoods: intervals that hold where the model is far from linear.
+        """Return profile likelihoods: intervals that hold even for strongly nonlinear models.
 
-        Along the profile of an unknown, all others are fitted again for each of its values. The
-        interval has all values that fit no worse than the limit of the likelihood ratio allows
-        (S. A. Murphy and A. W. van der Vaart, On profile likelihood, 2000; A. Raue et al.,
-        Structural and practical identifiability analysis of partially observed dynamical models
-        by exploiting the profile likelihood, 2009).
+        Along the profile of an unknown, all others are refitted for each of its values. The
+        interval contains all values within the limit of the likelihood ratio (S. A. Murphy and A.
+        W. van der Vaart, On profile likelihood, 2000; A. Raue et al., Structural and practical
+        identifiability analysis of partially observed dynamical models by exploiting the profile
+        likelihood, 2009).
 
         Parameters
         ----------
         keys, level
-            The unknowns (None for all, or for none where there are expressions), and the level of
-            the intervals (None for that of the fit).
+            The unknowns (by default all, or no unknown if expressions are given), and the level of
+            the intervals (by default that of the fit).
         expressions
             Other quantities: expressions in the unknowns such as ``"CL = k*V"``, and states or
             observables at a time such as ``"x1@5"``.
         time_limit, memory, jobs, executor, checkpoint, progress, stop
-            As :func:`odefit.fit` takes them. What a limit ends early returns the sides so far. The
-            answer is the same for any number of processes.
+            As :func:`odefit.fit` takes them. If a limit ends the work, the sides so far are
+            returned. The result does not depend on the number of processes.
 
         Returns
         -------
-        The profiles. Where a better optimum was found on the way, they are those of it, and
+        The profiles. If a better optimum is found on the way, the profiles start from it, and
         ``vector`` has its unknowns.
 
         Raises
         ------
         InputError
-            A key or an expression is unknown, there is no noise by which to judge, or an argument
-            makes no sense.
+            A key or an expression is unknown, there is no noise for the likelihood, or an argument
+            is invalid.
         """
         from odefit.assessment.profiles.profiling import profile_all
         from odefit.methods.running.control import control_of, interruptible
@@ -260,15 +262,15 @@ class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
         return replace(self, profiles=profiles)
 
     def report(self, path: str | Path) -> None:
-        """Write a report: one file that needs nothing else, whose name decides the format.
+        """Write a report: one self-contained file, whose name decides the format.
 
-        ``.html`` is a page with all figures, which a browser also prints to PDF; ``.md`` has its
+        ``.html`` is a page with all figures, which browsers also print to PDF; ``.md`` has its
         words and tables in Markdown, without figures.
 
         Raises
         ------
         InputError
-            The name has another ending, a package is missing, or the place cannot be written to.
+            The name has another suffix, a package is missing, or the file cannot be written.
         """
         import datetime
 
@@ -290,13 +292,15 @@ class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
         """Write the result, or its table of estimates, to a file whose name decides the format.
 
         ``.json`` is the whole result, which :func:`odefit.load_result` reads back. ``.csv`` is
-        :attr:`parameters` with all digits; ``.tex`` (for the package booktabs) and ``.md`` are the
-        table as a paper shows it. ``.py``, ``.c``, ``.jl`` and ``.m`` are :doc:`/programs`.
+        :attr:`parameters` at full precision; ``.tex`` (for the package booktabs) and ``.md`` are
+        the table formatted for a paper. ``.py``, ``.c``, ``.jl`` and ``.m`` are :doc:`stand-alone
+        programs </programs>`.
 
         Raises
         ------
         InputError
-            Another ending, a place without access, or a model that no program can have.
+            The suffix is unknown, the file cannot be written, or the model uses a feature that
+            programs lack.
         """
         from odefit.reporting.documents.estimate_tables import WRITERS
         from odefit.reporting.documents.file_kinds import PROGRAMS, check_saved
@@ -332,7 +336,7 @@ def load_result(path: str | Path) -> Result:
     Raises
     ------
     InputError
-        The file cannot be read, or holds no result of this format.
+        The file cannot be read, or is not a result file of this format.
     """
     from odefit.result_data.result_file import read_result
 

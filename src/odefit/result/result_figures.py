@@ -1,4 +1,4 @@
-"""The figures that a result offers."""
+"""The figures of a result."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 class ResultFigures:
-    """The figures of a result, on a screen or as wide as a column of a journal.
+    """The figures of a result, for a screen or for a column of a journal.
 
     All take ``width``: "single" or "double" for a column or a page of a journal (89 and 183 mm), a
-    text such as "8.5 cm", or inches. Without, the figure suits a screen. With ``figure``, a
-    matplotlib figure or a part of one, they draw there; those of one panel draw in ``ax``, too.
-    ``savefig("fit.pdf")`` of what they return writes vectors with embedded fonts, ``.svg`` vectors
-    with text as text, ``.png`` pixels, 300 to an inch.
+    text such as "8.5 cm", or inches. By default the figure suits a screen. With ``figure``, a
+    matplotlib figure or subfigure, they draw there; figures of one panel also accept ``ax``. They
+    return a figure whose ``savefig`` writes ``.pdf`` with embedded fonts, ``.svg`` with editable
+    text, or ``.png`` at 300 pixels per inch.
 
-    They raise :class:`odefit.InputError` where a width is none, or where there are several panels
-    for one ``ax``.
+    They raise :class:`odefit.InputError` for an invalid width, or for several panels with one
+    ``ax``.
     """
 
     def plot_fit(
@@ -50,7 +50,7 @@ class ResultFigures:
         experiment, observables
             The only experiment and the only observables to show; None for all.
         band
-            Where the confidence band (dark) and the prediction band (light) come from, as in
+            The method for the confidence band (dark) and the prediction band (light), as in
             :meth:`predict`; None for no bands.
         level
             Their level, between 0 and 1.
@@ -58,10 +58,10 @@ class ResultFigures:
             Measurements that were not fitted, drawn as open squares: a table with the column
             ``t`` and columns of observables, or a mapping of such tables by experiment.
         until
-            A time beyond the measurements up to which curves are drawn, with linear bands where
-            `band` is None; what is beyond the measurements has a grey ground.
+            A time beyond the measurements to which curves extend, with linear bands if `band` is
+            None; the background beyond the measurements is grey.
         share_axes
-            Whether all panels have the same times, and those of an observable the same values.
+            Whether all panels share their times, and panels of one observable their values.
         width, figure, ax
             See :class:`odefit.result.result_figures.ResultFigures`; ``ax`` where there is one
             panel.
@@ -69,7 +69,7 @@ class ResultFigures:
         Raises
         ------
         InputError
-            An argument makes no sense.
+            An argument is invalid.
         """
         canvas = canvas_of(width, figure, ax)
         from odefit.reporting.figures.fit import plot_fit
@@ -110,9 +110,9 @@ class ResultFigures:
         observables
             The only observables to show; None for all.
         times
-            Times up to the last of which curves are drawn; None for those of each run.
+            Times; curves extend to the last of them. None for those of each run.
         band, level
-            Where the bands come from, and their level, as in :meth:`odefit.Result.predict`.
+            The method for the bands, and their level, as in :meth:`odefit.Result.predict`.
         width, figure, ax
             See :class:`odefit.result.result_figures.ResultFigures`; ``ax`` where there is one
             panel.
@@ -120,7 +120,7 @@ class ResultFigures:
         Raises
         ------
         InputError
-            An argument makes no sense.
+            An argument is invalid.
         """
         canvas = canvas_of(width, figure, ax)
         from odefit.reporting.figures.predictions import plot_predictions
@@ -194,7 +194,7 @@ class ResultFigures:
         Raises
         ------
         InputError
-            An argument makes no sense.
+            An argument is invalid.
         """
         canvas = canvas_of(width, figure, ax)
         from odefit.reporting.figures.diagnostics import plot_diagnostic
@@ -266,7 +266,7 @@ class ResultFigures:
 def canvas_of(
     width: Width | None, figure: Figure | SubFigure | None, ax: Axes | None = None
 ) -> Canvas:
-    """Return where a figure is drawn, if matplotlib is installed."""
+    """Return where a figure is drawn; a missing matplotlib raises an InputError."""
     require("matplotlib")
     from odefit.reporting.figures.canvas import Canvas
 

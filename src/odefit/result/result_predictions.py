@@ -53,8 +53,8 @@ class ResultPredictions:
             The experiment whose conditions hold, or an :class:`odefit.Scenario`; None for the
             first experiment.
         inputs, initial, constants, covariates, doses, dosing, events
-            Parts in which the run differs from that experiment, as :class:`odefit.Scenario` takes
-            them; covariates are constants.
+            Differences of the run from that experiment, as in :class:`odefit.Scenario`; covariates
+            are constants.
 
         Returns
         -------
@@ -118,12 +118,13 @@ class ResultPredictions:
             from one; None for the first experiment. Of a list of these, the table has all, with
             their names in a column ``experiment``.
         by
-            ``"linear"`` takes the covariance of the estimates through the sensitivities;
-            ``"profile"`` profiles each value, which takes longer, and holds where the model is
-            far from linear; the samples that :meth:`bootstrap` or :meth:`sample` returns give
+            ``"linear"`` propagates the covariance of the estimates through the sensitivities;
+            ``"profile"`` profiles each value, which takes longer and also holds for strongly
+            nonlinear models; the samples that :meth:`bootstrap` or :meth:`sample` returns give
             percentiles.
         solutions
-            What bands are over where several fit: ``"all"``, ``"mixture"`` (weighted), ``"best"``.
+            The solutions that bands cover where several fit: ``"all"``, ``"mixture"`` (weighted),
+            ``"best"``.
 
         Returns
         -------
@@ -132,14 +133,14 @@ class ResultPredictions:
             ``name``, ``kind`` ("observable" or "state"), ``t``, ``date`` where the data have dates,
             ``value``, ``std_error``, the ends ``ci_low`` and ``ci_high`` of the confidence band
             (where the model's own curve is) and ``pi_low`` and ``pi_high`` of the prediction band
-            (where the next measurement is). What
-            the data do not determine is NaN. ``attrs["notes"]`` has sentences on what is missing,
-            and on what is beyond the fitted experiments.
+            (where the next measurement is). Quantities that the data do not determine are NaN.
+            ``attrs["notes"]`` has sentences on missing bands, and on extrapolation beyond the
+            fitted experiments.
 
         Raises
         ------
         InputError
-            An argument makes no sense, or the answer has no bands of this kind.
+            An argument is invalid, or the answer has no bands of this kind.
         RuntimeError
             The simulation fails at these times; the message says when and why.
         """
@@ -169,7 +170,7 @@ class ResultPredictions:
         experiment
             The run, or a list of runs, as in :meth:`predict`.
         times
-            Times whose last is the end of functionals without a window; None for those of the run.
+            Times; functionals without a window end at the last. None for those of the run.
         level, by
             As in :meth:`predict`.
 
@@ -177,13 +178,13 @@ class ResultPredictions:
         -------
         pandas.DataFrame
             A row for each quantity of each run: ``experiment``, ``quantity``, ``value``,
-            ``std_error``, ``ci_low`` and ``ci_high``. What is not defined or not determined is NaN,
-            and ``attrs["notes"]`` says why.
+            ``std_error``, ``ci_low`` and ``ci_high``. Undefined or undetermined values are NaN, and
+            ``attrs["notes"]`` says why.
 
         Raises
         ------
         InputError
-            An expression or another argument makes no sense.
+            An expression or another argument is invalid.
         """
         from odefit.reporting.quantities import quantity_table
 
@@ -198,7 +199,7 @@ class ResultPredictions:
     ) -> Validation:
         """Compare the fit with measurements that were not fitted.
 
-        Nothing is fitted but initial values that are freed. The judgement allows for noise and for
+        Only initial values named in `free_initial` are fitted. The verdict allows for noise and for
         the uncertainty of the estimates.
 
         Parameters
@@ -246,7 +247,7 @@ class ResultPredictions:
         progress: Callable[[Progress], None] | None = None,
         stop: threading.Event | None = None,
     ) -> CrossValidation:
-        """Leave out parts of the data in turn, and predict each by a fit of the rest.
+        """Leave out parts of the data in turn, and predict each from a fit of the rest.
 
         Parameters
         ----------
@@ -254,16 +255,16 @@ class ResultPredictions:
             ``"experiment"`` or ``"subject"`` leaves out whole experiments, ``"block"`` blocks of
             time in all of them.
         folds
-            The number of parts; None for one an experiment, or for five blocks.
-        seed
-            The seed by which experiments are dealt out to fewer parts; None for that of the fit.
+            The number of parts; by default one for each experiment, or five blocks. seed The seed
+            for grouping experiments into fewer parts; by default that of the fit.
         time_limit, memory, executor, jobs, progress, stop
-            As :func:`odefit.fit` takes them. What a limit ends early returns the parts so far.
+            As :func:`odefit.fit` takes them. If a limit ends the work, the parts so far are
+            returned.
 
         Raises
         ------
         InputError
-            An argument makes no sense, or nothing but a part tells an unknown.
+            An argument is invalid, or only one part carries information on an unknown.
         """
         from odefit.assessment.predictions.cross_validation import cross_validated
         from odefit.assessment.predictions.prediction_runs import refused_on_nodes
@@ -289,7 +290,7 @@ class ResultPredictions:
 
 
 def _runs_with_data(result: ResultData, data: Any) -> list[Any]:
-    """Return runs with measurements, from anything that a user may give."""
+    """Return runs with measurements, from any of the accepted types."""
     import os
 
     from odefit.problem.building.columns import as_table
@@ -315,7 +316,7 @@ def _runs_with_data(result: ResultData, data: Any) -> list[Any]:
 
 
 def _changed(experiment: AnyRun, changes: Mapping[str, Any]) -> AnyRun:
-    """Return the run in which parts of an experiment, or of a scenario, are others."""
+    """Return the run that differs from an experiment or a scenario in given parts."""
     from dataclasses import replace
 
     from odefit.problem.variants.scenario import Scenario, as_scenario

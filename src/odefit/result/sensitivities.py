@@ -1,4 +1,4 @@
-"""Sensitivity analyses as users meet them: indices with a table, a figure and a text."""
+"""Sensitivity analyses: indices with a table, a figure and a text."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class Sensitivities:
     kind
         ``"local"``, ``"morris"`` or ``"sobol"``.
     keys
-        The names of the unknowns, n of them.
+        The names of the n unknowns.
     outputs
-        The numbers that were asked for, m of them: an observable at a time, a quantity, the fit.
+        The m requested numbers: an observable at a time, a quantity, or the cost of the fit.
     indices
         The indices and the values of the outputs, see
         :class:`odefit.assessment.sensitivity.indices.Indices`.
@@ -70,7 +70,7 @@ class Sensitivities:
 
     @property
     def table(self) -> pd.DataFrame:
-        """The indices as a table with a row for each output and unknown.
+        """The indices as a table with one row for each output and unknown.
 
         Its columns are ``output``, ``experiment``, ``t``, ``key``, and by kind ``elasticity`` and
         ``derivative``; ``mu_star``, ``sigma`` and ``mu_star_error``; or ``first``, ``total``,
@@ -82,13 +82,13 @@ class Sensitivities:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on failed simulations, an early end, and indices that are not known well."""
+        """Sentences on failed simulations, an early end, and imprecise indices."""
         from odefit.reporting.sensitivities import sensitivity_notes
 
         return sensitivity_notes(self.kind, self.indices)
 
     def plot(self, *, width: Width | None = None) -> Figure:
-        """Draw the indices: along time, or as bars where an output is a single number."""
+        """Draw the indices against time, or as bars for an output that is a single number."""
         from odefit.reporting.figures.sensitivities import plot_sensitivities
 
         canvas = canvas_of(width, None, None)
@@ -141,13 +141,13 @@ def sensitivity(
     values
         Values of the unknowns for a local analysis of a problem; by default their guesses.
     ranges
-        Ranges of unknowns by key, ``{"k": (0.1, 2)}``. Others have their bounds, and where these
-        are open the range of start values. They are uniform, in the logarithm where the unknown has
+        Ranges of unknowns by key, ``{"k": (0.1, 2)}``. Others have their bounds or, where these are
+        open, the range of start values. They are uniform, in the logarithm where the unknown has
         ``scale = "log10"`` or the range spans more than two decades.
     draws
-        In place of ranges, a sample of the unknowns, as :meth:`odefit.Result.sample` or
-        :meth:`odefit.Result.bootstrap` return it: its distribution in each unknown. Correlations
-        are left out, as these indices are of independent unknowns.
+        Instead of ranges, a sample of the unknowns from :meth:`odefit.Result.sample` or
+        :meth:`odefit.Result.bootstrap`, which gives the distribution of each unknown. Correlations
+        are ignored, because these indices assume independent unknowns.
     samples
         Trajectories of Morris (default 32, each n + 1 simulations), or base points of Sobol
         (default 256, a power of two, each n + 2 simulations).
@@ -156,16 +156,16 @@ def sensitivity(
     seed
         The same seed gives the same points.
     time_limit
-        Seconds, after which the indices are those of the points so far.
+        Seconds after which the indices of the points so far are returned.
     progress
-        A function that is called with the state of the work now and then.
+        A function that is called from time to time with the state of the work.
     stop
         An event that ends the work as the time limit does.
 
     Raises
     ------
     InputError
-        An argument makes no sense, or SALib is missing.
+        An argument is invalid, or SALib is missing.
 
     Examples
     --------

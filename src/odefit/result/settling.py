@@ -1,4 +1,4 @@
-"""The question to a result with several solutions: which measurement would tell them apart."""
+"""For a result with several solutions: the measurement that would distinguish them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Settling(Settlement):
 
 
 class ResultSettling:
-    """The measurement that would tell the solutions of a result apart."""
+    """The measurement that would distinguish the solutions of a result."""
 
     def settle(self, observables: Sequence[str] | str | None = None, times: Any = None) -> Settling:
-        """Return the single measurement that would tell the solutions that fit apart.
+        """Return the single measurement that would distinguish the solutions that fit.
 
-        ``print`` shows it as a sentence. Solutions count up to the limit of the likelihood ratio
-        at 95 %. The noise of a state that was never measured is assumed to be 5 % of its largest
-        prediction, which ``assumed`` says.
+        ``print`` shows it as a sentence. Solutions count up to the limit of the likelihood ratio at
+        95 %. The noise of a state that was never measured is assumed to be 5 % of its largest
+        prediction, as ``assumed`` records.
 
         Parameters
         ----------
@@ -46,15 +46,15 @@ class ResultSettling:
         Raises
         ------
         InputError
-            A single solution fits, an argument makes no sense, or no measurement tells the
-            solutions apart at all.
+            Only one solution fits, an argument is invalid, or no measurement distinguishes the
+            solutions.
         """
         assert isinstance(self, ResultData)
         return settled(self, observables, times)
 
 
 def settled(result: ResultData, observables: Sequence[str] | str | None, times: Any) -> Settling:
-    """Return what :meth:`ResultSettling.settle` does."""
+    """Return the result of :meth:`ResultSettling.settle`."""
     from odefit.assessment.intervals.small_samples import quantile_of
     from odefit.designs.observables import with_observables
     from odefit.designs.request import window_of

@@ -1,4 +1,4 @@
-"""Validations and cross-validations as users meet them."""
+"""Validations and cross-validations with tables, figures and texts."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Validation(ValidationData):
-    """New measurements beside the model; ``print`` shows it as text."""
+    """New measurements compared with the model; ``print`` shows them as text."""
 
     @property
     def sentence(self) -> str:
-        """The judgement whether the model predicts as well as it fits."""
+        """The verdict on whether the model predicts as well as it fits."""
         from odefit.reporting.validations import verdict_sentence
 
         return verdict_sentence(self)
 
     def table(self) -> pd.DataFrame:
-        """Return a row for each observable of each run.
+        """Return one row for each observable of each run.
 
         Its columns are ``experiment``, ``observable``, ``measurements``, ``fit_percent`` (as
         MATLAB's ``compare``), ``r_squared``, ``reduced_chi_square``, ``coverage`` (the share inside
@@ -42,7 +42,7 @@ class Validation(ValidationData):
 
     @property
     def measurements(self) -> pd.DataFrame:
-        """A row for each new measurement, with its prediction band and its residual."""
+        """One row for each new measurement, with its prediction band and its residual."""
         from odefit.reporting.validations import measurement_table
 
         return measurement_table(self)
@@ -62,7 +62,7 @@ class Validation(ValidationData):
     def save(self, path: str | Path) -> None:
         """Write the validation as JSON.
 
-        Raises InputError where the place cannot be written to.
+        Raises InputError if the file cannot be written.
         """
         import json
 
@@ -83,13 +83,13 @@ class Validation(ValidationData):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation(CrossValidationData):
-    """A model cross-validated; ``print`` shows it as text."""
+    """A cross-validated model; ``print`` shows it as text."""
 
     def table(self) -> pd.DataFrame:
-        """Return a row for each part that was left out.
+        """Return one row for each part that was left out.
 
         Its columns are ``fold``, ``measurements``, ``mean_square`` (of residuals in standard
-        deviations of the noise), ``failure`` and the estimates of the rest by name.
+        deviations of the noise), ``failure`` and the estimates from the rest by name.
         """
         from odefit.reporting.validations import fold_table
 

@@ -27,21 +27,21 @@ LATEX_SPECIAL = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    "[": "{[}",  # at the begin of a row it would be an argument of the line before
+    "[": "{[}",  # LaTeX would read it as an argument of the previous line
     "]": "{]}",
 }
-"""Characters that LaTeX reads as commands, and how they are written."""
+"""Characters that are LaTeX commands, with their escaped forms."""
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def estimates_csv(result: ResultData) -> str:
-    """Return ``result.parameters`` as CSV, every number with all its digits."""
+    """Return ``result.parameters`` as CSV, all numbers at full precision."""
     return parameter_table(result).to_csv(index_label="key", lineterminator="\n")
 
 
 def estimates_markdown(result: ResultData) -> str:
-    """Return the table as Markdown, numbers with the digits that their errors allow."""
+    """Return the table as Markdown, each number rounded according to its standard error."""
     head, rows = _cells(result, in_markdown, number_in_words)
     aligned = [":--", *["--:"] * (len(head) - 2), ":--"]
     lines = [head, aligned, *rows]
@@ -73,7 +73,7 @@ WRITERS: dict[str, Callable[[ResultData], str]] = {
 
 
 def in_latex(text: str) -> str:
-    """Return a text for LaTeX, its special characters escaped."""
+    """Return a text with LaTeX's special characters escaped."""
     return "".join(LATEX_SPECIAL.get(c, c) for c in _one_line(text))
 
 
@@ -109,7 +109,7 @@ def _one_line(text: str) -> str:
 def _cells(
     result: ResultData, words: Callable[[str], str], number: Callable[[str], str]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the head and the rows of the table."""
+    """Return the header and the rows of the table."""
     rows = shortened(parameter_rows(result))
     units = any(row.unit for row in rows)
     level = words(f"{interval_level(result)} interval")

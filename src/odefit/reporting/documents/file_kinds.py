@@ -1,4 +1,4 @@
-"""The format of a file from its name, decided before anything long begins."""
+"""The format of a file, taken from its name before any long work begins."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ REPORTS: Mapping[str, Sequence[str]] = {
 
 
 def suffix_of(path: str | Path, known: Mapping[str, object], what: str, instead: str = "") -> str:
-    """Return the end of a file's name, which tells its format.
+    """Return the suffix of a file, which determines its format.
 
-    ``known`` holds the formats by suffix; ``what`` and ``instead`` complete the message of the
-    :class:`InputError` for any other.
+    ``known`` holds the formats by suffix; Any other suffix raises an :class:`InputError`, whose
+    message ``what`` and ``instead`` complete.
     """
     suffix = Path(path).suffix.lower()
     if suffix in known:
@@ -58,7 +58,7 @@ def check_table(path: str | Path) -> str:
 
 
 def check_report(path: str | Path) -> str:
-    """Return the suffix of a file for a report, once everything is there to write it.
+    """Return the suffix of a report's file, after a check of the packages that it needs.
 
     An unknown suffix and a missing package raise an :class:`InputError`.
     """

@@ -1,8 +1,9 @@
-"""The report: one HTML file that needs nothing else.
+"""The report: one self-contained HTML file.
 
-No script, no network, no fonts of its own. It can be read on a phone, printed, and by a screen
-reader, on light and dark screens. The same result gives the same bytes, but for the date. What it
-looks like is in ``templates/``, one file a section; here are the values that they show.
+It has no script, needs no network and brings no fonts. It works on phones, in print, with screen
+readers, and on light and dark screens. Apart from the date, the same result gives the same bytes.
+Its appearance is defined in ``templates/``, one file for each section; this module supplies their
+values.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from odefit.simulation.other_integrations import able_to_integrate
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
 form-action 'none'"
-"""The policy of the page for browsers: show it, and nothing else."""
+"""The page's content security policy: browsers show it and load nothing else."""
 
 SECTIONS = {
     "estimates": "Estimates",
@@ -66,16 +67,16 @@ SECTIONS = {
 """The titles of the sections, by the names of their templates."""
 
 MAX_ROWS = 60
-"""Experiments that a table lists."""
+"""Largest number of experiments in a table."""
 
 MAX_SOLUTIONS = 20
-"""Solutions that a table lists."""
+"""Largest number of solutions in a table."""
 
 MAX_OBSERVABLES = 12
-"""Observables whose residuals are drawn; the table has all."""
+"""Largest number of observables whose residuals are drawn; the table has all of them."""
 
 MAX_ENDINGS = 12
-"""Kinds of endings of starts that a table lists."""
+"""Largest number of kinds of endings of starts in a table."""
 
 NO_NUMBER = Markup('<span class="none">none</span>')
 """The text in place of a missing number; the remark in the same row says why."""
@@ -89,12 +90,12 @@ PLOTS = {
 }
 """Figures of the whole result, by name."""
 
-# A control character in a page makes it unreadable for some parsers and is never meant.
+# Control characters make a page unreadable for some parsers and are never intended.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def report_html(result: ResultData, date: str = "") -> str:
-    """Return the whole page; without the date at its end it depends on the result alone."""
+    """Return the whole page; apart from its date it depends only on the result."""
     return environment().get_template("report.html").render(report_values(result), date=date)
 
 
@@ -106,7 +107,7 @@ def summary_html(result: ResultData) -> str:
 
 @cache
 def environment() -> Environment:
-    """Return the templates' environment: whatever is no markup is escaped."""
+    """Return the environment of the templates, which escapes everything that is not markup."""
     made = Environment(
         loader=PackageLoader("odefit.reporting"),
         autoescape=True,
@@ -150,7 +151,7 @@ def printable(value: Any) -> Any:
 
 
 def typeset(text: str) -> Markup:
-    """Return a number from :func:`significant` with a true minus sign and powers of ten raised."""
+    """Return a number from :func:`significant` with a true minus sign and raised powers of ten."""
     mantissa, mark, exponent = text.replace("-", "−").partition("e")
     if not text:
         return Markup("")
@@ -162,7 +163,7 @@ def typeset(text: str) -> Markup:
 
 
 def number(value: float, digits: int = 5) -> Markup:
-    """Return a number typeset, infinity by its sign, or the word that there is none."""
+    """Return a typeset number, the sign of infinity, or a word for a missing number."""
     if math.isnan(value):
         return NO_NUMBER
     if math.isinf(value):
@@ -174,7 +175,7 @@ def number(value: float, digits: int = 5) -> Markup:
 
 
 def _values(result: ResultData, symbols: Symbols) -> dict[str, Any]:
-    """Return what the report and the summary have in common."""
+    """Return the values that the report and the summary share."""
     rows = parameter_rows(result)
     kinds = {"parameter": "Parameters", "initial": "Initial values", "noise": "Noise"}
 
@@ -199,7 +200,7 @@ def _values(result: ResultData, symbols: Symbols) -> dict[str, Any]:
 
 
 def report_values(result: ResultData) -> dict[str, Any]:
-    """Return what the sections of the report show."""
+    """Return the values that the sections of the report show."""
     problem = result.problem
     symbols = equations.symbols_of(problem)
     write = equations.typeset_writer(symbols)
@@ -236,7 +237,7 @@ def report_values(result: ResultData) -> dict[str, Any]:
 
 
 def _facts(result: ResultData) -> list[tuple[str, str]]:
-    """Return a few numbers for below the verdict."""
+    """Return the few numbers shown below the verdict."""
     problem, facts = result.problem, []
     if result.solutions:
         best = result.best
@@ -274,13 +275,13 @@ def answer_map(result: ResultData) -> ForwardMap | None:
 
 
 def report_curves(result: ResultData, forward: ForwardMap | None) -> tuple[list[Curve], list[str]]:
-    """Return the curves of the fit, with linear bands where there are any, and notes on these."""
+    """Return the curves of the fit with their linear bands, if any, and notes on these."""
     bands, level, refusal = None, 0.95, []
     if result.solutions and result.uncertainty is not None:
         level = result.uncertainty.level
         try:
             bands = band_source(result, "linear", forward)
-        except InputError as error:  # an answer on shooting nodes, say, has none
+        except InputError as error:  # an answer on shooting nodes, for example, has no bands
             refusal = [f"no bands: {message}" for message in error.messages]
     curves = list(fit_curves(result, bands=bands, level=level, forward=forward))
     return curves, [*refusal, *fit.curve_notes(result, curves)]
@@ -297,7 +298,7 @@ def _fit_panels(curves: Sequence[Curve]) -> list[tuple[str, list[Drawing]]]:
 
 
 def _residual_groups(result: ResultData, forward: ForwardMap | None) -> dict[str, Any]:
-    """Return what the section on residuals shows: figures by kind, and a table by observable."""
+    """Return the values of the section on residuals: figures by kind, and a table by observable."""
     found = residuals_of(result, forward)
     groups = by_observable(found)
     setting = Setting.of(result.problem, found)
@@ -335,7 +336,7 @@ def _drawn(kind: str, groups: Mapping[str, Sequence[Residuals]], setting: Settin
 
 
 def has_correlation(result: ResultData) -> bool:
-    """Return whether two estimates or more have a standard error, so that they correlate."""
+    """Return whether at least two estimates have a standard error, so that a correlation exists."""
     if result.uncertainty is None:
         return False
     return int(np.isfinite(np.diagonal(result.uncertainty.correlation)).sum()) > 1
@@ -348,7 +349,7 @@ def _ending_rows(endings: Sequence[sentences.Ending]) -> list[tuple[str, int, st
 
 
 def _route_rows(result: ResultData) -> list[tuple[str, int, int, int, Markup, str, str]]:
-    """Return the table of what each of several methods has tried; empty for one."""
+    """Return the table of the routes of a combined method; empty for a single method."""
     return [
         (
             route.name,

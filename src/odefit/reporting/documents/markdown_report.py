@@ -1,4 +1,4 @@
-"""The report in Markdown: all that the HTML report says in words and tables, without figures."""
+"""The report in Markdown: the words and tables of the HTML report, without its figures."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Equations:
 
 
 def equation_groups(problem: Problem) -> Iterator[Equations]:
-    """Yield the equations of a problem by kind; a kind of which there are none is left out."""
+    """Yield the equations of a problem by kind, without empty kinds."""
     symbols = symbols_of(problem)
     starts = dict.fromkeys(u.name for u in problem.unknowns if u.kind == "initial")
     unchanged = [name for name, e in problem.given.observables.items() if e.name == name]
@@ -97,13 +97,13 @@ def known_lines(problem: Problem) -> list[str]:
 
 
 def special_lines(problem: Problem) -> list[str]:
-    """Return a sentence on each experiment that has values or events of its own."""
+    """Return a sentence on each experiment with values or events of its own."""
     said = [(e.name, special_words(problem, e, PLAIN)) for e in problem.experiments[:MAX_ROWS]]
     return [f"{name}: {'; '.join(pieces)}" for name, pieces in said if pieces]
 
 
 def data_table(problem: Problem) -> Table:
-    """Return what was measured in each of the first :data:`MAX_ROWS` experiments."""
+    """Return the measurements of each of the first :data:`MAX_ROWS` experiments in words."""
     unit = f" ({problem.time_unit})" if problem.time_unit else ""
     rows = [
         [
@@ -152,7 +152,7 @@ def _number(value: float) -> str:
 
 
 def report_markdown(result: ResultData, date: str = "") -> str:
-    """Return the report as Markdown; without the date it depends on the result alone."""
+    """Return the report as Markdown; apart from its date it depends only on the result."""
     return "\n".join(_lines(result, date)).rstrip() + "\n"
 
 
@@ -194,7 +194,7 @@ def _lines(result: ResultData, date: str) -> Iterator[str]:
 
 
 def _problem(problem: Problem) -> Iterator[str]:
-    """Yield the sections on the problem itself."""
+    """Yield the sections on the problem."""
     yield "## Model\n"
     for group in equation_groups(problem):
         yield f"### {group.title}\n"
@@ -227,7 +227,7 @@ def _problem(problem: Problem) -> Iterator[str]:
 
 
 def _escaped(table: Table) -> str:
-    """Return a table of plain texts in Markdown."""
+    """Return a Markdown table of plain texts."""
     rows = [[in_markdown(cell) for cell in row] for row in table.rows]
     return _table([in_markdown(c) for c in table.columns], rows, table.numeric)
 
@@ -253,7 +253,7 @@ def _routes(result: ResultData) -> Iterator[str]:
 def _table(
     head: Sequence[str], rows: Sequence[Sequence[str]], numeric: Collection[int] | None = None
 ) -> str:
-    """Return a table; without `numeric` all columns but the first hold numbers."""
+    """Return a Markdown table; by default all columns but the first hold numbers."""
     right = range(1, len(head)) if numeric is None else numeric
     aligned = ["--:" if i in right else ":--" for i in range(len(head))]
     return "".join(f"| {' | '.join(line)} |\n" for line in (head, aligned, *rows))

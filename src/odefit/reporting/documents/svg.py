@@ -1,4 +1,4 @@
-"""Matplotlib figures as inline SVG that can stand many to a page."""
+"""Matplotlib figures as inline SVG; one page can hold many of them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ COLOURS = {
     BAD: "var(--bad)",
     "#ffffff": "var(--paper)",
 }
-"""The report's own names for the figures' colours: they differ on dark screens."""
+"""The report's own names for the colours of figures, which differ on dark screens."""
 
 PIXELS_PER_POINT = 96.0 / 72.0
 """Size of a point in CSS pixels."""
 
 PIXELS_TO_AN_INCH = 144
-"""Pixels to an inch of what is drawn as a picture within a figure."""
+"""Resolution, in pixels per inch, of bitmaps within a figure."""
 
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
@@ -38,8 +38,8 @@ _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 class Drawing:
     """A figure to be written as an ``<svg>`` element by the templates.
 
-    ``prefix`` begins all its ids and is unique in the page; a screen reader reads title and
-    description; width and height are pixels, and ``content`` is markup.
+    ``prefix`` begins all its ids and is unique in the page. Screen readers read title and
+    description. Width and height are in pixels, and ``content`` is markup.
     """
 
     prefix: str
@@ -52,7 +52,7 @@ class Drawing:
 
 
 def drawing(figure: Figure, prefix: str, title: str, description: str = "") -> Drawing:
-    """Return `figure` as SVG with ids, colours and numbers made fit for a page of many."""
+    """Return `figure` as SVG whose ids, colours and numbers suit a page with many figures."""
     buffer = io.BytesIO()
     save_outlines(
         figure,
@@ -68,7 +68,7 @@ def drawing(figure: Figure, prefix: str, title: str, description: str = "") -> D
     )
     view_box = root.attrib["viewBox"]
     wanted = _referenced(root)
-    # A style of matplotlib's would be a rule for the whole page: the template has its own.
+    # Matplotlib's style sheet would apply to the whole page; the template has its own.
     for node in root.iter():
         for child in [c for c in node if _local(c.tag) in ("metadata", "style")]:
             node.remove(child)
@@ -88,7 +88,7 @@ def _local(name: str) -> str:
 
 
 def _referenced(root: ElementTree.Element) -> frozenset[str]:
-    """Return the ids that something refers to; the others are dropped."""
+    """Return the ids that are referred to; the others are dropped."""
     found = set()
     for node in root.iter():
         for name, value in node.attrib.items():
@@ -99,7 +99,7 @@ def _referenced(root: ElementTree.Element) -> frozenset[str]:
 
 
 def _fit(name: str, value: str, prefix: str) -> str:
-    """Return the value of an attribute as it can stand in a page of many figures."""
+    """Return the value of an attribute, made unique in a page of many figures."""
     if name == "id":
         return f"{prefix}-{value}"
     if name == "href" and not value.startswith("data:"):

@@ -1,1 +1,1 @@
-"""Figures of a result, one module each; none leaves matplotlib's global state changed."""
+"""Figures of a result, one module each; no figure changes matplotlib's global state."""

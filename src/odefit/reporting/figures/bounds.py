@@ -17,17 +17,17 @@ from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.result_data import ResultData
 
 LOG_TIME_RATIO = 30.0
-"""Ratio of the last and the first time above which the time axis is logarithmic."""
+"""Ratio of the last to the first time above which the time axis is logarithmic."""
 
 MAX_UPPER_RATIO = 1.5
-"""Ratio to the last upper bound above which earlier upper bounds are cut off."""
+"""Upper bounds larger than this multiple of the last one are cut off."""
 
 SCOPE_WIDTH, SCOPE_LINES = 66, 2
-"""Largest number of characters in a line, and of lines, of the scope."""
+"""Largest number of characters in a line of the scope, and of lines."""
 
 
 def plot_bounds(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
-    """Draw the bounds and, below, their relative gap, where the method keeps a log."""
+    """Draw the bounds and, below, their relative gap, if the method keeps a log."""
     bounds = result.assessment.bounds
     if bounds is None:
         return canvas.empty("no lower bound was computed")
@@ -121,7 +121,7 @@ def _limit(axes: Axes, low: Array, high: Array) -> None:
 
 
 def _caption(scope: str) -> str:
-    """Return the scope of the bounds in few lines."""
+    """Return the scope of the bounds in a few lines."""
     lines = textwrap.wrap(style.plain(scope), SCOPE_WIDTH)
     if len(lines) > SCOPE_LINES:
         lines = [

@@ -1,4 +1,4 @@
-"""The place and width of a figure: a column of a journal, or axes of the user's."""
+"""The target and width of a figure: a journal's column, or the user's axes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from odefit.common.errors import InputError
 from odefit.reporting.figures import style
 
 Width: TypeAlias = Literal["single", "double"] | str | float
-"""A width in inches, as a text with its unit ("8.5 cm", "89 mm", "3.5 in"), or the width of a
-journal's column, "single" (89 mm), or of its page, "double" (183 mm)."""
+"""A width in inches, or text with a unit ("8.5 cm", "89 mm", "3.5 in"), or "single" (89 mm) or
+"double" (183 mm) for one or two columns of a journal.
+"""
 
 COLUMNS = {"single": "89 mm", "double": "183 mm"}
-"""Widths of one column and of two in most journals (Nature's; Elsevier's have 90 and 190 mm)."""
+"""Widths of one and two columns in most journals (Nature's; Elsevier's have 90 and 190 mm)."""
 
 UNITS = {"mm": 1 / 25.4, "cm": 1 / 2.54, "in": 1.0}
 """Units of a width, in inches."""
@@ -31,11 +32,10 @@ SMALLEST, LARGEST = 1.5, 30.0
 """The smallest and the largest width of a figure, in inches."""
 
 TEXT_SCALE = 0.85
-"""Sizes of texts and marks in a figure of a given width, relative to those on a screen: texts have
-6 to 8 points."""
+"""Sizes of texts and marks at a given width, relative to a screen: texts have 6 to 8 points."""
 
 LEGEND_KEY, LEGEND_LETTER = 0.55, 0.066
-"""Room for the key of an entry of a legend, and for a letter of its text, in inches."""
+"""Room for a legend entry's key, and for one letter of its text, in inches."""
 
 MOST_ENTRIES = 14
 """Largest number of runs that a legend names."""
@@ -65,9 +65,9 @@ def inches(width: Width) -> float:
 
 @dataclass(frozen=True)
 class Canvas:
-    """The place of a figure: the user's figure or axes, or a new figure of some width.
+    """The target of a drawing: the user's figure or axes, or a new figure of some width.
 
-    Without a width it suits a screen. Axes are for figures of one panel.
+    Without a width the figure suits a screen. The user's axes hold figures of one panel.
     """
 
     width: Width | None = None
@@ -91,7 +91,7 @@ class Canvas:
     def sheet(self, width: float, height: float, *, by_width: float = 0.6) -> Figure | SubFigure:
         """Return the user's figure, or a new one of this size on a screen, in inches.
 
-        The height follows the width with the power ``by_width``, 0 for a height that stays.
+        The height is proportional to the width to the power ``by_width``; with 0 it is constant.
         """
         if self.figure is not None:
             return self.figure
@@ -111,8 +111,8 @@ class Canvas:
     ) -> list[list[Axes]]:
         """Return axes for `count` panels, row by row, each of `size` on a screen, in inches.
 
-        ``more`` is the height of what stands above or below all panels. Several panels for the
-        user's one ``ax`` raise an :class:`InputError`.
+        ``more`` is the height of anything above or below all panels. Several panels for the user's
+        one ``ax`` raise an :class:`InputError`.
         """
         if self.ax is not None:
             if count > 1:
@@ -133,7 +133,7 @@ class Canvas:
         return [panels[k : k + columns] for k in range(0, count, columns)]
 
     def legend(self, panels: Sequence[Axes], handles: Sequence[Artist]) -> None:
-        """Explain marks and lines in one legend below all panels, or within axes of the user's."""
+        """Explain marks and lines in a legend below all panels, or within the user's axes."""
         if not handles:
             return
         options: dict[str, Any] = {"frameon": False, "fontsize": style.SMALL_FONT}
@@ -156,7 +156,7 @@ class Canvas:
             text.set_parse_math(False)
 
     def finish(self, sheet: Figure | SubFigure | Axes) -> Figure:
-        """Return the figure that has been drawn, with texts that suit its width."""
+        """Return the finished figure, with texts that suit its width."""
         root = (sheet.figure if isinstance(sheet, Axes) else sheet).figure
         if self.width is not None:
             for text in root.findobj(Text):
@@ -170,7 +170,7 @@ class Canvas:
         return root
 
     def empty(self, message: str) -> Figure:
-        """Return a figure that says why there is nothing to see."""
+        """Return an empty figure with the reason why there is nothing to draw."""
         with style.plain_style():
             axes = self.axes(4.6, 1.6)
             axes.set_axis_off()

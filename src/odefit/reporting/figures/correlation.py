@@ -1,4 +1,4 @@
-"""Correlation of the estimates: which of them the data determine only together."""
+"""Correlation of the estimates: which of them are determined only jointly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_NUMBERED_UNKNOWNS = 12
 
 
 def plot_correlation(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
-    """Draw a matrix of coloured cells; those of unknowns without standard error are left empty."""
+    """Draw a matrix of coloured cells; cells of unknowns without standard error stay empty."""
     uncertainty = result.uncertainty
     if uncertainty is None:
         return canvas.empty("no correlation: the uncertainty was not computed")
@@ -32,7 +32,7 @@ def plot_correlation(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
     numbers = count <= MAX_NUMBERED_UNKNOWNS
     cell = 0.42 if numbers else max(0.16, 5.2 / count)
     side = cell * count
-    colours = matplotlib.colormaps["RdBu_r"].resampled(41)  # few enough to be drawn as cells
+    colours = matplotlib.colormaps["RdBu_r"].resampled(41)  # few enough for cells
     with style.plain_style():
         axes = canvas.axes(max(side + 1.5, 3.4), side + 1.0, by_width=1.0)
         edges = np.arange(count + 1) - 0.5
@@ -70,7 +70,7 @@ def plot_correlation(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
 def _write_numbers(axes: Axes, matrix: Array) -> None:
     for (i, j), value in np.ndenumerate(matrix):
         if np.isfinite(value) and i != j:
-            # Not the ink of the page: the cell's own colour is the same on dark screens.
+            # The cells keep their colours on dark screens, so the numbers keep theirs.
             colour = "#fefefe" if abs(value) > 0.6 else "#101010"
             text = f"{value:.2f}".replace("0.", ".", 1).replace("-", "−")
             axes.text(j, i, text, ha="center", va="center", fontsize=7.5, color=colour)

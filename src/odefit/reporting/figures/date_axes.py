@@ -1,4 +1,4 @@
-"""Axes of time that show dates: ticks at round dates, on axes whose values stay numbers."""
+"""Time axes that show dates: ticks at round dates, while the values stay numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from odefit.problem.calendars import Calendar
 from odefit.problem.inputs.dates import DAY, SECONDS, since
 
 MOST_TICKS = 6
-"""The number of labels that an axis has at most."""
+"""Largest number of labels of an axis."""
 
 CLOCK_STEPS = (
     *(digit * 10.0**power for power in (-3, -2, -1) for digit in (1, 2, 5)),
@@ -20,20 +20,20 @@ CLOCK_STEPS = (
     *(60.0 * minutes for minutes in (1, 5, 15, 30)),
     *(3600.0 * hours for hours in (1, 3, 6, 12)),
 )
-"""Distances of ticks within a day, in seconds."""
+"""Intervals of ticks within a day, in seconds."""
 
 DAYS = {1: range(1, 32), 2: range(1, 30, 2), 7: (1, 8, 15, 22), 14: (1, 15)}
-"""Days of a month that have ticks, by about how many days they are apart."""
+"""Days of a month that have ticks, by the approximate number of days between them."""
 
 MONTHS = (1, 3, 6)
-"""Distances of ticks in months."""
+"""Intervals of ticks in months."""
 
 YEARS = tuple(digit * 10**power for power in range(4) for digit in (1, 2, 5))
-"""Distances of ticks in years."""
+"""Intervals of ticks in years."""
 
 
 class DateTicks(Locator):
-    """Round dates, as places on an axis of numbers; `room` returns how many fit."""
+    """Round dates as places on an axis of numbers; `room` returns how many labels fit."""
 
     def __init__(self, calendar: Calendar, room: Callable[[Axis], int]) -> None:
         self.calendar = calendar
@@ -45,7 +45,7 @@ class DateTicks(Locator):
         return self.tick_values(low, high)
 
     def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
-        """Return the ticks from `vmin` to `vmax`; none beyond all calendars."""
+        """Return the ticks from `vmin` to `vmax`; no ticks outside all calendars."""
         origin, unit = self.calendar.origin, self.calendar.unit
         low, high = (self.calendar.date(v) for v in (vmin, vmax))
         if low is None or high is None:
@@ -60,16 +60,16 @@ class DateTicks(Locator):
 
 
 class DateLabels(Formatter):
-    """The dates of ticks in two lines: in the second is what neighbours have in common.
+    """The dates of ticks in two lines; the second line has what neighbours share.
 
-    That is the year below months and days, and the day below times of day.
+    That is the year below months and days, or the day below times of day.
     """
 
     def __init__(self, calendar: Calendar) -> None:
         self._calendar = calendar
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        """Return the date of the place `x`, as where the pointer is."""
+        """Return the date at the place `x`, for example below the pointer."""
         date = self._calendar.date(x)
         return "" if date is None else f"{date:%Y-%m-%d %H:%M}".removesuffix(" 00:00")
 
@@ -82,18 +82,18 @@ class DateLabels(Formatter):
 def round_dates(
     low: datetime.datetime, high: datetime.datetime, most: int
 ) -> list[datetime.datetime]:
-    """Return round dates from one to another, as close as at most about `most` of them can be."""
+    """Return round dates between two dates, as many as possible up to about `most`."""
     seconds = (high - low).total_seconds() / max(min(most, MOST_TICKS), 2)
     try:
         return [d for d in _dates(low, high, seconds) if low <= d <= high]
-    except (OverflowError, ValueError):  # at the end of all calendars
+    except (OverflowError, ValueError):  # beyond the last date of the calendar
         return []
 
 
 def _dates(
     low: datetime.datetime, high: datetime.datetime, seconds: float
 ) -> Iterator[datetime.datetime]:
-    """Yield round dates that are at least so many seconds apart, some before and after too."""
+    """Yield round dates at least so many seconds apart, with some before and after."""
     midnight = low.replace(hour=0, minute=0, second=0, microsecond=0)
     for step in CLOCK_STEPS:
         if seconds <= step:
@@ -119,7 +119,7 @@ def _dates(
 
 
 def date_labels(dates: Sequence[datetime.datetime]) -> list[str]:
-    r"""Return labels of increasing dates, such that those that are alike do not repeat the year.
+    r"""Return labels of increasing dates; equal years or days are not repeated.
 
     >>> day = datetime.datetime(2024, 12, 24)
     >>> date_labels([day, datetime.datetime(2025, 1, 7), datetime.datetime(2025, 1, 21)])
@@ -141,7 +141,7 @@ def date_labels(dates: Sequence[datetime.datetime]) -> list[str]:
 
 
 def _clock(date: datetime.datetime, dates: Sequence[datetime.datetime]) -> str:
-    """Return a time of day, with as many digits as some date needs."""
+    """Return a time of day with as many digits as the dates need."""
     if any(d.microsecond for d in dates):
         return f"{date:%H:%M:%S}.{date.microsecond // 1000:03d}"
     return f"{date:%H:%M:%S}" if any(d.second for d in dates) else f"{date:%H:%M}"

@@ -1,4 +1,4 @@
-"""Many points drawn as their density: each alone could not be told from its neighbours."""
+"""Density plots of many points, which would hide each other if drawn one by one."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ COLUMNS, ROWS = 110, 70
 """Number of cells in which points are counted, along an axis of time and across."""
 
 PALEST = 0.3
-"""Opacity of a cell with a single point: no point is invisible."""
+"""Opacity of a cell with a single point, so that each point is visible."""
 
 WINDOWS = 60
-"""Number of windows of time of which the means are drawn."""
+"""Number of time windows whose means are drawn."""
 
 
 def draw_density(axes: Axes, x: Array, y: Array, colour: str, zorder: float) -> None:
-    """Draw cells that are the darker the more points they hold, by the logarithm of their number.
+    """Draw cells that darken with the logarithm of their number of points.
 
-    The scales of the axes are set before.
+    The caller sets the scales of the axes first.
     """
     finite = np.isfinite(x) & np.isfinite(y)
     logs = axes.get_xscale() == "log", axes.get_yscale() == "log"
@@ -41,12 +41,12 @@ def draw_density(axes: Axes, x: Array, y: Array, colour: str, zorder: float) -> 
     mesh = axes.pcolormesh(
         *ends, shades, cmap=colours, vmin=np.log(2.0), rasterized=True, linewidth=0, zorder=zorder
     )
-    mesh.sticky_edges.x[:] = []  # the axes have margins, as for points
+    mesh.sticky_edges.x[:] = []  # margins, as around points
     mesh.sticky_edges.y[:] = []
 
 
 def window_means(x: Array, y: Array) -> tuple[Array, Array]:
-    """Return the means of finite values over windows of equal length, those that are not empty."""
+    """Return the means of finite values over the non-empty windows of equal length."""
     finite = np.isfinite(x) & np.isfinite(y)
     x, y = x[finite], y[finite]
     window = np.minimum(((x - x.min()) / (np.ptp(x) or 1.0) * WINDOWS).astype(int), WINDOWS - 1)

@@ -1,4 +1,4 @@
-"""Designs: the information along the time, and the intervals before and after."""
+"""Figures of designs: information against time, and intervals before and after."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PANEL_SIZE = (3.6, 2.3)
 """Width and height of a panel, in inches."""
 
 MOST_PANELS = 8
-"""The number of curves that are drawn."""
+"""Largest number of curves."""
 
 MOST_INTERVALS = 12
-"""The number of quantities whose intervals are drawn."""
+"""Largest number of quantities whose intervals are drawn."""
 
 
 def plot_design(design: DesignData, canvas: Canvas = SCREEN) -> Figure:
-    """Draw the information of a measurement along the time, and intervals before and after."""
+    """Draw a measurement's information against time, and intervals before and after."""
     if not design.found:
         return canvas.empty("no design: some quantities cannot be determined")
     curves = design.curves[:MOST_PANELS]
@@ -72,7 +72,7 @@ def _draw_curve(axes: Axes, curve: InformationCurve, design: DesignData) -> None
 
 
 def _draw_intervals(axes: Axes, intervals: list[PlannedInterval]) -> None:
-    """Draw intervals relative to the values, those before above those after."""
+    """Draw intervals relative to the values: those before above those after."""
     axes.set_title("intervals / value", loc="left", fontsize=9.5, color=style.INK)
     reach = max(_relative(i, i.after)[1] - 1.0 for i in intervals)
     widest = max(
@@ -98,7 +98,7 @@ def _draw_intervals(axes: Axes, intervals: list[PlannedInterval]) -> None:
 
 
 def _relative(interval: PlannedInterval, ends: tuple[float, float]) -> tuple[float, float]:
-    """Return ends relative to the value, which is 1; differences where the value is zero."""
+    """Return ends relative to the value, or their differences from a value of zero."""
     if interval.value == 0:
         return 1.0 + ends[0], 1.0 + ends[1]
     low, high = sorted(e / interval.value for e in ends)

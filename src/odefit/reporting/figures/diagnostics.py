@@ -1,4 +1,4 @@
-"""Diagnostics of a fit: measurements beside predictions, and the distribution of residuals."""
+"""Diagnostics of a fit: measurements against predictions, and the residuals' distribution."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MAX_PANELS = 60
 """Largest number of panels in one figure."""
 
 MAX_BAND = 400
-"""Points of the limits in a figure of quantiles; more cannot be told apart."""
+"""Number of points of the limits in a quantile plot, more than a reader can resolve."""
 
 NORMAL_95 = 1.96
 """Standard deviations within which 95 % of normal values are."""
@@ -50,9 +50,9 @@ NORMAL_95 = 1.96
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """A kind of figure: a panel for each observable.
+    """A kind of diagnostic figure, with one panel for each observable.
 
-    `title` is its heading, `reading` says in a sentence what to look for, `draw` fills a panel, and
+    `title` is its heading, `reading` is a sentence on what to look for, `draw` fills a panel, and
     `handles` are the entries of the legend beside the experiments.
     """
 
@@ -70,7 +70,7 @@ def plot_diagnostic(
     observables: Collection[str] | None = None,
     canvas: Canvas = SCREEN,
 ) -> Figure:
-    """Draw one kind of diagnostic, a panel for each observable, or several kinds of them.
+    """Draw one or more kinds of diagnostics, with one panel for each observable.
 
     `kind` is one of :data:`DIAGNOSTICS`, several of these, or ``"all"``.
     """
@@ -117,7 +117,7 @@ def plot_diagnostic(
 def _chosen(
     result: ResultData, experiment: str | None, observables: Collection[str] | None
 ) -> list[Residuals]:
-    """Return the residuals of some experiments and observables, all by default."""
+    """Return the residuals of some experiments and observables, by default of all."""
     problem = result.problem
     name = None if experiment is None else problem.condition(experiment).name
     known = tuple(problem.model.observables)
@@ -145,7 +145,7 @@ def panel_figure(kind: str, entries: Sequence[Residuals], setting: Setting) -> s
 
 
 def draw_parity(axes: Axes, entries: Sequence[Residuals], setting: Setting) -> None:
-    """Draw measured against predicted values, both axes alike."""
+    """Draw measured against predicted values on equal axes."""
     both = np.concatenate([v for e in entries for v in (e.predicted, e.measured)])
     both = both[np.isfinite(both)]
     logarithmic = bool(
@@ -162,7 +162,7 @@ def draw_parity(axes: Axes, entries: Sequence[Residuals], setting: Setting) -> N
             low, high = low / ratio, high * ratio
         else:
             margin = 0.05 * (high - low) or 0.1 * abs(high) or 1.0
-            if high - low < 1e-6 * abs(high):  # not the rounding errors of a constant, enlarged
+            if high - low < 1e-6 * abs(high):  # do not magnify the rounding errors of a constant
                 margin = 0.1 * abs(high)
             low, high = low - margin, high + margin
         axes.plot([low, high], [low, high], color=style.MUTED, linewidth=0.9, zorder=1)
@@ -201,11 +201,11 @@ def draw_quantiles(axes: Axes, entries: Sequence[Residuals], setting: Setting) -
 
 
 def draw_histogram(axes: Axes, entries: Sequence[Residuals], setting: Setting) -> None:
-    """Draw how often residuals of each size occur, beside the normal density."""
+    """Draw a histogram of the residuals and the normal density."""
     values = np.concatenate([e.normal for e in entries])
     values = values[np.isfinite(values)]
     reach = max(3.5, 1.05 * float(np.max(np.abs(values), initial=0.0)))
-    # The width of D. Freedman and P. Diaconis (1981) for standard normal values.
+    # the bin width of D. Freedman and P. Diaconis (1981) for standard normal values
     width = max(2.7 / max(len(values), 1) ** (1 / 3), 2 * reach / 80)
     half = math.ceil(reach / width)
     edges = width * np.arange(-half, half + 1)
@@ -236,7 +236,7 @@ def draw_histogram(axes: Axes, entries: Sequence[Residuals], setting: Setting) -
 
 
 def draw_autocorrelation(axes: Axes, entries: Sequence[Residuals], setting: Setting) -> None:
-    """Draw the correlation of residuals with later ones, within the limits of independent ones."""
+    """Draw the autocorrelation of residuals, with the limits of independent residuals."""
     found, count = autocorrelation(entries)
     limit = NORMAL_95 / math.sqrt(max(count, 1))
     axes.axhspan(-limit, limit, color=style.GRID, linewidth=0, zorder=0)
@@ -348,4 +348,4 @@ DIAGNOSTICS = {
         by_run=False,
     ),
 }
-"""The diagnostics by name, in the order in which they are shown."""
+"""The diagnostics by name, in the order of display."""

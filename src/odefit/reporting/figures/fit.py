@@ -1,4 +1,4 @@
-"""Fit against data: one panel for each observable of each experiment."""
+"""Fit and data: one panel for each observable of each experiment."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ PANEL_SIZE = (3.1, 2.25)
 """Width and height of a panel, in inches."""
 
 MAX_PANELS = 120
-"""Largest number of panels that a screen or a printer can show in one figure."""
+"""Largest number of panels in a figure that screens and printers can show."""
 
 BELOW_MEASURED = 0.2
-"""Part of the smallest measurement down to which a logarithmic axis leads at most."""
+"""Lowest end of a logarithmic axis, as a fraction of the smallest measurement."""
 
 MANY_EVENTS = 20
-"""Number of events from which each is a short mark at the bottom, not a line across the panel."""
+"""From this number of events, each is a short mark at the bottom instead of a full line."""
 
 MARK_LENGTH = 0.03
 """Length of such a mark, as a fraction of the panel's height."""
@@ -59,11 +59,11 @@ def plot_fit(
 ) -> Figure:
     """Draw all panels in one figure, see :meth:`odefit.Result.plot_fit`.
 
-    The panels of one experiment are in a row where that is possible. With ``log_y`` the vertical
-    axes are logarithmic; with ``share_axes`` those of an observable are alike, and all times.
-    Curves lead on to the time ``until``, with linear bands unless others are given. ``control``
-    hears of the progress of bands, and `say` is called with sentences on what is not as one may
-    expect.
+    The panels of one experiment form a row where possible. With ``log_y`` the vertical axes are
+    logarithmic; with ``share_axes`` all panels share their times, and panels of an observable their
+    values. Curves extend to the time ``until``, with linear bands unless others are given.
+    ``control`` receives the progress of bands. `say` is called with sentences on anything
+    unexpected.
     """
     check_level(level)
     if until is not None:
@@ -115,7 +115,7 @@ def check_until(until: float) -> None:
 
 
 def _share(panels: Sequence[Axes], curves: Sequence[Curve]) -> None:
-    """Give all panels the same times, and those of an observable the same values."""
+    """Give all panels the same times, and panels of one observable the same values."""
     groups: dict[str, list[Axes]] = {}
     for axes, curve in zip(panels, curves, strict=True):
         groups.setdefault(curve.observable, []).append(axes)
@@ -161,7 +161,7 @@ def legend_handles(curves: Sequence[Curve], level: float) -> list[Artist]:
 
 
 def column_count(curves: Sequence[Curve]) -> int:
-    """Return the number of panels side by side: those of an experiment, or about a square."""
+    """Return the number of panels in a row: those of an experiment, or enough for a square."""
     count = len(curves)
     experiments = len({c.experiment for c in curves})
     each = count // experiments
@@ -181,8 +181,8 @@ def panel_figure(curve: Curve) -> style.Plot:
 def draw_panel(axes: Axes, curve: Curve, several: bool, log_y: bool = False) -> None:
     """Draw the measurements and the model of one observable.
 
-    The title names the experiment if there are several. A vertical axis that is made logarithmic by
-    ``log_y`` does not follow a model that falls far below all measurements.
+    The title names the experiment if there are several. With ``log_y`` the axis does not extend to
+    a model that falls far below all measurements.
     """
     title = style.shorten(curve.observable)
     if several:
@@ -231,7 +231,7 @@ def draw_panel(axes: Axes, curve: Curve, several: bool, log_y: bool = False) -> 
 
 
 def lacks_band(curve: Curve) -> bool:
-    """Tell whether a band was asked for, and is missing at most of the times, or without an end."""
+    """Tell whether a requested band is missing, or unbounded, at most of the times."""
     if curve.band is None:
         return bool(curve.no_band)
     return bool(np.isfinite(curve.band.confidence).all(axis=0).mean() < 0.5)
@@ -240,7 +240,7 @@ def lacks_band(curve: Curve) -> bool:
 def curve_notes(
     result: ResultData, curves: Sequence[Curve], until: float | None = None
 ) -> Iterator[str]:
-    """Yield what has to be known of the bands of curves, experiment by experiment."""
+    """Yield notes on the bands of curves, experiment by experiment."""
     several = len(result.problem.conditions) > 1
     for experiment in dict.fromkeys(curve.experiment for curve in curves):
         mine = [curve for curve in curves if curve.experiment == experiment]
@@ -262,7 +262,7 @@ def _draw_model(axes: Axes, curve: Curve) -> None:
         return
     values = np.where(np.isfinite(curve.model), curve.model, np.nan)
     times = curve.model_times
-    if curve.infinity is not None:  # no line leads there
+    if curve.infinity is not None:  # no line reaches it
         axes.plot(times[-1:], values[-1:], color=style.MODEL, marker="_", markersize=9, zorder=3)
         times, values = times[:-1], values[:-1]
     axes.plot(times, values, color=style.MODEL, linewidth=0.9 if curve.dense else 1.4, zorder=3)
@@ -272,9 +272,9 @@ def _draw_model(axes: Axes, curve: Curve) -> None:
 
 
 def _draw_band(axes: Axes, band: Band, infinite: bool) -> None:
-    """Draw the prediction band, and the confidence band upon it.
+    """Draw the prediction band, and the confidence band on top of it.
 
-    The last point stands apart where it is that of the steady state.
+    The last point is drawn separately where it is the steady state.
     """
     drawn = len(band.times) - infinite
     for (low, high), alpha in ((band.prediction, 0.13), (band.confidence, 0.3)):
@@ -329,7 +329,7 @@ def _draw_data(axes: Axes, curve: Curve) -> None:
             alpha=0.6,
             zorder=2,
         )
-    for code, marker in ((1, "v"), (-1, "^")):  # the true value is further down, or up
+    for code, marker in ((1, "v"), (-1, "^")):  # the true value is lower, or higher
         if (codes == code).any():
             axes.plot(
                 curve.times[codes == code],
@@ -354,7 +354,7 @@ def _draw_data(axes: Axes, curve: Curve) -> None:
 
 
 def _keep_constant_visible(axes: Axes, curve: Curve) -> None:
-    """Show a series that hardly changes as a flat line, not its rounding errors enlarged."""
+    """Show a nearly constant series as a flat line, without magnifying its rounding errors."""
     values = [curve.measured, curve.model[np.isfinite(curve.model)]]
     if curve.spread is not None:
         values.append(curve.spread.ravel())

@@ -1,4 +1,4 @@
-"""Ends of all starts as parallel coordinates: which unknowns they agree on."""
+"""Ends of all starts in parallel coordinates: which unknowns they agree on."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from odefit.reporting.numbers import significant
 from odefit.result_data import ResultData
 
 LEAST_RANGE = 1e-3
-"""Relative range of an unknown below which all ends are in the middle of its axis."""
+"""Relative range of an unknown below which all ends are drawn mid-axis."""
 
 
 def plot_parallel(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
     """Draw a line for the end of each start, with an axis for each unknown, the best on top.
 
-    An axis leads from the least to the largest end, on the scale of the unknown. Starts that failed
-    are left out.
+    An axis spans the ends from smallest to largest, on the unknown's scale. Failed starts are left
+    out.
     """
     ends = [s for s in result.starts if math.isfinite(result.value_of(s))]
     if not ends or not result.problem.unknowns:
@@ -83,7 +83,7 @@ def plot_parallel(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
 
 
 def _heights(values: Array, logarithmic: bool) -> Array:
-    """Return values between 0 and 1 on an axis, all at its middle where they hardly differ."""
+    """Return values scaled to 0 to 1 on an axis, or 0.5 where they hardly differ."""
     if np.ptp(values) <= LEAST_RANGE * np.abs(values).max():
         return np.full(len(values), 0.5)
     scaled = np.log(values) if logarithmic and values.min() > 0 else values

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_PERCENT = 100.0
-"""Distance from the estimate, in per cent, beyond which an interval ends in an arrow."""
+"""Distance from the estimate, in per cent, at which an arrow cuts an interval off."""
 
 
 def plot_parameters(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
     """Draw a line for each unknown: its interval in per cent of the estimate.
 
-    Parameters of very different sizes can so share one axis. Where there is no interval, the
-    reason stands in its place.
+    So parameters of very different sizes share one axis. A missing interval is replaced by its
+    reason.
     """
     rows = [row for row in parameter_rows(result) if row.estimated]
     if not rows or not result.solutions:
@@ -51,7 +51,7 @@ def plot_parameters(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
 
 
 def relative_interval(row: Row) -> tuple[float, float] | None:
-    """Return the interval relative to the estimate, in per cent, if there is one."""
+    """Return the interval relative to the estimate, in per cent, or None."""
     if not (math.isfinite(row.ci_low) and math.isfinite(row.ci_high)) or row.estimate == 0:
         return None
     size = abs(row.estimate)
@@ -62,7 +62,7 @@ def relative_interval(row: Row) -> tuple[float, float] | None:
 
 
 def _reach(rows: list[Row]) -> float:
-    """Return half the width of the axis, in per cent: all intervals fit, if none is too wide."""
+    """Return half the width of the axis, in per cent: all but very wide intervals fit."""
     widths = [
         max(abs(interval[0]), abs(interval[1]))
         for row in rows
@@ -101,7 +101,7 @@ def _draw_row(axes: Axes, place: int, row: Row, reach: float) -> None:
 
 
 def _draw_values(axes: Axes, rows: list[Row]) -> None:
-    """Write the estimates themselves to the right."""
+    """Write the estimates to the right."""
     right = axes.secondary_yaxis("right")
     values = [row.shown[0].replace("-", "−") for row in rows]
     units = [f" {style.shorten(row.unit, 10)}" if row.unit else "" for row in rows]

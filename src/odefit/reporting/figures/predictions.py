@@ -31,7 +31,7 @@ MOST_COLUMNS = 3
 """Largest number of panels side by side."""
 
 MANY_RUNS = len(style.SERIES)
-"""Number of runs that have colours of their own."""
+"""Number of runs with colours of their own."""
 
 
 def plot_predictions(
@@ -82,7 +82,7 @@ def plot_predictions(
 
 
 def _draw_run(axes: Axes, problem: Problem, run: Run, band: Band, colour: str) -> None:
-    """Draw one curve with its bands, what was measured, and when events happen."""
+    """Draw one curve with its bands, its measurements and the times of events."""
     finite = np.isfinite(band.times)
     times = band.times[finite]
     for (low, high), alpha in ((band.prediction, 0.1), (band.confidence, 0.28)):
@@ -106,9 +106,9 @@ def _draw_run(axes: Axes, problem: Problem, run: Run, band: Band, colour: str) -
 
 
 def measured_in(run: Run, observable: str) -> tuple[tuple[Array, Array], str]:
-    """Return times and values of the measurements of a run, and the mark that they have.
+    """Return times and values of the measurements of a run, and their marker.
 
-    Those that were fitted are dots, those in the table of a scenario open squares.
+    Fitted measurements are dots, those of a scenario's table open squares.
     """
     if run.scenario is None:
         series = run.condition.series.get(observable)

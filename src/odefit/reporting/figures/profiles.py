@@ -1,4 +1,4 @@
-"""Profile likelihoods: one panel each, with the limit and the parabola of linearisation."""
+"""Profile likelihoods, one panel each, with the limit and the parabola of linearisation."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ COLUMNS = 3
 """Largest number of panels side by side."""
 
 WIDE = 20.0
-"""Ratio of the last to the first value from which on the axis is logarithmic."""
+"""Ratio of the last to the first value above which the axis is logarithmic."""
 
 SHOWN = 1.3
-"""Largest deviance that is drawn, relative to the limit."""
+"""Largest deviance drawn, relative to the limit."""
 
 
 def plot_profiles(
     data: ProfilesData, keys: Sequence[str] | None = None, canvas: Canvas = SCREEN
 ) -> Figure:
-    """Draw the deviance against each quantity, its limit, the ends of the interval.
+    """Draw the deviance against each quantity, with its limit and the interval's ends.
 
     ``keys`` are the profiles to draw; None for all.
     """
@@ -88,10 +88,10 @@ def _panel(axes: Axes, profile: Profile, limit: float) -> None:
 
 
 def _tame(at: Array, deviances: Array, slopes: Array) -> Array:
-    """Return the slopes, limited where a cubic would leave the range of its two points.
+    """Return the slopes, limited so that a cubic stays within the range of its two points.
 
     The limit is that of F. N. Fritsch and R. E. Carlson, Monotone piecewise cubic interpolation,
-    1980; a parabola obeys it.
+    1980; a parabola satisfies it.
     """
     secants = np.diff(deviances) / np.diff(at)
     tamed = slopes.copy()
@@ -107,7 +107,7 @@ def _natural(at: Array, logarithmic: bool) -> Array:
 
 
 def _parabola(profile: Profile, at: Array, logarithmic: bool, limit: float) -> Array | None:
-    """Return the deviance that linearisation expects; None where there is no linear interval."""
+    """Return the deviance that linearisation predicts; None without a linear interval."""
     low, high = profile.linear
     if not (math.isfinite(low) and math.isfinite(high)) or (logarithmic and low <= 0):
         return None

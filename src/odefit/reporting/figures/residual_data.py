@@ -1,4 +1,4 @@
-"""Residuals of an answer as figures show them, beside the measurements and their predictions."""
+"""The residuals of an answer for figures, with the measurements and predictions."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ from odefit.simulation.residuals.quantile_residuals import quantile_residuals
 from odefit.simulation.simulations import residuals_by
 
 LAGS = 20
-"""The largest distance, in measurements, of which there is an autocorrelation."""
+"""Largest lag of the autocorrelation, in measurements."""
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
     """The residuals of one observable in one experiment, shape (n,).
 
-    `values` are measured minus modelled, in standard deviations where those are known: deviance
+    `values` are measured minus modelled, in standard deviations where these are known: deviance
     residuals of counts and of losses, differences of logarithms of log-normal noise, innovations of
     noise that is correlated in time. `normal` are quantile residuals, standard normal if model and
-    noise are right; without known noise they are in standard deviations that the residuals of the
-    fit have. `censored` is 1 where the true value is below, and -1 where it is above, the limit
-    that stands in `measured`. `plain` says that both kinds of residuals are the same but for the
-    scale.
+    noise are right; without known noise they are scaled by the residuals' standard deviation.
+    `censored` is 1 where the true value is below, and -1 where it is above, the limit in
+    `measured`. `plain` is true if both kinds of residuals differ only in scale.
     """
 
     experiment: str
@@ -49,10 +48,10 @@ class Residuals:
 
 
 def residuals_of(result: ResultData, forward: ForwardMap | None = None) -> list[Residuals]:
-    """Return the residuals of the best solution; none if it is missing or cannot be simulated.
+    """Return the residuals of the best solution, or an empty tuple if it cannot be simulated.
 
-    ``forward`` is the map that integrates it, where it is known. Counts and censored values are
-    placed by the seed of the result.
+    ``forward`` is the map that integrates it, if there is one. The result's seed decides the random
+    quantiles of counts and censored values.
     """
     if not result.solutions:
         return []
@@ -81,7 +80,7 @@ def residuals_of(result: ResultData, forward: ForwardMap | None = None) -> list[
                 entry.times,
                 entry.measured,
                 entry.predicted,
-                # The optimiser's sign is the other one.
+                # The optimiser uses the opposite sign.
                 -entry.standardized,
                 quantile_residuals(
                     noise, series, entry.predicted, entry.standardized, entry.sds, random
@@ -107,15 +106,15 @@ def by_observable(residuals: Sequence[Residuals]) -> dict[str, list[Residuals]]:
 def autocorrelation(entries: Sequence[Residuals], lags: int = LAGS) -> tuple[Array, int]:
     """Return the autocorrelation of residuals at the distances 1, 2, ..., and their number.
 
-    Distances count measured times of the same experiment; experiments are pooled, replicates at
-    one time averaged, and infinite times left out. Without a residual that is not zero it is empty.
+    Distances count measured times of the same experiment; experiments are pooled, replicates at one
+    time averaged, and infinite times left out. If all residuals are zero, it is empty.
     """
     series = []
     for entry in entries:
         kept = np.isfinite(entry.normal) & np.isfinite(entry.times)
         times, place, counts = np.unique(entry.times[kept], return_inverse=True, return_counts=True)
         sums = np.bincount(place, entry.normal[kept], len(times))
-        series.append(sums / np.sqrt(counts))  # of independent residuals, a variance of one
+        series.append(sums / np.sqrt(counts))  # independent residuals have a variance of one
     count = sum(len(one) for one in series)
     longest = max((len(one) for one in series), default=0)
     if count < 3 or longest < 2:
@@ -134,7 +133,7 @@ def autocorrelation(entries: Sequence[Residuals], lags: int = LAGS) -> tuple[Arr
 
 
 def normal_quantiles(values: Array) -> tuple[Array, Array]:
-    """Return what standard normal values would be on average, and finite values, both sorted.
+    """Return the expected standard normal quantiles, and the finite values, both sorted.
 
     The quantiles are those of G. Blom, Statistical Estimates and Transformed Beta-Variables, 1958.
     """
@@ -146,9 +145,9 @@ def normal_quantiles(values: Array) -> tuple[Array, Array]:
 
 
 def quantile_band(count: int, level: float = 0.95) -> Array:
-    """Return the ends within which each of `count` sorted normal values lies, shape (2, count).
+    """Return the limits of each of `count` sorted normal values, shape (2, count).
 
-    The probability of a value's place is that of an order statistic, a beta distribution.
+    The rank of a value has the beta distribution of an order statistic.
     """
     from scipy.special import betaincinv, ndtri
 

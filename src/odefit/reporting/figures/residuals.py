@@ -1,4 +1,4 @@
-"""Residuals against time, predictions and experiments: what is left should have no pattern."""
+"""Residuals against time, predictions and experiments, where patterns would show."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from odefit.reporting.figures.residual_data import Residuals
 from odefit.reporting.sentences import weighted
 
 FEW = 80
-"""Number of points of a panel from which on they are small."""
+"""Number of points above which a panel draws them small."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The problem of all panels of residuals, and the colour and mark of each experiment."""
+    """The problem that all panels share, and the colour and mark of each experiment."""
 
     problem: Problem
     marks: dict[str, tuple[str, str]]
@@ -42,7 +42,7 @@ class Setting:
         return weighted(self.problem)
 
     def handles(self, *others: Artist) -> list[Artist]:
-        """Return the entries of a legend: the experiments, where there are several, and others."""
+        """Return the entries of a legend: the experiments, if several, and others."""
         several = len(self.marks) > 1
         named = [
             Line2D(
@@ -63,7 +63,7 @@ class Setting:
 
 
 def title_panel(axes: Axes, text: str) -> None:
-    """Write the title of a panel, at its left."""
+    """Write the title at the left of a panel."""
     axes.set_title(
         style.plain(style.shorten(text)),
         loc="left",
@@ -79,9 +79,10 @@ def draw_points(
     places: Callable[[Residuals], tuple[Array, Array]],
     setting: Setting,
 ) -> tuple[Array, Array]:
-    """Draw a point for each measurement, or their density where they are many; return all places.
+    """Draw a point for each measurement, or a density of many; return all places.
 
-    Scales of the axes are set before. Triangles point to where the true value of a censored one is.
+    The caller sets the scales of the axes first. A triangle points towards the true value of a
+    censored measurement.
     """
     every = [places(entry) for entry in entries]
     x, y = (np.concatenate([pair[k] for pair in every]) for k in (0, 1))
@@ -119,14 +120,14 @@ def draw_against_time(axes: Axes, entries: Sequence[Residuals], setting: Setting
         axes.plot(*window_means(x, y), color=style.INK, linewidth=1.0, zorder=3)
         axes.set_title("mean and density", loc="right", fontsize=8.0, color=style.MUTED)
     calendars = {entry.calendar for entry in entries}
-    calendar = calendars.pop() if len(calendars) == 1 else None  # none that all experiments share
+    calendar = calendars.pop() if len(calendars) == 1 else None  # the experiments share no calendar
     axes.set_xlabel(style.time_label(setting.problem.time_unit, calendar), parse_math=False)
     _about_zero(axes, y, setting)
     style.dress(axes, calendar=calendar)
 
 
 def draw_against_prediction(axes: Axes, entries: Sequence[Residuals], setting: Setting) -> None:
-    """Draw residuals against the model's values: a funnel shows noise that grows with them."""
+    """Draw residuals against the model's values; a funnel shows noise that grows with them."""
     positive = all((e.predicted[np.isfinite(e.predicted)] > 0).all() for e in entries)
     logarithmic = positive and any(e.transform is not None for e in entries)
     if logarithmic:
@@ -145,12 +146,12 @@ def draw_against_prediction(axes: Axes, entries: Sequence[Residuals], setting: S
 
 
 def draw_by_experiment(axes: Axes, entries: Sequence[Residuals], setting: Setting) -> None:
-    """Draw the residuals of each experiment side by side, with their mean as a bar."""
+    """Draw the residuals of each experiment side by side, with a bar at their mean."""
     runs = {entry.experiment: k for k, entry in enumerate(entries)}
 
     def places(entry: Residuals) -> tuple[Array, Array]:
         count = len(entry.values)
-        # Side by side in the order of time, so that points do not hide one another.
+        # Points are placed side by side in order of time, so that they do not overlap.
         shift = np.linspace(-0.25, 0.25, count) if count > 1 else np.zeros(count)
         return runs[entry.experiment] + shift, entry.values
 
@@ -177,7 +178,7 @@ def draw_by_experiment(axes: Axes, entries: Sequence[Residuals], setting: Settin
 
 
 def reference_handles(setting: Setting, *, mean: bool = False) -> list[Artist]:
-    """Return the entries of a legend for what is drawn behind residuals."""
+    """Return the legend entries of the marks behind residuals."""
     found: list[Artist] = []
     if mean:
         found.append(Line2D([], [], color=style.INK, linewidth=1.4, label="mean"))
@@ -187,7 +188,7 @@ def reference_handles(setting: Setting, *, mean: bool = False) -> list[Artist]:
 
 
 def _about_zero(axes: Axes, values: Array, setting: Setting) -> None:
-    """Draw zero and two standard deviations, with limits that hold all values."""
+    """Draw lines at zero and two standard deviations, within limits that hold all values."""
     if setting.in_sds:
         axes.axhspan(-2.0, 2.0, color=style.GRID, linewidth=0, zorder=0)
     axes.axhline(0.0, color=style.MUTED, linewidth=0.9, zorder=1)

@@ -21,7 +21,7 @@ MOST_COLUMNS = 3
 """Largest number of panels side by side."""
 
 MOST_CURVES = len(style.SERIES)
-"""Number of unknowns whose indices are drawn along time, the most important ones."""
+"""Largest number of unknowns whose indices are drawn against time, most important first."""
 
 TITLES: dict[SensitivityKind, str] = {
     "local": "elasticity",
@@ -38,7 +38,7 @@ def plot_sensitivities(
     time_unit: str,
     canvas: Canvas = SCREEN,
 ) -> Figure:
-    """Draw indices along time where an output has several times, and as bars elsewhere."""
+    """Draw indices against time where an output has several times, otherwise as bars."""
     panels = list(dict.fromkeys((o.name, o.experiment) for o in outputs))
     ranked = importance(kind, outputs, found)
     with style.plain_style():
@@ -69,7 +69,7 @@ def _curves(
     found: Indices,
     ranked: Array,
 ) -> None:
-    """Draw the indices of the most important unknowns along time."""
+    """Draw the indices of the most important unknowns against time."""
     table, errors = _shown(kind, found)
     order = np.argsort(-np.nan_to_num(np.abs(ranked)), kind="stable")[:MOST_CURVES]
     for number, k in enumerate(order):
@@ -85,7 +85,7 @@ def _curves(
 def _bars(
     axes: Axes, kind: SensitivityKind, keys: Sequence[str], found: Indices, place: int
 ) -> None:
-    """Draw the indices of one number, the most important unknown first."""
+    """Draw the indices of a single number, the most important unknown first."""
     table, errors = _shown(kind, found)
     order = np.argsort(-np.nan_to_num(np.abs(table[place])), kind="stable")
     values, half = table[place][order], errors[place][order]

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from odefit.methods.multiple_shooting import History
 
 WIDE_PANEL_SIZE = (6.6, 1.75)
-"""Width and height of a panel, in inches, where they are one below the other."""
+"""Width and height of one of several stacked panels, in inches."""
 
 NARROW_PANEL_SIZE = (4.4, 1.9)
-"""Width and height of a panel, in inches, where two are side by side."""
+"""Width and height of one of two panels side by side, in inches."""
 
 MAX_SINGLE_COLUMN_PANELS = 3
-"""Largest number of panels that are one below the other."""
+"""Largest number of stacked panels."""
 
 
 def plot_shooting(
@@ -47,7 +47,7 @@ def plot_shooting(
     """Draw the trajectory of an iteration, discontinuous at its shooting nodes, with the data.
 
     Every observable has a panel, and so has every state that is not itself an observable; those
-    show no data. A ring is a node: there the line ends and begins anew.
+    show no data. A ring marks a node, where the line is interrupted.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def plot_shooting(
         return canvas.empty(str(error))
     curves = _curves(history, iteration, condition, path)
     nodes = history.shooting.node_times[problem.conditions.index(condition)]
-    # Where a node is, the trajectory has two entries: the gap, and the beginning of an interval.
+    # At a node the trajectory has two entries: the gap, and the start of an interval.
     begins = np.searchsorted(path.times, nodes, side="right") - 1
     shown = curves[:MAX_PANELS]
     columns = 1 if len(shown) <= MAX_SINGLE_COLUMN_PANELS else 2
@@ -167,7 +167,7 @@ def _draw_nodes(axes: Axes, times: Array, values: Array) -> None:
 
 
 def _title(history: History, iteration: int, condition: Condition) -> str:
-    """Return a line on the iteration that is drawn."""
+    """Return a line about the iteration that is drawn."""
     at = history.iterations[iteration]
     last = len(history.iterations) - 1
     number = range(last + 1)[iteration]

@@ -1,4 +1,4 @@
-"""Ends of the starts: how well they fit, sorted (waterfall), and where they are."""
+"""Ends of the starts: sorted goodness of fit (waterfall), and places."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.result_data import ResultData
 
 LEAST_OFFSET = 1e-4
-"""Differences from the best that are drawn as this: of -2 log L, or of the best sum of squares as
-part of it. No data tell such differences."""
+"""Smaller differences from the best are drawn as this value: of -2 log L, or relative to the best
+sum of squares. No data resolve such differences.
+"""
 
 CLOSENESS = 1e-2
-"""Relative difference of an unknown up to which the end of a start is a solution."""
+"""Largest relative difference of an unknown between a start's end and its solution."""
 
 MANY_SOLUTIONS = 6
-"""Number of solutions that have colours of their own."""
+"""Number of solutions with colours of their own."""
 
 
 def solution_numbers(result: ResultData, starts: Iterable[Start]) -> list[int | None]:
-    """Return the number of the solution in which each start ended, from 0; None for other ends."""
+    """Return the index of the solution in which each start ended; None for other ends."""
     sizes = expected_sizes(result.problem)
     known = [solution.vector for solution in result.solutions]
     return [
@@ -38,14 +39,14 @@ def solution_numbers(result: ResultData, starts: Iterable[Start]) -> list[int | 
 
 
 def solution_colour(number: int | None) -> tuple[str, str]:
-    """Return the colour of the ends of starts in a solution, and its name in the legend."""
+    """Return the colour and the legend's name of the ends in a solution."""
     if number is None or number >= MANY_SOLUTIONS:
         return style.MUTED, "other ends"
     return style.SERIES[number], "best solution" if number == 0 else f"solution {number + 1}"
 
 
 def plot_starts(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
-    """Draw how well each start fits, the best first; failed starts are counted, not drawn."""
+    """Draw how well each start fits, best first; failed starts are counted but not drawn."""
     if not result.starts:
         return canvas.empty("no starts are recorded")
     ends = [(result.value_of(s), s) for s in result.starts]

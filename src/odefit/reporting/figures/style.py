@@ -1,4 +1,4 @@
-"""The look of all figures: colours, fonts, axes, and ticks whose labels never touch."""
+"""The look of all figures: colours, fonts, axes, and ticks whose labels do not overlap."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from odefit.problem.calendars import Calendar
 from odefit.reporting.figures.date_axes import DateLabels, DateTicks
 
 FEWEST_TICKS = 3
-"""The number of labels that an axis has at least, if there is room for them."""
+"""Smallest number of labels of an axis, if there is room for them."""
 
 MOST_TICKS = 6
-"""The number of labels that an axis has at most."""
+"""Largest number of labels of an axis."""
 
 LABEL_WIDTH, LOG_LABEL_WIDTH, LABEL_HEIGHT = 3.4, 4.6, 2.2
-"""Room for a label along a horizontal axis, a horizontal logarithmic one, and a vertical one, in
-sizes of its font."""
+"""Room for a label, in font sizes, along a horizontal, a horizontal logarithmic and a vertical
+axis.
+"""
 
 STEPS_IN_A_DECADE = ((1, 2, 5), (1, 3), (1,))
-"""The first digits that may have labels on an axis of about one decade, the most first."""
+"""Leading digits of labels on an axis of about one decade, from many labels to few."""
 
 PLAIN_RANGE = (1e-3, 1e5)
-"""Values within are written without a power of ten on a logarithmic axis."""
+"""Range in which a logarithmic axis writes values without powers of ten."""
 
 
 class LogTicks(Locator):
     """Places of labels on a logarithmic axis.
 
-    From three decades on, these are powers of ten. On a shorter axis they are 1, 2 and 5 times
-    those, and on one of much less than a decade round numbers at equal distances: an axis with a
-    single label has no scale.
+    An axis of at least three decades has powers of ten. A shorter one adds 2 and 5 times these. One
+    of much less than a decade has evenly spaced round numbers, since a single label gives no scale.
     """
 
     def __call__(self) -> Sequence[float]:
@@ -63,7 +63,7 @@ class LogTicks(Locator):
 
 
 class LinearTicks(MaxNLocator):
-    """Round numbers at equal distances, as many as there is room for."""
+    """Evenly spaced round numbers, as many as there is room for."""
 
     def __init__(self) -> None:
         super().__init__(nbins=5, steps=[1, 2, 2.5, 5, 10], min_n_ticks=2)
@@ -77,7 +77,7 @@ class LinearTicks(MaxNLocator):
 
 
 class LogLabels(Formatter):
-    """Values on a logarithmic axis as a reader would write them: 0.02, 500, 2 × 10^7."""
+    """Values on a logarithmic axis in everyday notation: 0.02, 500, 2 × 10^7."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         """Return the label of the value `x`."""
@@ -113,7 +113,7 @@ def log_ticks(low: float, high: float, most: int = MOST_TICKS) -> Array:
 
 
 def room(axis: Axis) -> int:
-    """Return the number of labels for which there is room on an axis."""
+    """Return the number of labels that fit on an axis."""
     figure = axis.get_figure()
     assert figure is not None
     box = axis.axes.get_window_extent()
@@ -126,7 +126,7 @@ def room(axis: Axis) -> int:
 
 
 def set_ticks(axis: Axis, *, logarithmic: bool) -> None:
-    """Let an axis have ticks and labels of this module."""
+    """Give an axis the ticks and labels of this module."""
     if logarithmic:
         axis.set_major_locator(LogTicks())
         axis.set_major_formatter(LogLabels())
@@ -138,31 +138,31 @@ def set_ticks(axis: Axis, *, logarithmic: bool) -> None:
         axis.set_major_formatter(formatter)
 
 
-# The report gives each of these colours another value on dark screens (svg.py, report.css).
+# On dark screens the report replaces each of these colours (svg.py, report.css).
 INK = "#1f2937"
 MUTED = "#64748b"
 GRID = "#e2e8f0"
-# Blue, vermillion and purple are M. Okabe and K. Ito's, which the colour-blind tell apart (Color
-# Universal Design, 2002).
+# Blue, vermillion and purple of M. Okabe and K. Ito, safe for colour-blind readers (Color Universal
+# Design, 2002).
 MODEL = "#0072b2"
 DATA = "#d55e00"
 BAD = "#a8326e"
 
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#1f2937")
-"""Colours of several lines in one figure, in this order."""
+"""Colours of the lines of a figure, in this order."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
-"""Marks of runs; there are as many runs that can be told apart as pairs of a colour and a mark."""
+"""Marks of runs; pairs of a colour and a mark distinguish the runs."""
 
 SMALL_FONT = 8.0
 """Size of tick labels, in points."""
 
 SAVED_DPI = 300
-"""Pixels to an inch of figures that are written as pictures, as journals ask."""
+"""Resolution of figures written as bitmaps, in pixels per inch, as journals require."""
 
 _RC: Any = {
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # ships with matplotlib: the same figure everywhere
+    "font.sans-serif": ["DejaVu Sans"],  # ships with matplotlib
     "font.size": 9.0,
     "text.color": INK,
     "axes.edgecolor": MUTED,
@@ -187,22 +187,22 @@ _RC: Any = {
     "ytick.major.width": 0.7,
     "grid.color": GRID,
     "grid.linewidth": 0.6,
-    "svg.fonttype": "none",  # texts stay texts, which an editor of figures can change
-    "pdf.fonttype": 42,  # fonts embedded as TrueType, as journals ask
+    "svg.fonttype": "none",  # texts stay editable
+    "pdf.fonttype": 42,  # embed TrueType fonts, as journals require
     "ps.fonttype": 42,
-    "svg.hashsalt": "odefit",  # ids that do not change from run to run
+    "svg.hashsalt": "odefit",  # ids do not change from run to run
     "path.simplify": True,
 }
 
 
 class Plot(Figure):
-    """A figure that notebooks show although pyplot does not know it."""
+    """A figure that notebooks display although pyplot does not know it."""
 
     def savefig(self, fname: Any, **options: Any) -> None:
         """Write the figure to a file, with fonts embedded and texts as text.
 
-        The ending of the name tells the format (``.pdf``, ``.svg``, ``.png``); options are those of
-        matplotlib.
+        The suffix determines the format (``.pdf``, ``.svg``, ``.png``); the options are
+        matplotlib's.
         """
         with plain_style():
             super().savefig(fname, **{"dpi": SAVED_DPI, **options})
@@ -214,14 +214,14 @@ class Plot(Figure):
 
 
 def save_outlines(figure: Figure, stream: IO[bytes], **options: Any) -> None:
-    """Write a figure as SVG with texts as outlines: nothing shifts where fonts differ."""
+    """Write a figure as SVG with texts as outlines, so that missing fonts move nothing."""
     with plain_style(), matplotlib.rc_context({"svg.fonttype": "path"}):
         Figure.savefig(figure, stream, format="svg", **options)
 
 
 @contextmanager
 def plain_style() -> Iterator[None]:
-    """Draw figures inside this context the same, whatever the user's own settings are."""
+    """Draw figures alike inside this context, whatever the user's settings are."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_RC)
@@ -229,12 +229,12 @@ def plain_style() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Plot:
-    """Return an empty figure, its size in inches."""
+    """Return an empty figure of a size in inches."""
     return Plot(figsize=(width, height), layout="constrained", facecolor="white")
 
 
 def panel_axes(width: float, height: float, left: float = 0.58) -> tuple[Plot, Axes]:
-    """Return a small figure with one pair of axes, always at the same place: panels align.
+    """Return a small figure whose one pair of axes is always at the same place.
 
     ``left`` is the space for the labels; sizes are in inches.
     """
@@ -249,7 +249,7 @@ def panel_axes(width: float, height: float, left: float = 0.58) -> tuple[Plot, A
 def dress(
     axes: Axes, *, log_x: bool = False, log_y: bool = False, calendar: Calendar | None = None
 ) -> None:
-    """Set grid and ticks; to be called after the data are drawn.
+    """Set grid and ticks, after the data are drawn.
 
     With a calendar the horizontal axis shows dates.
     """
@@ -261,13 +261,13 @@ def dress(
     if calendar is not None and not log_x:
         axes.xaxis.set_major_locator(DateTicks(calendar, room))
         axes.xaxis.set_major_formatter(DateLabels(calendar))
-    axes.yaxis.set_offset_position("right")  # at the left it would push the title out
+    axes.yaxis.set_offset_position("right")  # at the left it would displace the title
     axes.tick_params(colors=MUTED, labelcolor=INK, labelsize=SMALL_FONT, width=0.7, which="major")
     axes.tick_params(colors=MUTED, width=0.5, which="minor")
 
 
 def run_marks(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return colour and mark of each run; a run that is alone has those of the measurements."""
+    """Return colour and mark of each run; a single run has those of the measurements."""
     runs = list(dict.fromkeys(names))
     if len(runs) < 2:
         return dict.fromkeys(runs, (DATA, "o"))
@@ -278,9 +278,9 @@ def run_marks(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def label_outside(rows: Sequence[Sequence[Axes]]) -> None:
-    """Leave out labels of axes that a panel shares with the one to its left, or the one below.
+    """Omit axis labels that a panel shares with its neighbour to the left or below.
 
-    Panels of a figure that have no other below them keep their label of time.
+    Panels without another below keep their time label.
     """
     for row in rows:
         labels = [axes.get_ylabel() for axes in row]
@@ -294,7 +294,7 @@ def label_outside(rows: Sequence[Sequence[Axes]]) -> None:
 
 
 def mark_infinity(axes: Axes, place: float) -> None:
-    """Mark the place on the axis of time where the values at t = inf, the steady state, stand."""
+    """Mark the place of t = inf, the steady state, on the time axis."""
     axes.axvline(place, color=MUTED, linewidth=0.7, alpha=0.5, zorder=1)
     axes.annotate(
         "t = ∞",
@@ -331,9 +331,9 @@ def _font() -> Any:
 
 
 def plain(text: str) -> str:
-    """Return `text` with a box for every character that the font of the figures does not have.
+    """Return `text` with a box in place of every character that the font lacks.
 
-    Draw it with ``parse_math=False``: a ``$`` in a name is no formula.
+    Draw it with ``parse_math=False``: a ``$`` in a name does not begin a formula.
     """
     font = _font()
     kept = "".join(" " if c in "\n\r\t" else c for c in text)
@@ -341,17 +341,17 @@ def plain(text: str) -> str:
 
 
 def shorten(text: str, length: int = 28) -> str:
-    """Return `text` for a label, its end cut off if it is longer than `length`."""
+    """Return `text` as a label, cut off if it is longer than `length`."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def with_unit(name: str, unit: str | None) -> str:
-    """Return a name for a label, with its unit where that is known."""
+    """Return a name as a label, with its unit if known."""
     return plain(f"{shorten(name)} ({shorten(unit, 16)})" if unit else shorten(name))
 
 
 def time_label(unit: str, calendar: Calendar | None = None) -> str:
-    """Return the label of a time axis; dates say what they are."""
+    """Return the label of a time axis; dates need no label."""
     if calendar is not None:
         return ""
     return plain(f"time ({shorten(unit)})" if unit else "time t")

@@ -16,9 +16,9 @@ from odefit.reporting.figures.fit import PANEL_SIZE
 
 
 def plot_validation(found: ValidationData, canvas: Canvas = SCREEN) -> Figure:
-    """Draw a parity panel and a panel of residuals for each observable, a colour for each run.
+    """Draw a parity panel and a residual panel for each observable, one colour a run.
 
-    Bars are the prediction bands; grey lines stand for equality, and for two standard deviations.
+    Bars are prediction bands; grey lines mark equality and two standard deviations.
     """
     observables = list(dict.fromkeys(one.observable for one in found.series))
     runs = list(dict.fromkeys(one.experiment for one in found.series))

@@ -31,7 +31,7 @@ FUNCTION_KINDS = {
     "linear": "straight pieces",
     "constant": "steps",
 }
-"""The kinds of functions that are estimated, in words."""
+"""The kinds of estimated functions, in words."""
 
 LOGARITHM = {"log": "natural logarithm", "log10": "decimal logarithm"}
 """The transforms of measurements, in words."""
@@ -101,7 +101,7 @@ def inline(symbols: Symbols, name: str) -> Markup:
 
 
 def noise_words(problem: Problem, name: str, write: Writer, sd: str) -> str:
-    """Return how the measurements of observable `name` scatter; `sd` names standard deviations."""
+    """Return the scatter of measurements of `name`; `sd` names standard deviations."""
     noise = problem.noise.get(name, Noise())
     measured = [c for c in problem.conditions if name in c.series]
     own = [c.name for c in measured if c.series[name].sds is not None]
@@ -141,7 +141,7 @@ def _spread_words(noise: Noise, write: Writer) -> str:
 
 
 def special_words(problem: Problem, experiment: Experiment, write: Writer) -> list[str]:
-    """Return what differs from the problem's own in an experiment, and its events."""
+    """Return how an experiment differs from the problem, and its events."""
     found = []
     functions = problem.given.unknown_functions.values()
     hidden = {name for f in functions for name in (*f.ends, *f.constants)}
@@ -186,7 +186,7 @@ def ode_lines(problem: Problem) -> Iterator[str]:
 
 
 def _by_function(problem: Problem, text: str) -> str:
-    """Return an equation with the names of unknown functions in place of their pieces."""
+    """Return an equation in which unknown functions appear by name."""
     for name in problem.given.unknown_functions:
         whole = text_of(problem.given.observables[name].program)
         text = text.replace(f"({whole})", name).replace(whole, name)
@@ -194,7 +194,7 @@ def _by_function(problem: Problem, text: str) -> str:
 
 
 def written_lines(problem: Problem) -> Iterator[str]:
-    """Yield what the equations were written out from, as it was given."""
+    """Yield the given forms, such as reactions, from which the equations were written out."""
     functions = problem.given.unknown_functions
     for section, table in problem.given.notation.written.items():
         sign = " =" if section in ("functions", "definitions") else ":"
@@ -204,7 +204,7 @@ def written_lines(problem: Problem) -> Iterator[str]:
 
 
 def function_words(function: UnknownFunction) -> str:
-    """Return what is known of a function that is estimated."""
+    """Return the known properties of an estimated function."""
     of = "t" if function.of is None else function.of.text
     kind = FUNCTION_KINDS[function.kind]
     if function.changes:
@@ -217,7 +217,7 @@ def function_words(function: UnknownFunction) -> str:
 
 
 def conserved_lines(problem: Problem) -> Iterator[str]:
-    """Yield the sums of states that reactions, or differential equations, leave as they are."""
+    """Yield the sums of states that reactions, or differential equations, conserve."""
     given = problem.given.notation.conserved
     sums = [(t.text, t.names) for t in given] or [
         (in_words(w), frozenset(w)) for w in conserved_sums(problem.given)
@@ -257,7 +257,7 @@ def algebraic_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
 
 
 def observable_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
-    """Yield what is measured; a state that is observed as it is needs no equation."""
+    """Yield the observables; a state observed directly needs no equation."""
     for name, expression in problem.given.observables.items():
         if expression.name != name:
             plain = f"{name} = {expression.text}"
@@ -265,7 +265,7 @@ def observable_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]
 
 
 def initial_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
-    """Yield the known initial values, of all experiments that have no others."""
+    """Yield the known initial values that all experiments share."""
     for state, value in problem.initial.items():
         given = value.fixed if isinstance(value, Parameter) else value
         if given is not None:
@@ -282,7 +282,7 @@ AT_START = Markup(
 
 
 def constant_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
-    """Yield the known numbers."""
+    """Yield the known values."""
     for name, value in problem.given.constants.items():
         number = MATHML.number(significant(abs(value), 8))
         formula = -number if value < 0 else number

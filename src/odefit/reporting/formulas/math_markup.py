@@ -1,7 +1,7 @@
 """Formulas in MathML as LaTeX, for the report in Markdown.
 
-What a formula looks like is decided once, in :mod:`odefit.reporting.formulas.mathml`; here its
-elements are named in LaTeX. The texts in them are names, numbers and signs.
+:mod:`odefit.reporting.formulas.mathml` decides how a formula looks; this module names its elements
+in LaTeX. Their texts are names, numbers and signs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element
 from odefit.reporting.formulas.mathml import GREEK
 
 LATEX_SIGNS: Mapping[str, str] = {
-    "\N{INVISIBLE TIMES}": r"\thinspace ",  # \, loses its backslash in some readers of Markdown
+    "\N{INVISIBLE TIMES}": r"\thinspace ",  # some readers of Markdown drop the backslash of \,
     "\N{FUNCTION APPLICATION}": "",
     "\N{DOT OPERATOR}": r" \cdot ",
     "\N{MINUS SIGN}": " - ",
@@ -35,7 +35,7 @@ LATEX_SIGNS: Mapping[str, str] = {
 LATEX_FUNCTIONS = frozenset(
     "exp ln log sin cos tan arcsin arccos arctan sinh cosh tanh min max".split()
 )
-"""Functions that have a command of their own in LaTeX."""
+"""Functions with a LaTeX command."""
 
 _VARIANTS = {"ε": "varepsilon", "φ": "varphi", "ο": "omicron"}
 GREEK_COMMANDS: Mapping[str, str] = {
@@ -43,13 +43,13 @@ GREEK_COMMANDS: Mapping[str, str] = {
     for name, letter in GREEK.items()
     if name.isalpha() and letter != "ο"
 } | {"ε": r"\varepsilon", "ο": "o"}
-"""Greek letters in LaTeX, which has none of its own for the omicron."""
+"""Greek letters in LaTeX, which has no command for the omicron."""
 
 
 class Latex:
-    """LaTeX, of which only commands are used that MathJax and KaTeX know too.
+    """LaTeX with only those commands that MathJax and KaTeX know too.
 
-    An element of MathML is written by the method of its name.
+    Each element of MathML is written by the method of the same name.
     """
 
     def write(self, markup: str) -> str:
@@ -57,7 +57,7 @@ class Latex:
         return " ".join(self.element(ElementTree.fromstring(f"<math>{markup}</math>")).split())
 
     def aligned(self, markup: str) -> tuple[str, str]:
-        """Return what stands left and right of the sign of equality in an equation."""
+        """Return the left and the right side of an equation."""
         node = ElementTree.fromstring(f"<math>{markup}</math>")
         while len(node) == 1 and node[0].tag in ("math", "mrow"):
             node = node[0]
@@ -75,7 +75,7 @@ class Latex:
             "mtext": lambda n: rf"\text{{{(n.text or '').strip()} }}",
             "mfrac": lambda n: rf"\frac{{{self.element(n[0])}}}{{{self.element(n[1])}}}",
             "msup": lambda n: f"{{{self.element(n[0])}}}^{{{self.element(n[1])}}}",
-            # log is an operator with a subscript, and would take its braces for an atom.
+            # log is an operator with a subscript; in braces it would become an atom.
             "msub": lambda n: f"{self.element(n[0]).strip()}_{{{self.element(n[1])}}}",
             "msqrt": lambda n: rf"\sqrt{{{self.row(n)}}}",
         }
@@ -106,7 +106,7 @@ class Latex:
         return rf"\mathrm{{{escaped}}}"  # longer names are upright in MathML
 
     def pieces(self, lines: Sequence[Sequence[str]]) -> str:
-        """Return values beside a brace, each with its condition."""
+        """Return cases beside a brace, each with its condition."""
         inner = r" \cr ".join(" & ".join(line) for line in lines)
         return rf"\begin{{cases}} {inner} \end{{cases}}"
 

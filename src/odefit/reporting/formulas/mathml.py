@@ -18,13 +18,13 @@ from odefit.expressions.expressions import CONDITIONS, PIECEWISE, TIME, Expressi
 
 
 def element(tag: str, *children: str, **attributes: str) -> Markup:
-    """Return an element; children and values of attributes that are no markup are escaped."""
+    """Return an element; children and attributes that are not markup are escaped."""
     written = join(*(Markup(' {}="{}"').format(k, v) for k, v in attributes.items()))
     return Markup("<{0}{1}>{2}</{0}>").format(tag, written, join(*children))
 
 
 def join(*parts: str) -> Markup:
-    """Return the parts one after the other, each escaped unless it is markup."""
+    """Return the parts joined, each escaped unless it is markup."""
     return Markup("").join(parts)
 
 
@@ -74,15 +74,15 @@ _MINUS = element("mo", "\N{MINUS SIGN}")
 _PREFIX_MINUS = element("mo", "\N{MINUS SIGN}", form="prefix")
 
 MAX_EXPONENT_SIZE = 6
-"""Largest number of symbols in an exponent of e; with more, exp(...) reads better."""
+"""Largest number of symbols in an exponent of e; beyond it, exp(...) reads better."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A typeset formula in MathML, with what decides on brackets and signs around it.
+    """A typeset formula in MathML, with the data that decide on brackets and signs.
 
     ``binding`` is the precedence of its outermost operation, ``size`` the number of symbols,
-    ``negated`` the formula of which it is the negative, if it is nothing but that.
+    ``negated`` the formula whose negative it is, if it is a plain negative.
     """
 
     markup: Markup
@@ -96,7 +96,7 @@ class Formula:
     def inside(self, binding: Binding, *, sign: bool = True) -> Markup:
         """Return the markup, in parentheses if its precedence is lower than `binding`.
 
-        A leading minus is put in parentheses too, unless `sign` allows it to stand.
+        A leading minus is put in parentheses too, unless `sign` allows it.
         """
         if self.binding < binding or (self.negative and not sign):
             return parentheses(self.markup)
@@ -148,7 +148,7 @@ class MathmlAlgebra:
     """The algebra whose elements are typeset formulas."""
 
     def number(self, text: str) -> Formula:
-        """Return a number as it is written, powers of ten raised."""
+        """Return a number with powers of ten raised."""
         mantissa, _, exponent = text.lower().partition("e")
         if not exponent:
             return Formula(element("mn", text.removesuffix(".0")), number_first=True)
@@ -187,7 +187,7 @@ class MathmlAlgebra:
             (a.markup for a in arguments),
         )
         name = _function_name(function)
-        # POWER: the square of a call needs parentheses, lest it read as that of the argument.
+        # POWER: without parentheses, the square of a call reads like that of its argument.
         apply = element("mo", "\N{FUNCTION APPLICATION}")
         return Formula(join(name, apply, parentheses(inner)), Binding.POWER, size, tall=tall)
 
@@ -204,7 +204,7 @@ def _condition(sign: str, arguments: Sequence[Formula]) -> Formula:
 
 
 def _pieces(arguments: Sequence[Formula], size: int) -> Formula:
-    """Return values beside a brace, each with its condition."""
+    """Return cases beside a brace, each with its condition."""
     texts = [element("mtext", "if "), element("mtext", "otherwise")]
     rows = [
         element("mtr", element("mtd", value.markup), element("mtd", texts[0], condition.markup))
@@ -222,7 +222,7 @@ MATHML = MathmlAlgebra()
 class Symbols(Mapping[str, Formula]):
     """All names of a problem, typeset: ``mu_N`` as a Greek letter, it and ``k21`` with subscripts.
 
-    Two names that would look alike (``k21`` and ``k_21``) are shown as they are written.
+    Names that would look alike (``k21`` and ``k_21``) are shown as written.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -275,13 +275,13 @@ def derivative(formula: Formula) -> Markup:
 
 
 def equation(left: Markup, right: Markup, plain: str) -> Markup:
-    """Return a displayed equation; `plain` is what is read where formulas cannot be shown."""
+    """Return a displayed equation; `plain` is read where formulas cannot be shown."""
     body = row(join(left, element("mo", "="), right))
     return element("math", body, display="block", alttext=plain)
 
 
 def row(markup: Markup) -> Markup:
-    """Return the markup as one group, where MathML wants a single element."""
+    """Return the markup as one group, where MathML requires a single element."""
     return element("mrow", markup)
 
 

@@ -22,7 +22,7 @@ class Bodies:
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """The names in the program of everything that expressions refer to."""
+        """The names in the program of all quantities that expressions refer to."""
         model = self.model
         every = (*model.states, *model.algebraic, *model.constants, *model.inputs)
         places = {
@@ -78,7 +78,7 @@ class Bodies:
         return self._branches("experiment", parts)
 
     def changes(self) -> str:
-        """Return the lines that put new values into ``x_new`` and ``c_new`` at a change."""
+        """Return the lines that set ``x_new`` and ``c_new`` at a change."""
         parts = []
         for run in self.model.runs:
             inner = [self._change(change) for change in run.changes]
@@ -102,7 +102,7 @@ class Bodies:
         return "\n".join(STEP + line for line in lines)
 
     def _values(self, expressions: Iterable[Expression]) -> list[str]:
-        """Return the lines that give values to the names of expressions."""
+        """Return the lines that define the names used in expressions."""
         model = self.model
         needed = {n for e in expressions for n in e.names}
         solved = {z: e for z, e in model.algebraic.items() if z in needed}
@@ -114,7 +114,7 @@ class Bodies:
     def _unpacked(
         self, expressions: Iterable[Expression], groups: Sequence[tuple[str, Sequence[str]]]
     ) -> list[str]:
-        """Return the lines that name those elements of arrays that expressions need."""
+        """Return the lines that name the array elements used in expressions."""
         needed = {n for e in expressions for n in e.names}
         return [
             self._declared(name, self.language.at(array, i))
@@ -133,7 +133,7 @@ class Bodies:
         return written(expression, self.language, self.names)
 
     def _branches(self, variable: str, parts: Sequence[Sequence[str]], depth: int = 1) -> str:
-        """Return the lines of which those of one part are gone through, by a variable."""
+        """Return lines that select between parts by a variable."""
         lines: list[str] = []
         used = [(i, part) for i, part in enumerate(parts) if part]
         for k, (i, part) in enumerate(used):

@@ -10,7 +10,7 @@ from odefit.expressions.expressions import PIECEWISE, Expression
 from odefit.expressions.grammar import CONDITIONS
 
 ATOM, POWER, SIGN, PRODUCT, SUM, COMPARISON, LOOSEST = 10, 9, 7, 6, 5, 4, 0
-"""Strengths with which the last operation of a text binds its operands."""
+"""Binding strengths of the last operation of a text."""
 
 PRECEDENCE = {"*": PRODUCT, "/": PRODUCT, "+": SUM, "-": SUM}
 
@@ -22,9 +22,8 @@ class Language:
     Attributes
     ----------
     functions
-        Names of functions, where they differ from those of expressions.
-    power
-        The text of a power of two texts; the third argument is the exponent if it is an integer.
+        Names of functions, where they differ from those of expressions. power The text of a power
+        of two texts; the third argument is an integer exponent, if it is one.
     chosen
         The text that stands for one of two texts, by a condition.
     signs

@@ -1,4 +1,4 @@
-"""Python, C, Julia and MATLAB: their spelling, and the tables of a model in each of them."""
+"""Python, C, Julia and MATLAB: spelling, and the tables of a model."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _rows(rows: Array) -> str:
 def c_tables(model: StandAlone) -> dict[str, str]:
     """Return the tables of a model for the template of C."""
     runs = model.runs
-    empty = "0"  # an array has one element at least
+    empty = "0"  # an array needs at least one element
     seen, inputs, references = [], [], []
     for i, run in enumerate(runs):
         seen.append(f"static const double seen_{i}[] = {{ {_plain(run.seen_after) or empty} }};")
@@ -216,7 +216,7 @@ def _braces(rows: Array) -> str:
 
 
 def _quoted(names: Iterable[str]) -> str:
-    """Return texts in double quotes, as C and Julia read them, with ASCII alone."""
+    """Return ASCII texts in double quotes, as C and Julia read them."""
     return ", ".join(json.dumps(re.sub(r"[^ -~]", "?", name)) for name in names)
 
 
@@ -225,7 +225,7 @@ def julia_tables(model: StandAlone) -> dict[str, str]:
     runs = model.runs
 
     def dollars(text: str) -> str:
-        return text.replace("$", r"\$")  # what follows would be put in
+        return text.replace("$", r"\$")  # Julia interpolates what follows
 
     return {
         "STATES": _quoted(model.states),

@@ -1,4 +1,4 @@
-"""A model with its estimates, as what a program of it needs: the same for every language."""
+"""A model with its estimates, in the form that programs in all languages need."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from odefit.simulation.forward import ForwardMap
 from odefit.simulation.simulations import simulated
 
 CHECKED_TIMES = 5
-"""The most times of each experiment at which a program is compared with odefit's values."""
+"""Largest number of times of each experiment at which a program is compared with odefit."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class Run:
     initial: Mapping[str, Expression]
     inputs: Mapping[str, Input]
     changes: tuple[Change, ...]
-    seen_after: tuple[float, ...]  # times of changes that outputs see the values after
-    settled: bool  # whether the initial values are numbers, of a steady state at the estimates
+    seen_after: tuple[float, ...]  # times of changes whose new values already hold for outputs
+    settled: bool  # True if the initial values are numbers of a steady state at the estimates
     times: Array  # times of odefit's values, shape (n,)
     observables: Array  # odefit's values, shape (n, observables)
 
 
 @dataclass(frozen=True)
 class StandAlone:
-    """All that a program of a model with estimates says."""
+    """The content of a program of a model with estimates."""
 
     title: str
     parameters: Mapping[str, float]  # the unknowns by key, with their values
@@ -65,9 +65,9 @@ class StandAlone:
 
 
 def standalone(problem: Problem, vector: Array) -> StandAlone:
-    """Return what a program of a problem needs, at a vector of unknowns, shape (n,).
+    """Return the content of a program of a problem, at a vector of unknowns, shape (n,).
 
-    Raises InputError: the model has what such programs cannot do.
+    Raises InputError if the model uses a feature that such programs lack.
     """
     forward = ForwardMap(problem)
     _refuse(problem, forward)
@@ -97,7 +97,7 @@ def standalone(problem: Problem, vector: Array) -> StandAlone:
 
 
 def _refuse(problem: Problem, forward: ForwardMap) -> None:
-    """Refuse what a stand-alone program cannot do."""
+    """Refuse features that a stand-alone program lacks."""
     if forward.field.algebraic:
         variables = ", ".join(f"'{z}'" for z in forward.field.algebraic)
         raise InputError(
@@ -116,7 +116,7 @@ def _refuse(problem: Problem, forward: ForwardMap) -> None:
 
 
 def _solved(forward: ForwardMap) -> dict[str, Expression]:
-    """Return the algebraic variables as expressions in everything else."""
+    """Return the algebraic variables as expressions in the other quantities."""
     model = forward.field.model
     if not model.algebraic:
         return {}
@@ -138,7 +138,7 @@ def _constants(problem: Problem, expressions: list[Expression]) -> tuple[str, ..
         used |= {n for assign in condition.assignments for n in assign}
     scalars = problem.conditions[0].scalars
     used &= scalars.keys()
-    while True:  # those that others are computed from
+    while True:  # names that others depend on
         deeper = {
             n
             for c in problem.conditions
@@ -152,7 +152,7 @@ def _constants(problem: Problem, expressions: list[Expression]) -> tuple[str, ..
 
 
 def _ordered(problem: Problem, names: list[str]) -> tuple[str, ...]:
-    """Return names so that each comes after those that it is computed from in any experiment."""
+    """Return names sorted so that each follows the names it depends on in any experiment."""
     found: dict[str, None] = {}
 
     def add(wanted: str) -> None:
@@ -183,9 +183,9 @@ def _run(
     constants: tuple[str, ...],
     sizes: dict[str, float],
 ) -> Run:
-    """Return an experiment with odefit's values, and raise the `sizes` of states to theirs.
+    """Return an experiment with odefit's values, and enlarge `sizes` to cover its states.
 
-    With the map `before`, outputs see the values before any event of their time.
+    With the map `before`, outputs use the values before an event at their time.
     """
     problem = forward.problem
     finite = condition.times[np.isfinite(condition.times)]
@@ -220,7 +220,7 @@ def _run(
 
 
 def _measured_before(problem: Problem) -> Problem:
-    """Return the problem with outputs that see the values before any event of their time."""
+    """Return the problem with outputs that use the values before an event at their time."""
     return problem.with_experiments(
         [
             replace(e, events=tuple(replace(event, measured="before") for event in e.events))
@@ -239,8 +239,7 @@ def _start(before: ForwardMap, condition: Condition, vector: Array) -> dict[str,
 
 
 PARAMETER = "parameter {}"
-"""The name in expressions of an unknown's place in the list of parameters, which no user's name
-can be."""
+"""The name of an unknown's place in the list of parameters, which no user's name can equal."""
 
 
 def _expression(bound: Bound | None, problem: Problem) -> Expression:

@@ -32,8 +32,8 @@ def write_program(problem: Problem, vector: Array, path: str | os.PathLike[str])
     Raises
     ------
     InputError
-        The suffix is another one, the name cannot be that of a function in the language, the model
-        has what a stand-alone program cannot do, or the file cannot be written.
+        The suffix is not one of these, the name is not a valid function name in the language, the
+        model uses a feature that stand-alone programs lack, or the file cannot be written.
     """
     target = Path(os.fspath(path))
     language = TARGETS.get(target.suffix.lower())
@@ -83,5 +83,5 @@ def program_text(model: StandAlone, target: Target, path: Path) -> str:
 
 
 def _title(text: str) -> str:
-    """Return a title that ends no comment in any language."""
+    """Return a title that does not end a comment in any language."""
     return " ".join(re.sub(r"[^ -~]|\*/|[\"\\]", " ", text).split()) or "model"
