@@ -28,8 +28,7 @@ SIGNIFICANT = 0.05
 
 ALIKE = 2.0
 """Models whose criterion differs by less than this have about the same support (Burnham and
-Anderson, Model Selection and Multimodel Inference, 2002, section 2.6).
-"""
+Anderson, Model Selection and Multimodel Inference, 2002, section 2.6)."""
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,7 @@ LINE_POINTS = 240
 
 SEEN_COLUMNS = 300
 """Number of columns of a panel. Of a line with many points, each column shows the first, the last,
-the lowest and the highest.
-"""
+the lowest and the highest."""
 
 SEEN_ROWS = 60
 """Number of rows of cells in which a panel shows separate measurements."""

@@ -54,8 +54,7 @@ MAX_ROWS = 60
 
 STRUCTURE_WORK, COUNT_WORK = 3e8, 3e7
 """Operations (:mod:`odefit.structure.series.deadline`) allowed for the analysis of the equations
-and the count of solutions. Problems of the library that finish within 1e9 need at most 2e6.
-"""
+and the count of solutions. Problems of the library that finish within 1e9 need at most 2e6."""
 
 
 def print_description(problem: Problem, seed: int = 0, console: Console | None = None) -> None:

@@ -30,8 +30,7 @@ MISSING = math.nan
 
 LARGEST_RSE = 1000.0
 """Relative standard error, in per cent, above which a word replaces the number: linearisation does
-not hold that far.
-"""
+not hold that far."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from odefit.result_data import ResultData
 
 LEAST_OFFSET = 1e-4
 """Smaller differences from the best are drawn as this value: of -2 log L, or relative to the best
-sum of squares. No data resolve such differences.
-"""
+sum of squares. No data resolve such differences."""
 
 CLOSENESS = 1e-2
 """Largest relative difference of an unknown between a start's end and its solution."""

@@ -30,8 +30,7 @@ MOST_TICKS = 6
 
 LABEL_WIDTH, LOG_LABEL_WIDTH, LABEL_HEIGHT = 3.4, 4.6, 2.2
 """Room for a label, in font sizes, along a horizontal, a horizontal logarithmic and a vertical
-axis.
-"""
+axis."""
 
 STEPS_IN_A_DECADE = ((1, 2, 5), (1, 3), (1,))
 """Leading digits of labels on an axis of about one decade, from many labels to few."""
