@@ -42,11 +42,10 @@ CONFIDENCE_LEVEL = 0.95
 """Default level of the confidence intervals."""
 
 COPIES = 6
-"""Arrays as large as the Jacobian of all residuals that a step of the search holds at a time."""
+"""Number of arrays as large as the Jacobian of all residuals that a search step holds."""
 
 RESERVED_SHARE, RESERVED = 0.1, 3.0
-"""Share of the time limit, and largest number of seconds, that are left for the last improvement
-of the answer."""
+"""Share of the time limit, and most seconds, reserved for the last improvement of the answer."""
 
 
 @with_habits(FIT_HABITS)
@@ -76,51 +75,51 @@ def fit(
         The model, the data, and what is known of the unknowns.
     method
         The method, or its name such as ``"multi-start"``; None for :class:`Automatic`, which
-        combines several. ``result.routes`` has the outcome of each.
+        combines several. ``result.routes`` has the outcome of each of these.
     seed
         The seed of every random choice; the same seed gives the same result.
     time_limit
-        The number of seconds after which the best answer so far is returned, labelled as such.
+        Seconds after which the best answer so far is returned and labelled so.
     executor
-        Any :class:`concurrent.futures.Executor` for independent work; without one, local
-        processes if they pay.
+        Any :class:`concurrent.futures.Executor` for independent work; by default local processes
+        where they save time.
     jobs
-        The largest number of local processes; None for one a core.
+        The largest number of local processes; by default one for each core.
     progress
-        A function that is called with a :class:`Progress` now and then.
+        A function that is called from time to time with a :class:`Progress`.
     checkpoint
-        A file in which finished work is kept; a fit that finds its own goes on from there.
+        A file that stores finished work; a fit that finds its own checkpoint continues from there.
     level
         The level of the confidence intervals.
     polish
-        Whether the best answer is improved once more on the integrated trajectories. If not,
-        the answer is the method's own, and so is the status. None leaves it to the method:
-        ``IntegralMatching(polish=False)`` is not polished, all others are.
+        Whether the best answer is improved once more on integrated trajectories. If not, answer and
+        status are those of the method. None leaves the choice to the method:
+        ``IntegralMatching(polish=False)`` is not polished, the others are.
     certify
-        Whether branch and bound (:class:`BranchAndBound`) proves, in the time that is left or in
-        at most a minute, how much better any other values within the bounds could be. It needs
-        finite bounds of all unknowns, and few of these.
+        Whether branch and bound (:class:`BranchAndBound`) proves, in the remaining time or at most
+        a minute, how much better other values within the bounds could be. It needs few unknowns,
+        all with finite bounds.
     intervals
         The treatment of standard errors and intervals where the residuals do not look like noise
-        (``result.goodness.bad``): they stay ``"as-is"`` below a sentence that says so, are
-        ``"scaled"`` by the root of the reduced chi-square, or ``"withheld"``.
+        (``result.goodness.bad``): they stay ``"as-is"`` with a warning, are ``"scaled"`` by the
+        root of the reduced chi-square, or ``"withheld"``.
     start
-        A result to go on from, the path of its JSON file, or values in natural units by key.
-        The search begins there instead of at the problem's guesses, and the answer is never worse:
-        ``result.routes`` has the objective of the given start, unchanged. ``result.warnings`` names
-        unknowns of this problem that have no value there, and values that are not used.
+        A result to continue from, the path of its JSON file, or values in natural units by key. The
+        search begins there instead of at the problem's guesses, and the answer is never worse:
+        ``result.routes`` has the objective of the given start. ``result.warnings`` names unknowns
+        without a value in it, and values that are not used.
     memory
-        The memory that the fit may use with its processes, as a number of bytes or a text such as
-        ``"4GB"``; it ends with the best so far when it uses more. None: it ends before the memory
-        of the machine or container is used up.
+        The memory limit of the fit and its processes, in bytes or as a text such as ``"4GB"``;
+        beyond it, the fit ends with the best so far. By default the fit ends before the memory of
+        the machine or container is exhausted.
     stop
         An event that another thread sets to end the fit with the best so far.
 
     Raises
     ------
     InputError
-        There is nothing to estimate, there are fewer measurements than unknowns, an argument
-        makes no sense, or the derivatives of the residuals cannot fit into memory.
+        There is nothing to estimate, there are fewer measurements than unknowns, an argument is
+        invalid, or the derivatives of the residuals cannot fit into memory.
 
     Examples
     --------
@@ -181,7 +180,7 @@ def check_fit(
     level: float,
     memory: int | None = None,
 ) -> None:
-    """Refuse a fit whose arguments, see :func:`fit`, make no sense, by an :class:`InputError`."""
+    """Refuse invalid arguments of :func:`fit` by an :class:`InputError`."""
     if not isinstance(problem, Problem):
         raise not_a_problem("fit", problem)
     if not problem.unknowns:
@@ -206,10 +205,10 @@ def check_fit(
 
 
 def forecast(problem: Problem) -> float:
-    """Return the bytes that a step of a search needs at least.
+    """Return the fewest bytes that a step of a search needs.
 
-    Residuals have derivatives by all unknowns, and each condition's trajectory has the
-    sensitivities of all its states at all its times.
+    These hold the residuals' derivatives by all unknowns, and the sensitivities of all states at
+    all times of each condition.
     """
     unknowns, states = len(problem.unknowns), len(problem.model.states)
     jacobian = 8.0 * (problem.size + len(problem.priors)) * unknowns
@@ -238,10 +237,10 @@ def check_size(problem: Problem, memory: int | None) -> None:
 def search(
     problem: Problem, searched: Problem, method: Method, control: Control, polish: bool
 ) -> Estimate:
-    """Return what a method finds; where it is ended early, the best point is among its starts.
+    """Return the estimate of a method; if it ends early, its starts include the best point.
 
-    `searched` is the problem with the guess from which the search goes on. If the answer is to be
-    improved afterwards (`polish`), time is left for that.
+    `searched` is the problem with the guess from which the search continues. With `polish`, time is
+    reserved for improving the answer afterwards.
     """
     seen, limited = BestSeen(problem), control
     if control.deadline is not None and polish:
@@ -261,7 +260,7 @@ def search(
 
 
 def _log_end(result: Result) -> None:
-    """Log how a fit has ended."""
+    """Log the end of a fit."""
     for route in result.routes:
         LOGGER.info(
             "%s: starts %d, failed %d, at the best %d, objective %.6g, %.3g s: %s",

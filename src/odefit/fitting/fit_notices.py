@@ -1,4 +1,4 @@
-"""The facts that a fit reports beside its numbers, from what its stages have found."""
+"""The facts that a fit reports beside its numbers, from its stages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fit_notices(
     near: Sequence[Solution],
     complete: Completeness | None,
 ) -> tuple[Notice, ...]:
-    """Return what users should know of a fit, in the order of its warnings."""
+    """Return the notices for the user of a fit, in the order of its warnings."""
     forward = ForwardMap(problem) if found is None else found.forward
     unassessed = found is not None and not assessed and control.cut_off.reached
     second = opinion_notice(opinion)
@@ -70,7 +70,7 @@ def plain_notices(problem: Problem, wanted: Wanted) -> tuple[Notice, ...]:
 
 
 def unintegrated(estimate: Estimate, found: Answer | None) -> bool:
-    """Return whether no end of the search could be integrated, though it has found some."""
+    """Return whether the search found ends, none of which could be integrated."""
     best = estimate.best
     return found is None and best is not None and math.isfinite(best.objective)
 
@@ -86,10 +86,10 @@ def ending(
     early: bool,
     corroborated: bool,
 ) -> tuple[Status, str, tuple[Notice, ...]]:
-    """Return how a fit ended, the same in words, and what speaks against its answer.
+    """Return how a fit ended, its message, and the evidence against its answer.
 
-    `last` is the message of the start that gave the answer, `done` means that nothing can be
-    better, and `early` that its last improvement was ended by the time limit.
+    `last` is the message of the start that gave the answer. `done` means that no improvement is
+    possible, and `early` that the time limit ended the last improvement.
     """
     status, message = estimate.status, estimate.message
     improved = status is Status.NOT_CONVERGED and optimal and estimate.sufficient is not False
@@ -100,7 +100,7 @@ def ending(
         message = f"{message}; {last}"
     if misfit is None or not misfit.unfit(corroborated):
         return status, message, ()
-    # Several routes have reported how large the residuals are.
+    # Several routes have reported the size of the residuals.
     message = f"{message}. {capital(misfit.short if estimate.routes else misfit.sentence)}"
     if polish and status is Status.CONVERGED:
         status = Status.NOT_CONVERGED
@@ -111,14 +111,14 @@ def ending(
 def misfit_notices(
     misfit: Misfit | None, goodness: Goodness | None, corroborated: bool
 ) -> list[Notice]:
-    """Return notices of residuals that are no noise, where the answer counts as one."""
+    """Return notices of residuals that do not look like noise, for an acceptable answer."""
     far = () if goodness is None or not goodness.bad else goodness.outliers
     named = misfit is not None and bool(misfit.outliers)
     observables = tuple(dict.fromkeys(o.observable for o in far))
     hint = [Notice(NoticeKind.TRY_ROBUST_NOISE, names=observables)] if far and not named else []
     if misfit is not None and misfit.unfit(corroborated):
-        return hint  # the message says the rest
-    agreed = corroborated and not far  # outliers that are named say more than that
+        return hint  # the message has the rest
+    agreed = corroborated and not far  # named outliers are more specific
     caused = misfit is not None and (misfit.accepted or named or agreed)
     if goodness is not None and goodness.bad and not caused:
         return [Notice(NoticeKind.NOT_NOISE, {"p": goodness.p}, text=goodness.sentence), *hint]
@@ -130,7 +130,7 @@ def misfit_notices(
 
 
 def _astray(misfit: Misfit | None) -> Iterator[Notice]:
-    """Yield a notice of each curve that does not come near its data."""
+    """Yield a notice of each curve that stays far from its data."""
     for one in () if misfit is None else misfit.astray:
         runs = {"": one.measured, "curve_": one.curve}
         numbers = {f"{of}{k}": float(v) for of, run in runs.items() for k, v in vars(run).items()}
@@ -146,7 +146,7 @@ def _weighed_down(outliers: Sequence[Outlier]) -> Notice:
 
 
 def _searched_elsewhere(doubt: Doubt | None) -> list[Notice]:
-    """Return a notice of an answer where unknowns are lost and the residuals are no noise."""
+    """Return a notice of an answer with lost unknowns and residuals that do not look like noise."""
     if doubt is None or not doubt.lost:
         return []
     numbers = {"starts": float(doubt.starts), "p": doubt.p}
@@ -163,5 +163,5 @@ def _failed_starts(estimate: Estimate) -> list[Notice]:
 
 
 def _texts(kind: NoticeKind, texts: Iterable[str]) -> list[Notice]:
-    """Return a notice of each sentence of another part of the program."""
+    """Return notices made from the sentences of another part of the program."""
     return [Notice(kind, text=text) for text in texts]

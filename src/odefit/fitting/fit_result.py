@@ -1,4 +1,4 @@
-"""The result of a fit: what its search has found, assessed stage by stage."""
+"""The result of a fit: the answer of its search, assessed stage by stage."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ from odefit.result_data.notices import Notice, NoticeKind
 from odefit.simulation.second_opinion import better_map, second_opinion
 
 COUNT_WORK, SEARCH_WORK = 2.5e7, 1e8
-"""Operations (:mod:`odefit.structure.series.deadline`) that the count of the solutions with the
-outputs of the answer may take, and where there are others, count and search together."""
+"""Operations (:mod:`odefit.structure.series.deadline`) allowed for counting the solutions with the
+outputs of the answer; and, if there are others, for count and search together."""
 
 
 def answered(state: FitState) -> bool:
@@ -97,7 +97,7 @@ stage("answer", "found", needs=lambda s: not s.wanted.polish, otherwise=_plain_a
     needs=lambda s: unintegrated(s.estimate, s.found),
 )
 def _as_found(state: FitState) -> FitState:
-    """Add the best end as the search has left it, of which nothing else is known."""
+    """Add the best end of the search as it is, without any assessment."""
     best, status = state.estimate.best, state.status
     assert best is not None
     values = values_at(state.problem, best.vector)
@@ -114,9 +114,9 @@ def _as_found(state: FitState) -> FitState:
     doing="proving bounds of the objective",
 )
 def _certificate(state: FitState) -> FitState:
-    """Add bounds of the objective, or a sentence on why there are none.
+    """Add bounds of the objective, or the reason why they are missing.
 
-    Where the proof has come across something better, that is the answer.
+    If the proof finds a better point, that becomes the answer.
     """
     found, estimate = state.answer, state.estimate
     proof, unproved = certify_answer(state.problem, found.start, state.control)
@@ -139,7 +139,7 @@ def _certificate(state: FitState) -> FitState:
     needs=lambda s: s.found is not None and s.found.start.nodes is None,
 )
 def _second_opinion(state: FitState) -> FitState:
-    """Add what an engine of another family says; where others agree with it, it integrates."""
+    """Add the opinion of an engine of another family, which integrates if others agree with it."""
     found = state.answer
     opinion = second_opinion(found.forward, found.start.vector, used=found.trajectories)
     better = better_map(found.forward, opinion)
@@ -155,7 +155,7 @@ def _second_opinion(state: FitState) -> FitState:
     needs=lambda s: answered(s) and s.estimate.certificate is not None,
 )
 def _agreeing_bounds(state: FitState) -> FitState:
-    """Let an answer that contradicts the bounds proved for it be integrated anew."""
+    """Integrate an answer anew if it contradicts the bounds proved for it."""
     found, estimate, unproved = agreeing_with_bounds(
         state.answer,
         state.estimate,
@@ -178,7 +178,7 @@ def _local(state: FitState) -> FitState:
 
 @stage("uncertainty", "uncertainty", needs=answered)
 def _uncertainty(state: FitState) -> FitState:
-    """Add what linearisation says of the errors, with its intervals checked."""
+    """Add standard errors by linearisation, with checked intervals."""
     nodes = state.answer.start.nodes
     conditions = 0 if nodes is None else nodes.equations
     uncertainty = assess_uncertainty(*state.at_answer, state.wanted.level, conditions)
@@ -187,7 +187,7 @@ def _uncertainty(state: FitState) -> FitState:
 
 @stage("curvature", "uncertainty", needs=assessed)
 def _curvature(state: FitState) -> FitState:
-    """Add what is not linear there."""
+    """Add measures of nonlinearity."""
     assert state.uncertainty is not None
     spent = sum(start.evaluations for start in state.estimate.starts)
     stop = state.control.should_stop
@@ -237,7 +237,7 @@ def _misfit(state: FitState) -> FitState:
 
 @stage("suspected outliers", *("misfit", "outliers"), needs=lambda s: s.misfit is not None)
 def _suspects(state: FitState) -> FitState:
-    """Add values that keep noise from explaining the residuals."""
+    """Add the values that do not look like noise."""
     assert state.misfit is not None
     others = sorted(state.estimate.starts, key=lambda s: s.cost)
     ends = [v for s in (state.answer.start, *others) if np.isfinite(v := s.vector).all()]
@@ -255,7 +255,7 @@ def _outliers(state: FitState) -> FitState:
 def _ending(state: FitState) -> FitState:
     estimate, found, polish = state.estimate, state.answer, state.wanted.polish
     done = polish and state.unbeatable
-    optimal = None if state.local is None else state.local.optimal  # None: that is not known
+    optimal = None if state.local is None else state.local.optimal  # None: not known
     early = found.start.status is Status.TIME_LIMIT and state.control.out_of_time
     at = estimate, found.start.message, state.misfit
     status, message, reasons = ending(
@@ -275,7 +275,7 @@ def _known_count(state: FitState) -> FitState:
 
 
 def _countable(state: FitState) -> bool:
-    """Return whether the solutions of the equations are counted."""
+    """Return whether to count the solutions of the equations."""
     uncertainty = state.uncertainty
     return (
         state.found is not None
@@ -374,10 +374,10 @@ def result_of(
     began: float,
     wanted: Wanted,
 ) -> Result:
-    """Return what an estimate is worth.
+    """Return the assessment of an estimate.
 
-    The fit began at `began`, in seconds of :func:`time.perf_counter`. What ends it early ends the
-    stage that it meets.
+    The fit began at `began`, in seconds of :func:`time.perf_counter`. An early end ends the current
+    stage.
     """
     state = carried_out(
         STAGES,

@@ -1,9 +1,9 @@
-"""Stages after a search: what each needs and gives, and what stands in its place.
+"""Stages after a search: the input and output of each, and its substitute.
 
-A stage takes what is known of a fit, and returns it with something added. Where something ends it
-early (a second Ctrl-C, a lack of memory, the cut-off of integrations), or where it fails because of
-a mistake in odefit, what was known before goes on to the next stage. So no stage can cost what the
-search and the stages before it have found.
+A stage takes the state of a fit, and returns it with additions. It may end early (a second Ctrl-C,
+a lack of memory, the cut-off of integrations), or fail because of a mistake in odefit. Then the
+next stage receives the state before it. So no stage can lose the results of the search and of
+earlier stages.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Wanted:
     intervals: Treatment
     given_start: bool = False
     remarks: tuple[str, ...] = ()
-    smoothness: tuple[Notice, ...] = ()  # what was chosen for functions that are estimated
+    smoothness: tuple[Notice, ...] = ()  # choices for estimated functions
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FitState:
-    """The knowledge of a fit after some of its stages; None where nothing is known.
+    """The state of a fit after some of its stages; None for anything unknown.
 
     A field with the name of one of :class:`odefit.result_data.ResultData` becomes part of the
     result, and so do the values in ``results``, by their names there.
@@ -78,9 +78,9 @@ class FitState:
     """The solutions that fit less well than the best, but within that limit."""
     assessment: Assessment = field(default_factory=Assessment)
     unproved: str = ""
-    """The reason why there is no certificate."""
+    """The reason for a missing certificate."""
     proposed: tuple[Start, ...] = ()
-    """Other values that a proof has come across."""
+    """Other values found by a proof."""
     opinion: SecondOpinion | None = None
     notices: tuple[Notice, ...] = ()
     reasons: tuple[Notice, ...] = ()
@@ -89,7 +89,7 @@ class FitState:
 
     @property
     def answer(self) -> Answer:
-        """The answer, for stages that are carried out only where there is one."""
+        """The answer, for stages that run only if there is one."""
         assert self.found is not None
         return self.found
 
@@ -100,7 +100,7 @@ class FitState:
 
     @property
     def unbeatable(self) -> bool:
-        """True if the residuals are too small for anything to be better."""
+        """True if the residuals are so small that no improvement is possible."""
         tolerance, found = CostTolerance.of(self.answer.forward), self.answer
         negligible = tolerance.squares is not None and found.evaluation.cost <= tolerance.absolute
         return found.start.exact or negligible
@@ -124,14 +124,14 @@ class Stage:
     name
         Its name in results and in the log.
     run
-        The function that returns what is known after it.
+        The function that returns the state after it.
     gives
         The fields of the state that it may change.
     needs
         The condition under which it is carried out; None for always.
     otherwise
-        The function that stands in for it where it was ended early or has failed; None to leave
-        the state as it was.
+        The function that replaces it after an early end or a failure; None to leave the state
+        unchanged.
     doing
         A line for the progress display and the log; empty for short stages.
     """
@@ -165,7 +165,7 @@ def stage(
 
 
 def carried_out(stages: Iterable[Stage], state: FitState) -> FitState:
-    """Return what is known of a fit after some stages."""
+    """Return the state of a fit after some stages."""
     for stage in stages:
         if stage.needs is None or stage.needs(state):
             if stage.doing:
@@ -175,10 +175,10 @@ def carried_out(stages: Iterable[Stage], state: FitState) -> FitState:
 
 
 def _after(stage: Stage, state: FitState) -> FitState:
-    """Return what is known after a stage."""
+    """Return the state after a stage."""
     control = state.control
     try:
-        # What overflows is infinite, which stages look for. NumPy's warnings tell users nothing.
+        # Overflow gives infinity, which stages check for. NumPy's warnings would not help users.
         with cutting_off(control.cut_off.as_error()), np.errstate(all="ignore"):
             return stage.run(state)
     except CutOffError:
@@ -193,14 +193,14 @@ def _after(stage: Stage, state: FitState) -> FitState:
     if stage.otherwise is None:
         return state
     try:
-        with cutting_off(NEVER):  # what stands in its place has to be there
+        with cutting_off(NEVER):  # the substitute has to exist
             return stage.otherwise(state)
     except Exception as error:  # noqa: BLE001 - as above
         return _failed(stage, state, error)
 
 
 def _failed(stage: Stage, state: FitState, error: Exception) -> FitState:
-    """Return what is known, with the failure of a stage, whose traceback goes to the log."""
+    """Return the state with the failure of a stage, whose traceback goes to the log."""
     LOGGER.error("failed after the search: %s", stage.name, exc_info=error)
     failure = StageFailure(stage.name, type(error).__name__, " ".join(str(error).split()))
     if stage.name in [f.stage for f in state.failed_stages]:
@@ -209,7 +209,7 @@ def _failed(stage: Stage, state: FitState, error: Exception) -> FitState:
 
 
 def report(state: FitState, doing: str) -> None:
-    """Report what is done after the search."""
+    """Report the current stage after the search."""
     control, estimate = state.control, state.estimate
     LOGGER.info("%s", doing)
     if control.report is None or estimate.best is None:

@@ -1,9 +1,9 @@
-"""Places where other optima may lie, as the answer alone tells them, whatever the seed.
+"""Places where other optima may lie, derived from the answer whatever the seed.
 
-An oscillation that is sampled sparsely looks the same with other frequencies. How the unknowns
-change when all goes on at another speed follows from the sensitivities, and one long trajectory
-shows how well each speed fits. Unknowns of like roles may have exchanged these, and an unknown at a
-bound may as well be far from it.
+An oscillation that is sampled sparsely looks the same with other frequencies. The sensitivities
+show how the unknowns change if the whole motion runs at another speed, and one long trajectory
+shows how well each speed fits. Unknowns with like roles may have been exchanged, and an unknown at
+a bound may belong far from it.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 POINTS, SPEEDS = 400, 600
-"""Points of the trajectory that shows how it changes with its speed, and most speeds to try."""
+"""Points of the long trajectory that shows its dependence on speed, and most speeds to try."""
 
 LIKE_TIME = 0.05
-"""Relative residual up to which a change of the unknowns is one of the speed alone."""
+"""Largest relative residual for a change of the unknowns that only changes the speed."""
 
 ROUNDED = 0.1
-"""Distance of an exponent from a multiple of a half up to which it is that."""
+"""Largest distance of an exponent from a multiple of one half that counts as equal."""
 
 STEP = 1e-6
-"""Time by which observables are moved on for their slopes, relative to that of the data."""
+"""Time shift for the slopes of observables, relative to the time span of the data."""
 
 PHASE = 0.35
 """Difference of the phase at the last measurement between two speeds, in radians."""
 
 MOST_CYCLES = 1.5
-"""Cycles of the fastest oscillation that is tried, for each time of measurement."""
+"""Cycles of the fastest oscillation tried, per time of measurement."""
 
 FEWEST_CYCLES = 0.5
 """Cycles within the data of the slowest one."""
 
 EQUIDISTANT = 0.99
-"""Smallest distance of measurements, relative to the largest, at which all are equal."""
+"""Measurements whose distances agree within this ratio count as equally spaced."""
 
 ALIASES, AROUND = 20, 6
-"""Number of faster aliases of equidistant measurements, and of speeds on both sides of each."""
+"""Number of faster aliases of equally spaced measurements, and of speeds around each."""
 
 SPEED_SHARE = 0.5
-"""Part of the evaluations that the long trajectory may take, one each time the data are long."""
+"""Share of the evaluations for the long trajectory, one for each length of the data."""
 
 STIFFNESS = 4.0
 """Cost of a change of an unknown by a factor of e, in the refit that judges a candidate."""
@@ -66,17 +66,17 @@ EXCHANGES = 10
 """Largest number of pairs of unknowns that are exchanged."""
 
 MANY = 40
-"""Evaluations for places other than speeds from which on unknowns are taken off their bounds."""
+"""Fewest evaluations left, besides other speeds, for taking unknowns off their bounds."""
 
 UNLIKE = 0.2
-"""Relative difference of two unknowns from which on it matters to exchange them."""
+"""Smallest relative difference of two unknowns that are worth exchanging."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A place, shape (n,), where another optimum may lie, with the cost that is expected there.
+    """A place, shape (n,), where another optimum may lie, with its expected cost.
 
-    The unknown number `held`, if any, is to be held there until the others are fitted.
+    The unknown number `held`, if any, stays fixed until the others are fitted.
     """
 
     vector: Array
@@ -92,8 +92,8 @@ def candidates(
 ) -> list[Candidate]:
     """Return places where other optima may lie, the most promising first.
 
-    `budgets` are the evaluations of the model that may be taken for other speeds, and for what is
-    exchanged or off its bound; the latter needs many from each place.
+    `budgets` are the evaluations of the model allowed for other speeds, and for exchanges and
+    unknowns off their bounds; the latter need many from each place.
     """
     for_speeds, for_others = budgets
     found = [
@@ -105,9 +105,9 @@ def candidates(
 
 
 def other_speeds(forward: ForwardMap, vector: Array, evaluations: float) -> list[Candidate]:
-    """Return the unknowns of the same motion at speeds at which it fits nearly as well.
+    """Return the unknowns of the same motion at other speeds that fit nearly as well.
 
-    The list is empty where the motion makes no full cycle, or where something acts at given times.
+    The list is empty if the motion has no full cycle, or if events or inputs act at given times.
     """
     problem = forward.problem
     if forward.nodes is not None or not _autonomous(problem):
@@ -142,9 +142,9 @@ def other_speeds(forward: ForwardMap, vector: Array, evaluations: float) -> list
 
 
 def _aliases(problem: Problem, cycles: float, step: float, fastest: float, most: float) -> Array:
-    """Return speeds around those that differ by whole cycles between measurements, above others.
+    """Return speeds that differ by whole cycles between measurements, and those around them.
 
-    That is where most measurements lie at equal distances.
+    The distance is the most common one between measurements.
     """
     found = []
     condition = problem.conditions[0]
@@ -160,7 +160,7 @@ def _aliases(problem: Problem, cycles: float, step: float, fastest: float, most:
 
 @dataclass(frozen=True, eq=False)
 class Powers:
-    """Powers of a speed with which unknowns, shape (n,), and states, shape (m,), grow.
+    """Powers of the speed by which unknowns, shape (n,), and states, shape (m,), grow.
 
     `cycles` are those within the data.
     """
@@ -173,8 +173,8 @@ class Powers:
 def speed_powers(forward: ForwardMap, vector: Array) -> Powers | None:
     """Return how unknowns and states grow with the speed of the motion; None without cycles.
 
-    With a speed s, what is measured becomes y(s t). So its change with the logarithm of s, which is
-    t dy/dt, is a sum of its changes with logarithms of unknowns; where no sum is close, the
+    At speed s, the observable becomes y(s t). Its derivative by log s, t dy/dt, must be a
+    combination of its derivatives by the logarithms of unknowns. If no combination is close, the
     unknowns cannot change the speed alone.
     """
     rows, rights, cycles, along = [], [], 0.0, []
@@ -220,7 +220,7 @@ def speed_powers(forward: ForwardMap, vector: Array) -> Powers | None:
 
 
 def _halves(powers: Array) -> Array:
-    """Return powers, those that are multiples of a half but for errors as these."""
+    """Return powers, rounded to multiples of one half within their errors."""
     halves = np.round(2 * powers) / 2
     return np.where(np.abs(powers - halves) < ROUNDED, halves, powers)
 
@@ -246,9 +246,9 @@ def _evaluations(
 ) -> Iterator[tuple[Array, Evaluation | None]]:
     """Yield the unknowns at each speed, and their evaluation, from one long trajectory.
 
-    The motion begins as it does, or `phased`, such that it is the same at the first measurement:
-    samples at equal distances then see the same at speeds that differ by cycles between them. That
-    needs initial values that are all unknown.
+    The motion starts from the same values or, if `phased`, passes the first measurement in the same
+    phase. Equally spaced samples then agree at speeds that differ by whole cycles. This needs
+    unknown initial values of all states.
     """
     problem = forward.problem
     long: list[tuple[Condition, IntArray, Trajectory, dict[int, int]]] = []
@@ -298,7 +298,7 @@ def _part(
     initial: Mapping[int, int],
     phased: bool,
 ) -> Trajectory:
-    """Return a trajectory at some of its times, the first of which is where it is to begin."""
+    """Return a trajectory at some of its times, the first of which becomes the start."""
     found = replace(
         whole,
         times=condition.times,
@@ -309,7 +309,7 @@ def _part(
     )
     if not phased:
         return found
-    # Derivatives by the values where it begins now, instead of those where it began before.
+    # Derivatives by the values at the new start instead of those at the old one.
     columns = [whole.unknowns.index(number) for number in initial]
     order = [*initial.values()]
     there = whole.sensitivities[rows[0]]
@@ -322,7 +322,7 @@ def _part(
 
 
 def _autonomous(problem: Problem) -> bool:
-    """Return whether nothing acts at given times: the motion can go on at any speed."""
+    """Return whether no input or event acts at given times, so that the speed is free."""
     model = problem.model
     expressions = [*model.ode.values(), *model.observables.values()]
     return (
@@ -339,7 +339,7 @@ def _autonomous(problem: Problem) -> bool:
 def exchanged(
     forward: ForwardMap, vector: Array, most: int, stop: Callable[[], bool]
 ) -> list[Candidate]:
-    """Return answers in which two unknowns of one kind, unit and experiment have changed places."""
+    """Return answers with two unknowns of the same kind, unit and experiment exchanged."""
     problem, found = forward.problem, []
     pairs = [
         (i, j)
@@ -347,7 +347,7 @@ def exchanged(
         if _alike(problem, i, j)
         and abs(vector[i] - vector[j]) > UNLIKE * max(abs(vector[i]), abs(vector[j]))
     ]
-    # Values that are nearly the same change places at the least price.
+    # Exchanging nearly equal values costs least.
     pairs.sort(key=lambda pair: _factor(vector[pair[0]], vector[pair[1]]))
     for i, j in pairs[:most]:
         place = vector.copy()
@@ -363,7 +363,7 @@ def exchanged(
 
 
 def _factor(a: float, b: float) -> float:
-    """Return the larger of two values over the smaller, infinite where that is zero."""
+    """Return the ratio of the larger to the smaller value, infinite for a smaller one of zero."""
     small, large = sorted((float(a), float(b)))
     return large / small if small > 0 else math.inf
 
@@ -376,7 +376,7 @@ def _alike(problem: Problem, i: int, j: int) -> bool:
 
 
 def off_bounds(problem: Problem, vector: Array) -> list[Candidate]:
-    """Return the answer with each unknown that is at a bound in the middle of its range."""
+    """Return copies of the answer with one unknown moved from its bound to mid-range."""
     found = []
     for k in np.flatnonzero(bounds_touched(problem, vector)):
         low, high = problem.lower[k], problem.upper[k]
@@ -389,9 +389,9 @@ def off_bounds(problem: Problem, vector: Array) -> list[Candidate]:
 
 
 def refitted(problem: Problem, place: Array, at: Evaluation) -> tuple[float, Array]:
-    """Return the cost that one step from a place promises, and where it leads.
+    """Return the predicted cost after one step from a place, and the step's end.
 
-    The step is that of Gauss and Newton in logarithms, which are held by springs.
+    It is a Gauss-Newton step in logarithms, damped by springs.
     """
     size = np.where(place != 0, place, 1.0)
     jacobian = at.jacobian * size

@@ -1,8 +1,8 @@
-"""Other optima that fit within the noise: the data do not tell them from the answer.
+"""Other optima that fit within the noise, which the data cannot distinguish from the answer.
 
-A search ends most of its starts coarsely, and polishes the best alone. Ends that another polish may
-bring within the limit of the likelihood ratio are polished here, and what is then an optimum of its
-own, with other values of the unknowns, is a solution that fits.
+A search ends most of its starts coarsely, and polishes only the best. This module polishes further
+ends that may come within the limit of the likelihood ratio. A separate optimum found so, with other
+values of the unknowns, is another solution that fits.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ from odefit.simulation.engines.cut_off import CutOffError
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
 NEAR = 1e-2
-"""Relative difference of all unknowns up to which two ends lead to the same optimum."""
+"""Ends whose unknowns all differ by less than this lead to the same optimum."""
 
 REACH = 10.0
-"""Deviance of an end that is not polished, relative to the limit, up to which polishing is tried:
-the polish of a coarse end seldom gains more."""
+"""Largest deviance of a coarse end, relative to the limit, that is worth polishing: polishing
+seldom gains more."""
 
 SHARE, LEAST = 0.1, 50
-"""Share of the evaluations of the fit that polishing other ends may take, and the number that it
-may take in any case."""
+"""Share of the fit's evaluations allowed for polishing other ends, and the number always
+allowed."""
 
 MOST = 60
 """Evaluations for one end."""
 
 HOPEFUL = 30.0
-"""Deviance, relative to the limit, that a place must promise, and keep after its first steps."""
+"""Largest deviance, relative to the limit, that a place may predict or keep after some steps."""
 
 SURE = 3.0
-"""Deviance, relative to the limit, that a place must promise after the time limit."""
+"""Largest deviance, relative to the limit, that a place may predict after the time limit."""
 
 FIRST = 15
 """Evaluations of the first steps from a place."""
 
 
 def with_other_ends(state: FitState) -> bool:
-    """Return whether other ends of the search may be other answers.
+    """Return whether other ends of the search may be further answers.
 
-    Where the answer reproduces the data and no noise is given, nothing else fits within it.
+    If the answer reproduces the data and no noise is given, no other end fits within it.
     """
     if state.found is None or not state.wanted.polish or state.estimate.completeness is not None:
         return False
@@ -70,7 +70,7 @@ def with_other_ends(state: FitState) -> bool:
 
 
 def with_other_optima(state: FitState) -> FitState:
-    """Polish other ends that may fit within the noise; one that is better is the answer."""
+    """Polish other ends that may fit within the noise; a better one becomes the answer."""
     old = state.answer
     polished = other_optima(old, state.estimate, state.wanted.level, state.control)
     first = next(iter(polished), old.start)
@@ -85,7 +85,7 @@ def with_other_optima(state: FitState) -> FitState:
 def _within_noise(answer: Answer, optima: Sequence[Start], level: float) -> tuple[Start, ...]:
     """Return the optima whose deviance from an answer is within the limit.
 
-    Those that fit within the noise of one answer may be far outside that of a better one.
+    Optima within the limit of one answer may lie far outside that of a better one.
     """
     deviance = Deviance.of(answer.forward, answer.start.vector, answer.evaluation)
     limit = deviance.limit(level)
@@ -93,7 +93,7 @@ def _within_noise(answer: Answer, optima: Sequence[Start], level: float) -> tupl
 
 
 def near_solutions(state: FitState, equal: Sequence[Solution]) -> tuple[Solution, ...]:
-    """Return the solutions that were polished and do not fit as well as the best ones."""
+    """Return the polished solutions that fit less well than the best ones."""
     vectors = [start.vector for start in state.polished]
     return tuple(
         s
@@ -138,9 +138,9 @@ def other_optima(
 ) -> tuple[Start, ...]:
     """Return optima besides the answer whose deviance is within the limit, the lowest first.
 
-    Each has the index of the start that led there; those that begin at places which the answer
-    tells have further indices. Differences of unknowns that are not determined at the answer do not
-    count. An optimum that is better than the answer is among them.
+    Each has the index of its start; starts at places derived from the answer have further indices.
+    Differences of unknowns that the data do not determine are ignored. An optimum better than the
+    answer is included.
     """
     forward, best = answer.forward, answer.start
     deviance = Deviance.of(forward, best.vector, answer.evaluation)
@@ -158,7 +158,7 @@ def other_optima(
             break
     late = control.out_of_time and not control.interrupted.is_set()
     if search.left > 0 and (late or not search.over):
-        # What the answer tells at once is worth the seconds between the limit and its cut-off.
+        # Places that follow directly from the answer are worth the seconds from limit to cut-off.
         search.control = replace(control, deadline=None) if late else control
         try:
             with interruptible(control):
@@ -177,7 +177,7 @@ def other_optima(
 
 
 class _Search:
-    """The polishing of ends and places, for `left` evaluations of the model together."""
+    """Polishes ends and places within `left` evaluations of the model."""
 
     def __init__(
         self, answer: Answer, deviance: Deviance, limit: float, control: Control, left: float
@@ -195,11 +195,11 @@ class _Search:
 
     @property
     def over(self) -> bool:
-        """True if there is nothing left to spend."""
+        """True if no evaluations are left."""
         return self.left <= 0 or self.control.should_stop()
 
     def from_place(self, place: Candidate, index: int) -> bool:
-        """Follow a place where an optimum is expected, for as long as it keeps its promise."""
+        """Follow a place with an expected optimum for as long as its cost stays as predicted."""
         problem, vector = self._forward.problem, place.vector
         forward = self._forward
         if place.held is not None:
@@ -214,7 +214,7 @@ class _Search:
         return self.follow(begun.vector, index)
 
     def follow(self, vector: Array, index: int) -> bool:
-        """Polish an end, and keep it if it is another optimum; return whether to go on."""
+        """Polish an end, and keep it if it is another optimum; return whether to continue."""
         if self.over:
             return False
         if self._close(vector, self._tried, NEAR):
@@ -237,7 +237,7 @@ class _Search:
         return True
 
     def _run(self, forward: ForwardMap, vector: Array, index: int, most: int) -> Start | None:
-        """Return the end of a search of at most so many evaluations; None where it was cut off."""
+        """Return the end of a search with limited evaluations; None if it was cut off."""
         if self.over:
             return None
         search = SingleShooting(evaluations=int(min(self.left, most)) + 1)
@@ -254,7 +254,7 @@ class _Search:
 
 
 def _ends(estimate: Estimate) -> list[Start]:
-    """Return the ends that may be polished: the converged ones first, as they need little."""
+    """Return the ends worth polishing, with converged ones first, as they need little work."""
     usable = (
         s
         for s in estimate.starts

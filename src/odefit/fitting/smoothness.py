@@ -36,31 +36,30 @@ STEPS = 40
 """Largest number of fits with another standard deviation."""
 
 SETTLED = 0.01
-"""Change of the logarithm of a standard deviation below which it is found."""
+"""Change of the logarithm of a standard deviation that counts as converged."""
 
 FARTHEST = 1e4
-"""The standard deviation stays within this factor of its start value. Where the data want a
-straight line it would fall without end, and no longer matters long before that."""
+"""The standard deviation stays within this factor of its start value. For data on a straight line
+it would fall without end, and stop mattering long before."""
 
 GRID = 9
-"""Standard deviations of a first look at the cross-validation, evenly in the logarithm."""
+"""Number of standard deviations at which cross-validation is first evaluated."""
 
 BEGINNINGS = 8
-"""Random start values that are tried where the guess does not lead to a fit."""
+"""Number of random start values tried if the guess does not lead to a fit."""
 
 
 @dataclass(frozen=True, eq=False)
 class Smoothness:
-    """The smoothness of the functions of a problem, chosen.
+    """A problem with the smoothness of its functions chosen.
 
     Attributes
     ----------
     problem
         The problem with priors of that smoothness.
     vector
-        The best fit so far, shape (n,); None if nothing was to be chosen.
-    notices
-        What was chosen: a fact for each function.
+        The best fit so far, shape (n,); None if there was nothing to choose. notices The choices,
+        one fact for each function.
     """
 
     problem: Problem
@@ -74,7 +73,7 @@ class Smoothness:
 
 @dataclass(eq=False)
 class _Fits:
-    """Fits of one problem with other standard deviations, each from the end of the last."""
+    """Fits of one problem at several standard deviations, each from the end of the last."""
 
     problem: Problem
     control: Control
@@ -100,19 +99,19 @@ class _Fits:
         return True
 
     def places(self, name: str) -> IntArray:
-        """Return the places of the differences of a function among the unknowns."""
+        """Return the indices of a function's differences among the unknowns."""
         penalised = self.problem.given.unknown_functions[name].penalised
         return np.array([i for i, u in enumerate(self.problem.unknowns) if u.name in penalised])
 
     def effective(self, name: str, sd: float) -> tuple[float, float]:
-        """Return z'z and how many of the differences the data determine, as a sum of shares."""
+        """Return z'z and the effective number of differences that the data determine."""
         at = self.places(name)
         trace = float(np.trace(self.covariance[np.ix_(at, at)]))
         z = self.vector[at]
         return float(z @ z), max(len(at) - trace / sd**2, 1e-12)
 
     def left_out(self) -> float:
-        """Return the squares of the residuals of each measurement from a fit without it."""
+        """Return the squared leave-one-out residuals."""
         assert self.evaluation is not None
         measured = self.problem.size
         rows = self.evaluation.jacobian[:measured]
@@ -122,9 +121,9 @@ class _Fits:
 
 
 def chosen_smoothness(problem: Problem, start: Array | None, control: Control) -> Smoothness:
-    """Return a problem with the smoothness of its functions that the data want.
+    """Return a problem whose functions have the smoothness that the data support.
 
-    `start` are values of the unknowns, shape (n,), to begin with; None for the problem's guess.
+    `start` gives initial values of the unknowns, shape (n,); None for the problem's guess.
     """
     functions = problem.given.unknown_functions
     wanted = {
@@ -140,7 +139,7 @@ def chosen_smoothness(problem: Problem, start: Array | None, control: Control) -
     begun = {n: _sd(problem, n) for n in wanted}
     fits = _begin(problem, forward, start, begun, control)
     if fits is None:
-        return Smoothness(problem)  # the search reports why nothing fits
+        return Smoothness(problem)  # the search reports the reason
     sds = dict(begun)
     by_likelihood = [n for n, how in wanted.items() if how == "reml"]
     for name in [n for n, how in wanted.items() if how == "cv"]:
@@ -182,7 +181,7 @@ def _sd(problem: Problem, name: str) -> float:
 
 
 def _refuse_unknown_noise(forward: ForwardMap, wanted: Mapping[str, str]) -> None:
-    """Refuse problems whose noise does not say how near to the data a function should come."""
+    """Refuse problems whose noise does not say how closely a function should follow the data."""
     names = ", ".join(wanted)
     if not (forward.given_noise or forward.likelihood):
         raise InputError(
@@ -205,7 +204,7 @@ def _begin(
     sds: Mapping[str, float],
     control: Control,
 ) -> _Fits | None:
-    """Return the first fit, from the guess or else from the best of some random start values."""
+    """Return the first fit, from the guess or from the best of some random start values."""
     first = guess(problem) if start is None else start
     points = [] if first is None else [first]
     points += list(sample(problem, 0, BEGINNINGS, control.seed))
@@ -231,7 +230,7 @@ def _fixed_point(
     begun: Mapping[str, float],
     control: Control,
 ) -> tuple[int, bool]:
-    """Change `sds` to the optimum; return after how many fits, and whether it settled."""
+    """Change `sds` to the optimum; return the number of fits, and whether it converged."""
     if not names:
         return 0, True
     for step in range(1, STEPS + 1):
@@ -253,7 +252,7 @@ def _fixed_point(
 
 
 def _cross_validated(fits: _Fits, name: str, sds: Mapping[str, float], control: Control) -> float:
-    """Return the standard deviation of a function with the least error of cross-validation."""
+    """Return the standard deviation of a function with the smallest cross-validation error."""
     from scipy.optimize import minimize_scalar
 
     known: dict[float, float] = {}

@@ -1,4 +1,4 @@
-"""The distinct solutions among the starts of a fit, and which of them fit equally well."""
+"""The distinct solutions among the ends of a fit, and which of them fit equally well."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ MAX_SOLUTIONS = 20
 """Largest number of distinct solutions that a result lists, the best first."""
 
 SOLUTION_DISTANCE = 1e-2
-"""Relative difference of an unknown up to which the ends of two starts are one solution."""
+"""Largest relative difference of unknowns between two ends of one solution."""
 
 DISTANCE = 0.2
-"""Relative difference of an unknown from which on two optima are different answers, although the
-data leave it imprecise."""
+"""Smallest relative difference of an unknown that makes two optima different answers, even if the
+data determine it poorly."""
 
 COUNTED_SOLUTION_DISTANCE = 1e-5
-"""Relative difference of an unknown up to which two ends are one solution where a method counts
-solutions and so tells them apart."""
+"""Largest relative difference of unknowns between two ends of one solution, for methods that count
+solutions."""
 
 
 def distinct_solutions(
@@ -46,11 +46,10 @@ def distinct_solutions(
     uncertainty: Uncertainty | None,
     polished: Sequence[Start] = (),
 ) -> tuple[Solution, ...]:
-    """Return the distinct ends of starts, the best first, some of them `polished` since.
+    """Return the distinct ends of starts, best first, with some of them `polished` since.
 
-    Where the data leave directions undetermined, ends of equal cost that differ along these are one
-    solution, since it is chance which of them a start hits; not so for a method that counts the
-    solutions.
+    In directions that the data do not determine, a start ends by chance; ends of equal cost that
+    differ only along these are one solution. Methods that count solutions are the exception.
     """
     forward, best = answer.forward, answer.start
     tolerance = CostTolerance.of(forward)
@@ -77,7 +76,7 @@ def distinct_solutions(
         for k, other in enumerate(distinct):
             level = tolerance.same(end, other)
             same = level and close(end.vector, other.vector, closeness, sizes, ignored)
-            # The best is polished and the others are not: their costs may tell them apart.
+            # Only the best is polished, so that its cost may differ from theirs.
             if same or (estimate.completeness is None and same_values(end, other)):
                 hits[k] += 1
                 break
@@ -122,14 +121,13 @@ def indistinguishable_solutions(
     work: tuple[float, float],
     control: Control,
 ) -> tuple[Completeness | None, tuple[Solution, ...]]:
-    """Count the solutions with the same outputs as the answer, and find those that are missing.
+    """Count the solutions with the outputs of the answer, and find the missing ones.
 
-    `solutions` are the distinct ones that are known, the answer first. `work` holds the operations
-    that the count may take, and count and search together, see
-    :mod:`odefit.structure.series.deadline`. Return the count, None where it is not known, and all
-    solutions within the bounds, after the answer.
+    `solutions` are the known distinct ones, the answer first. `work` holds the operations allowed
+    for the count, and for count and search together (:mod:`odefit.structure.series.deadline`).
+    Return the count, or None, and all solutions within the bounds, the answer first.
     """
-    from odefit.structure.same_outputs import (  # not needed by every fit
+    from odefit.structure.same_outputs import (  # not every fit needs it
         GroupOfOutputs,
         same_outputs,
     )
@@ -147,14 +145,14 @@ def indistinguishable_solutions(
     equal: list[Solution] = []
     outside: list[dict[str, float]] = []
     within: dict[str, int] = {}
-    numbers = np.ones(3, dtype=object)  # possible, found and real ones, all groups together
+    numbers = np.ones(3, dtype=object)  # possible, found and real solutions, over all groups
     rows = iter(found.real)
     for group in groups:
         here = Counter[str]()
         for other in itertools.islice(rows, group.real):
             end = _with_the_outputs(answer, other, tolerance)
             if end is None:
-                here["lost"] += 1  # what happens after the first event tells it apart
+                here["lost"] += 1  # the motion after the first event distinguishes it
             elif np.all((other >= problem.lower) & (other <= problem.upper)):
                 here["equal"] += 1
                 equal.append(end)
@@ -221,9 +219,10 @@ def ambiguity(
     near: Sequence[Solution],
     complete: Completeness | None = None,
 ) -> list[Notice]:
-    """Return a notice if several solutions fit equally well, or less well but within the noise.
+    """Return a notice if several solutions fit equally well, or within the noise.
 
-    Those of experiments with unknowns of their own are counted by group: any goes with any.
+    Solutions of experiments with their own unknowns are counted by group, since they combine
+    freely.
     """
     several = [*equal, *near]
     if len(several) < 2:
@@ -263,9 +262,9 @@ def _alternatives(problem: Problem, solutions: Sequence[Solution]) -> dict[str, 
 def number_within(
     problem: Problem, equal: Sequence[Solution], complete: Completeness | None
 ) -> int | None:
-    """Return the number of equally good solutions within the bounds; None without bounds.
+    """Return the number of equally good solutions within the bounds; None if unknown.
 
-    Those of groups of experiments with unknowns of their own are multiplied.
+    The numbers of groups of experiments with their own unknowns are multiplied.
     """
     groups = {} if complete is None else complete.groups
     if not bounded(problem):

@@ -1,7 +1,7 @@
-"""Start of a fit from another fit's answer, from a file that holds one, or from values by name.
+"""A fit that starts from another fit's answer, from its file, or from values by name.
 
 Every method begins with the problem's guess if there is one. So the given values become the guess
-of the problem that is searched, and their own objective is kept beside the ends of the search.
+of the searched problem, and their objective is kept beside the ends of the search.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.nodes import Nodes, node_names
 
 GIVEN_START = "start as given"
-"""The name in ``result.routes`` of the values that a fit goes on from, as they were given."""
+"""The name in ``result.routes`` of the given start values."""
 
 StartValues = ResultData | str | Path | Mapping[str, float]
 """The types that ``odefit.fit(..., start=)`` takes."""
@@ -37,10 +37,10 @@ StartValues = ResultData | str | Path | Mapping[str, float]
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """Values from which a fit goes on.
+    """Values from which a fit starts.
 
-    ``vector``, shape (n,), is within the bounds; ``nodes`` are those of the answer that it comes
-    from, where they fit the problem; ``remarks`` name missing and unused values.
+    ``vector``, shape (n,), is within the bounds; ``nodes`` are those of the source's answer, if
+    they suit the problem; ``remarks`` name missing and unused values.
     """
 
     vector: Array
@@ -48,19 +48,19 @@ class WarmStart:
     remarks: tuple[str, ...]
 
     def searched(self, problem: Problem) -> Problem:
-        """Return the problem whose guess this start is, for the search alone."""
+        """Return the problem with this start as its guess, for the search only."""
         return with_guess(problem, self.vector)
 
     def beside(self, problem: Problem, method: Method, estimate: Estimate) -> Estimate:
         """Return an estimate whose last route is this start.
 
-        Where the search has found nothing better, the start is one of the ends.
+        If the search finds nothing better, the start becomes one of its ends.
         """
         began = time.perf_counter()
         if self.nodes is None:
             found = ForwardMap(problem).evaluate_cost(self.vector, UNDECIDED)
         else:
-            from odefit.methods.shooting.node_evaluation import evaluate_nodes  # seldom needed
+            from odefit.methods.shooting.node_evaluation import evaluate_nodes  # rarely needed
 
             at_nodes = evaluate_nodes(problem, self.vector, self.nodes)
             found = at_nodes if isinstance(at_nodes, Failure) else at_nodes[0]
@@ -117,12 +117,12 @@ class WarmStart:
 
 
 def warm_start(problem: Problem, start: StartValues, method: Method | None = None) -> WarmStart:
-    """Return the values from which a fit of `problem` goes on.
+    """Return the values from which a fit of `problem` starts.
 
     They come from a result, the path of a result file, or values in natural units by key of
     unknown. Unknowns without a value have the problem's guess, or the middle of their range. An
-    :class:`InputError` refuses values none of which belongs to the problem, unknown keys, and a
-    method that has start values of its own.
+    :class:`InputError` refuses unknown keys, values of which none belongs to the problem, and
+    methods with their own start values.
     """
     if method is not None:
         _refuse_two_starts(method)
@@ -145,7 +145,7 @@ def warm_start(problem: Problem, start: StartValues, method: Method | None = Non
 
 
 def _refuse_two_starts(method: Method) -> None:
-    """Refuse a method that has start values of its own beside those of the fit."""
+    """Refuse a method that has its own start values besides those of the fit."""
     option = method.start_option
     if option and getattr(method, option) is not None:
         raise InputError(
@@ -192,7 +192,7 @@ def _made(
     place: str,
     nodes: Nodes | None,
 ) -> WarmStart:
-    """Return the start with remarks on every unknown about which something is to be said."""
+    """Return the start with remarks on its unknowns."""
     vector = completed_guess(problem)
     remarks: list[str] = []
     used: set[str] = set()
@@ -217,7 +217,7 @@ def _made(
     for key in [k for k in values if k not in used]:
         name = key.partition("[")[0]
         if _held(problem, name):
-            continue  # by the user's own word: nothing is to be said of it
+            continue  # the user asked for it, so no remark is needed
         if name in problem.parameters or name in problem.model.states:
             remarks.append(
                 f"{key!r} = {values[key]:g} is not used, since it is fixed or known in this problem"
@@ -230,7 +230,7 @@ def _made(
 
 
 def _held(problem: Problem, name: str) -> bool:
-    """Return whether the problem holds a parameter or initial value fixed, and says so."""
+    """Return the remark on a parameter or initial value that the problem holds fixed, if any."""
     given: list[object] = [problem.parameters.get(name), problem.initial.get(name)]
     given += [e.initial.get(name) for e in problem.experiments]
     return any(isinstance(p, Parameter) and p.fixed is not None for p in given)
@@ -241,8 +241,8 @@ def _value_of(
 ) -> tuple[float | None, set[str]]:
     """Return the value of an unknown in a start, and the keys that it comes from.
 
-    A quantity that is shared now begins at the mean of its values by experiment, and one that
-    differs between experiments now begins at the value that they had in common.
+    A quantity that has become shared starts at the mean of its values by experiment. One that has
+    come to differ between experiments starts at their common value.
     """
     for table in (values, known):
         for key in (unknown.key, unknown.name):
@@ -256,14 +256,14 @@ def _value_of(
 
 
 def _inside(unknown: Unknown, value: float, otherwise: float) -> float:
-    """Return the value within the bounds that is next to `value`."""
+    """Return the value within the bounds nearest to `value`."""
     p = unknown.parameter
     inside = min(max(value, p.lower), p.upper)
     return otherwise if p.scale == "log10" and inside <= 0 else inside
 
 
 def _fitting(nodes: Nodes | None, problem: Problem, other: Problem) -> Nodes | None:
-    """Return the nodes of an answer, if its trajectories are the same as those of `problem`."""
+    """Return the nodes of an answer, if its trajectories are those of `problem`."""
     if nodes is None:
         return None
 
@@ -275,7 +275,7 @@ def _fitting(nodes: Nodes | None, problem: Problem, other: Problem) -> Nodes | N
 
 
 def _routes(problem: Problem, method: Method, estimate: Estimate) -> list[Route]:
-    """Return the routes of an estimate; a method that combines no others is one of them."""
+    """Return the routes of an estimate; a method that combines no others is its own route."""
     if estimate.routes:
         return list(estimate.routes)
     tolerance, best = CostTolerance.of(ForwardMap(problem)), estimate.best

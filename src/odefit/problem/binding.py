@@ -21,8 +21,8 @@ Bound = int | float | Expression
 class Binding:
     """Some quantities of a condition, with derivatives, as functions of the unknowns.
 
-    A quantity is the index of an unknown, a number or an expression in `scalars`. `known` has the
-    expressions of other bindings, which are evaluated once for all; those of this one are added.
+    A quantity is the index of an unknown, a number or an expression in `scalars`. `known` collects
+    the expressions of all bindings, so that each is evaluated only once.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Binding:
         return values
 
     def at(self, vector: Array, columns: npt.NDArray[np.intp]) -> tuple[Array, Array]:
-        """Return values and derivatives, as the two other methods do."""
+        """Return values and derivatives, as the other two methods do."""
         derivative = self.derivative(vector, columns)
         return self(vector), derivative
 
@@ -92,7 +92,7 @@ class Binding:
 class Computed:
     """An expression in parameters and constants as a function of the unknowns.
 
-    It remembers value and derivatives at the last vector, as several conditions ask for both.
+    It caches value and derivatives at the last vector, because several conditions use them.
     """
 
     def __init__(self, expression: Expression, scalars: Mapping[str, Bound]) -> None:
@@ -108,7 +108,7 @@ class Computed:
             if unknowns_of(bound, scalars):
                 moving.add(name)
         self._function = Gradient(expression, moving)
-        self._at: bytes | None = None  # the last vector, which has no bytes without unknowns
+        self._at: bytes | None = None  # the last vector, empty without unknowns
         self._value: Any = None
         self._derivatives: Array | None = None
 
@@ -117,7 +117,7 @@ class Computed:
         key = vector.tobytes()
         if self._at != key:
             values = self._values(vector)
-            with np.errstate(all="ignore"):  # what is not defined is infinite or not a number
+            with np.errstate(all="ignore"):  # undefined values are infinite or not a number
                 self._value = self._function.value(values)
             self._at, self._derivatives = key, None
         return self._value
@@ -156,12 +156,12 @@ def bound_value(
     unknowns: Sequence[Any] | Mapping[int, Any],
     algebra: Algebra[Any],
 ) -> Any:
-    """Return the value that `bound` stands for, over the algebra that `unknowns` belong to."""
+    """Return the value of `bound` over the algebra of `unknowns`."""
     if isinstance(bound, float):
         return algebra.number(repr(bound))
     if isinstance(bound, Expression):
         values = {n: bound_value(scalars[n], scalars, unknowns, algebra) for n in bound.names}
-        with np.errstate(all="ignore"):  # what is not defined is infinite or not a number
+        with np.errstate(all="ignore"):  # undefined values are infinite or not a number
             return bound.evaluate(values, algebra)
     return unknowns[bound]
 
@@ -182,7 +182,7 @@ def unknowns_of(quantity: Bound, scalars: Mapping[str, Bound]) -> set[int]:
 
 
 def bound_key(bound: Bound, scalars: Mapping[str, Bound]) -> Any:
-    """Return a key that is equal for quantities that are the same function of the unknowns."""
+    """Return a key that is equal for equal functions of the unknowns."""
     if isinstance(bound, Expression):
         names = sorted(bound.names)
         return (bound.program, tuple((n, bound_key(scalars[n], scalars)) for n in names))
@@ -190,7 +190,7 @@ def bound_key(bound: Bound, scalars: Mapping[str, Bound]) -> Any:
 
 
 def dynamic_unknowns(condition: Condition, scalars: Sequence[str]) -> set[int]:
-    """Return the unknowns that act on the trajectory: by `scalars`, initial values or events."""
+    """Return the unknowns that affect the trajectory: by `scalars`, initial values or events."""
     quantities: list[Bound] = [condition.scalars[n] for n in scalars]
     quantities += condition.initial.values()
     located = condition.located

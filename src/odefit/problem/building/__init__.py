@@ -1,1 +1,1 @@
-"""The making of a problem from its parts, and the checks on the way."""
+"""Building a problem from its parts, with all checks."""

@@ -22,32 +22,32 @@ from odefit.problem.model import Model
 class Columns:
     """The data of one experiment."""
 
-    times: Array  # shape (n,), increasing, none twice; infinite for the steady state
+    times: Array  # shape (n,), strictly increasing; infinite for the steady state
     series: Mapping[str, Series]  # by observable; their rows are indices into `times`
     inputs: Mapping[str, Input]  # known inputs by name
 
     def from_time(self, t0: float) -> Columns:
-        """Return the data without the times before `t0`, at which nothing may be measured."""
+        """Return the data without the times before `t0`, which must have no measurements."""
         skipped = int(np.searchsorted(self.times, t0))
         series = {n: replace(s, rows=s.rows - skipped) for n, s in self.series.items()}
         return Columns(self.times[skipped:], series, self.inputs)
 
     @property
     def measured(self) -> tuple[float, float] | None:
-        """The first and the last time at which anything is measured; None if nothing is."""
+        """The first and last time of any measurement; None without measurements."""
         rows = [row for s in self.series.values() for row in s.rows[[0, -1]]]
         return (float(self.times[min(rows)]), float(self.times[max(rows)])) if rows else None
 
 
 NAMES_OF_TIME = frozenset({"t", "time", "times", "zeit", "tiempo", "temps"})
-"""Names, in lower case, by which a column or an index is recognised as that of the times."""
+"""Lower-case names that mark a column or an index as the times."""
 
 NO_COLUMNS = Columns(np.zeros(0), {}, {})
-"""The columns that stand for data that cannot be used."""
+"""The columns that replace unusable data."""
 
 
 def used_columns(model: Model) -> set[str]:
-    """Return the names of all data columns that mean something to `model`."""
+    """Return the names of all data columns that `model` uses."""
     beside = (f"{o}_{what}" for o in model.observables for what in ("sd", "cens"))
     return {TIME, *model.observables, *model.inputs, *beside}
 
@@ -66,7 +66,7 @@ def as_table(data: Any) -> Mapping[str, Any] | None:
     if isinstance(data, Mapping):
         return {str(name): data[name] for name in data}
     if hasattr(data, "columns") and hasattr(data, "iloc"):
-        # By position: of two columns with one name, data[name] would be both at once.
+        # By position: with two columns of one name, data[name] would return both.
         return {str(name): data.iloc[:, i] for i, name in enumerate(data.columns)}
     return None
 
@@ -76,7 +76,7 @@ def read_columns(
 ) -> Columns:
     """Read times, measurements and inputs of `experiment`; mistakes go to `issues`.
 
-    Unless measurements are `required`, there may be inputs alone.
+    Unless measurements are `required`, inputs alone suffice.
     """
     if experiment.data is UNREADABLE:
         return NO_COLUMNS
@@ -152,7 +152,7 @@ def _nothing_measured(observables: list[str], names: list[str], known: set[str])
 
 
 def _no_times(time: str, names: list[str], data: Any) -> str:
-    """Return that the column of times is missing, and what to write."""
+    """Return the message on a missing column of times, with the remedy."""
     have = ", ".join(shown(name)[1:-1] for name in names) or "none"
     if time != TIME:
         return f"no column '{time}' with the times; columns are: {have}{did_you_mean(time, names)}"
@@ -200,7 +200,7 @@ def _usable(
 
 
 def numeric_column(values: Any, place: str, issues: Issues) -> Array | None:
-    """Return `values` as floats, None and pandas' NA as NaN; or None with the reason noted."""
+    """Return `values` as floats with NaN for missing ones; or None with the reason noted."""
     try:
         raw = np.asarray(values)
         if raw.dtype.kind == "O":
@@ -224,7 +224,7 @@ def numeric_column(values: Any, place: str, issues: Issues) -> Array | None:
 
 
 def _of_usual_size(column: Array, times: Array, place: str, issues: Issues) -> Array:
-    """Return a column without finite values that are too large, which are reported."""
+    """Return a column without values that are too large, which are reported."""
     large = np.isfinite(column) & (np.abs(column) > LARGEST)
     if not large.any():
         return column
@@ -283,7 +283,7 @@ def _series(
     censored = None
     if f"{name}_cens" in columns:
         codes = columns[f"{name}_cens"][measured]
-        codes = np.where(np.isnan(codes), 0.0, codes)  # an empty cell marks nothing
+        codes = np.where(np.isnan(codes), 0.0, codes)  # an empty cell means uncensored
         wrong = np.flatnonzero(~np.isin(codes, (-1.0, 0.0, 1.0)))
         if len(wrong):
             issues.error(

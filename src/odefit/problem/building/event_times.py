@@ -1,4 +1,4 @@
-"""The events of an experiment: those at known times, and those that have to be located."""
+"""The events of an experiment: at known times, or to be located."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Row = tuple[str, Event, Assign, list[Bound] | None]
 class Happening:
     """The events of an experiment."""
 
-    # events at known times, in the order in which they were given
+    # events at known times, in the given order
     at: list[KnownEvent] = field(default_factory=list)
-    # times of these at which measurements see the values after all events
+    # those of these times whose measurements use the values after all events
     measured_after: set[float] = field(default_factory=set)
     # events at times that depend on the unknowns or on the trajectory
     located: list[LocatedEvent] = field(default_factory=list)
@@ -48,7 +48,7 @@ def resolved_events(
     scalars: Mapping[str, Bound],
     issues: Issues,
 ) -> Happening:
-    """Return the events of an experiment whose initial values hold at `t0`, if that is known."""
+    """Return the events of an experiment whose initial values hold at `t0`, if known."""
     place = experiment_place(experiment.name)
     assigned = {n for event in experiment.events for n in event.assign}
     found = Happening()
@@ -97,7 +97,7 @@ def resolved_events(
 
 
 def _check_condition(event: Event, at: str, model: Model, names: Names, issues: Issues) -> None:
-    """Report what the condition, delay and priority of an event cannot contain."""
+    """Report parts that the condition, delay and priority of an event must not contain."""
     kinds = "states, inputs, parameters, constants and t"
     allowed = {*model.ode, *names.scalars, TIME, *model.inputs}
     for key in ("when", "delay", "priority"):
@@ -117,7 +117,7 @@ def _check_condition(event: Event, at: str, model: Model, names: Names, issues: 
 
 
 def _waits(event: Event) -> bool:
-    """True if it matters how an event waits for others, or for its time."""
+    """True if the order of events, or waiting for them, matters."""
     return bool(
         event.delay != 0.0
         or event.priority is not None
@@ -205,7 +205,7 @@ def _computed_time(
 def _decided(
     event: Event, t0: float | None, assigned: set[str], scalars: Mapping[str, Bound]
 ) -> list[Bound] | None:
-    """Return the times at which a condition becomes true; None if the trajectory decides.
+    """Return the times at which a condition becomes true; None if they depend on the trajectory.
 
     The times are known for a single comparison that is linear in time, with parameters and
     constants that no event changes.

@@ -13,7 +13,7 @@ from odefit.problem.model import check_name
 from odefit.problem.parameters import Parameter
 
 MAX_SUGGESTIONS = 50
-"""So many unknown names get a suggestion; this takes time, and more have another cause."""
+"""Largest number of unknown names that get a suggestion: it takes time, and more have one cause."""
 
 
 KNOWN_NUMBERS = {
@@ -25,14 +25,14 @@ KNOWN_NUMBERS = {
     "time": "; the time is t",
     "T": "; the time is t; declare 'T' in [parameters] or [constants] if it is another quantity",
 }
-"""Names that other tools know: what to write here."""
+"""Names known from other tools, with their spelling here."""
 
 
 class Names:
     """The names of a problem, and the check that each is declared and used where it may be.
 
     `constants` includes those that only experiments give, `scalars` has parameters and constants,
-    `everything` all that a right-hand side can refer to.
+    and `everything` has all names for a right-hand side.
     """
 
     def __init__(self, definition: Definition, issues: Issues) -> None:
@@ -44,7 +44,7 @@ class Names:
         self._issues = issues
         self._reported: set[str] = set()
         extra = {k for e in experiments for k in e.constants} - {*model.constants, *parameters}
-        extra -= {*model.ode, *model.algebraic, *model.inputs, TIME}  # reported as no constants
+        extra -= {*model.ode, *model.algebraic, *model.inputs, TIME}  # reported as not constant
         expressions = tuple(self._all_expressions())
         self._used = {name for e in expressions for name in e.names}
         self._unused_extra = extra - self._used
@@ -84,10 +84,10 @@ class Names:
         kinds: str = "",
         remedy: str = "",
     ) -> None:
-        """Report names in `expression` that are not `allowed`, of which `kinds` says what they are.
+        """Report names in `expression` that are not `allowed`; `kinds` describes the allowed ones.
 
-        A name that is declared nowhere is reported once, however often it occurs; `remedy` follows
-        the sentence on one that is declared.
+        An undeclared name is reported only once. For a declared name, `remedy` is added to the
+        message.
         """
         for name in sorted(expression.names - allowed):
             inside = f"in {shown(expression.text)}"
@@ -222,7 +222,7 @@ class Names:
         for section, table in (("[ode]", model.ode), ("[algebraic]", model.algebraic)):
             for name, expression in table.items():
                 self.refers(expression, self.everything, f"{section} {name}", kinds)
-        # An observable in an observable was reported by the model itself.
+        # The model has reported an observable in an observable.
         allowed = self.everything | set(model.observables)
         for name, expression in model.observables.items():
             self.refers(expression, allowed, f"[observables] {name}", kinds)

@@ -17,7 +17,7 @@ from odefit.problem.model import Model
 from odefit.problem.noise import Noise
 
 FEWEST_ALIKE = 3
-"""So many equal values of an observable, or more, are pointed out."""
+"""Smallest number of equal values of an observable that is reported."""
 
 
 def check_noise(
@@ -28,9 +28,9 @@ def check_noise(
     unknown: set[str],
     issues: Issues,
 ) -> tuple[str, ...]:
-    """Report noise that is missing, misplaced or impossible; return whose size is estimated.
+    """Report missing, misplaced or impossible noise; return those whose size is estimated.
 
-    Expressions of standard deviations may have parameters that are `unknown`.
+    Expressions of standard deviations may contain `unknown` parameters.
     """
     for name in noise:
         if name not in model.observables:
@@ -45,7 +45,7 @@ def check_noise(
                 estimated[name] = None
             _check_values(condition, name, own, data_place(experiment), issues)
     for name, expression in model.observables.items():
-        implicit = expression.name == name  # without [observables], all states are
+        implicit = expression.name == name  # without [observables], all states are observed
         measured = any(name in c.series for c in conditions)
         function = name in model.unknown_functions
         if conditions and not measured and not implicit and not function:
@@ -72,7 +72,7 @@ def _check_information(
     unknown: set[str],
     issues: Issues,
 ) -> None:
-    """Report an estimated noise of which nothing tells, and point out values that are all alike."""
+    """Report estimated noise without information in the data, and values that are all equal."""
     equations = (*model.ode.values(), *model.algebraic.values(), *model.observables.values())
     told = {name for expression in equations for name in expression.names}
     censored: dict[str, set[str]] = {}  # the unknowns of the noise of each such observable
@@ -115,7 +115,7 @@ def _check_information(
 def with_missing_sds(
     name: str, series: Series, times: Array, noise: Noise, place: str, issues: Issues
 ) -> Series:
-    """Return a series with the standard deviations that its column leaves to ``[noise]``."""
+    """Return a series with standard deviations from ``[noise]`` where its column has none."""
     if series.sds is None or not noise.law.located:
         return series
     missing = np.isnan(series.sds)
@@ -155,7 +155,7 @@ def _check_complete(
 ) -> None:
     """Report measurements without a weight beside measurements with one."""
     weighted: dict[str, None] = {}
-    plain: dict[str, str] = {}  # and the first experiment in which they are
+    plain: dict[str, str] = {}  # and the first experiment that has them
     for condition in conditions:
         for name, series in condition.series.items():
             own = noise.get(name, Noise())
@@ -202,7 +202,7 @@ def _check_counts(
 
 
 def _check_correlated(series: Series, name: str, noise: Noise, place: str, issues: Issues) -> None:
-    """Report values whose noise cannot be correlated: of unknown size, in part, or censored."""
+    """Report values that cannot have correlated noise: of partly unknown size, or censored."""
     if series.censored is not None:
         issues.error(
             f"{place}, column {name}_cens",
@@ -224,7 +224,7 @@ def _check_correlated(series: Series, name: str, noise: Noise, place: str, issue
 
 
 def _check_scale(series: Series, name: str, noise: Noise, issues: Issues) -> None:
-    """Report a density without any scale."""
+    """Report a density that lacks a scale."""
     if series.censored is not None:
         why = "values are censored, whose probability depends on the noise"
     elif noise.loss is not None:
@@ -285,7 +285,7 @@ def with_limits(
 ) -> Series:
     """Return a series in which values beyond a limit are censored and replaced by the limit.
 
-    Values that the data mark as censored stay so. Rows of the series index `times`, shape (k,).
+    Values marked as censored in the data stay so. Rows of the series index `times`, shape (k,).
     """
     low, high = noise.lower_limit, noise.upper_limit
     if low is None and high is None:
@@ -315,7 +315,7 @@ def _check(
     place: str,
     issues: Issues,
 ) -> None:
-    """Report values that the data mark on one side of a limit that is on the other."""
+    """Report censored values that are marked on the wrong side of a limit."""
     if not wrong.any():
         return
     i = int(np.flatnonzero(wrong)[0])

@@ -1,4 +1,4 @@
-"""Experiments as the user gave them, with texts parsed, types checked and data copied."""
+"""Experiments as given by the user, with texts parsed, types checked and data copied."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from odefit.problem.parameters import Parameter, as_parameter, is_pair
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """A problem as the user defined it, with every text parsed and no name resolved yet."""
+    """A problem as defined by the user, with every text parsed and no name resolved yet."""
 
     model: Model
     parameters: Mapping[str, Parameter]  # parameters by name
@@ -66,7 +66,7 @@ def prepared(experiment: Experiment, issues: Issues) -> Experiment:
             k: as_initial(v, f"{place} initial.{k}", issues)
             for k, v in issues.items(f"{place} initial", experiment.initial)
         },
-        # A mistaken expression stays as a zero, so that its name does not count as missing too.
+        # A mistaken expression becomes zero, so that its name is not reported as missing too.
         constants={
             k: issues.expression(f"{place} constants.{k}", v) or parse("0")
             for k, v in issues.items(f"{place} constants", experiment.constants)
@@ -101,7 +101,7 @@ def _steady(value: bool | Cycle, place: str, issues: Issues) -> bool | Cycle:
 
 
 class ScenarioName(str):
-    """The name of an experiment that is a scenario, which messages call so."""
+    """The name of an experiment made from a scenario, which messages call so."""
 
     __slots__ = ()
 
@@ -173,7 +173,7 @@ def _flag(value: object, place: str, issues: Issues) -> bool:
 
 
 def _owned(data: Any) -> Any:
-    """Return a copy of `data` that nobody else can change."""
+    """Return a private copy of `data`."""
     if data is UNREADABLE:
         return data
     if isinstance(data, Mapping):
@@ -186,7 +186,7 @@ def _own_column(values: Any) -> Any:
         return values
     try:
         own = np.array(values)
-    except ValueError:  # ragged lists, which are refused when the columns are read
+    except ValueError:  # ragged lists are refused when the columns are read
         return values
     own.setflags(write=False)
     return own

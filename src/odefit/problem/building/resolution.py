@@ -36,10 +36,10 @@ def resolve(
 ) -> tuple[tuple[Unknown, ...], tuple[Condition, ...]]:
     """Return the unknowns in their order, and a condition for each experiment.
 
-    The result can be used if there are no errors in `issues`.
+    The result is valid if `issues` has no errors.
     """
     if not definition.model.ode:
-        return (), ()  # reported by the model; without states nothing else has a meaning
+        return (), ()  # the model reports it; without states the rest is meaningless
     return _Resolution(definition, issues).run()
 
 
@@ -48,8 +48,8 @@ def resolve_further(
 ) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]:
     """Return the conditions of a definition, and those of further experiments.
 
-    Each of these comes with the name of the experiment of the definition whose unknowns hold in it,
-    where they differ between experiments. Nothing need be measured in it.
+    Each further experiment comes with the name of the defined experiment whose unknowns it uses,
+    where they differ between experiments. It needs no measurements.
     """
     resolution = _Resolution(definition, issues, further)
     known = resolution.run()[1]
@@ -141,7 +141,7 @@ class _Resolution:
         self._add("noise", key, Parameter(lower=0.0), [])
 
     def _add_correlation_time(self, observable: str, conditions: Sequence[Condition]) -> None:
-        """Add a correlation time between a fraction of the shortest gap and many times the span.
+        """Bound a correlation time by a fraction of the shortest gap and a multiple of the span.
 
         Noise is white below these bounds, and a random walk above.
         """
@@ -224,7 +224,7 @@ class _Resolution:
     def _repetition(
         self, experiment: Experiment, t0: float | None, scalars: Mapping[str, Bound]
     ) -> Repetition | None:
-        """Return the repeated events from whose periodic state the experiment begins."""
+        """Return the repeated events whose periodic state starts the experiment."""
         cycle = experiment.steady_state
         if not isinstance(cycle, Cycle) or t0 is None:
             return None
@@ -242,7 +242,7 @@ class _Resolution:
         return Repetition(cycle.period, found.known(), tuple(found.located))
 
     def _series(self, columns: Columns, place: str) -> Mapping[str, Series]:
-        """Return the measurements with what ``[noise]`` adds to their columns."""
+        """Return the measurements with the additions of ``[noise]`` to their columns."""
         found = columns.series
         for completed in (with_limits, with_missing_sds):
             found = {
@@ -271,7 +271,7 @@ class _Resolution:
                 )
 
     def _scalars(self, experiment: Experiment) -> dict[str, Bound]:
-        """Return parameters and constants in `experiment`; no expression refers to another one."""
+        """Return the parameters and constants of `experiment`, free of references to each other."""
         scalars: dict[str, Bound] = dict.fromkeys(self.names.extra_constants, 0.0)
         scalars.update(self.model.constants)
         given = {k: v for k, v in experiment.constants.items() if isinstance(v, Expression)}
@@ -301,12 +301,12 @@ class _Resolution:
         return (isinstance(value, Expression) and value.constant) or 0.0
 
     def _reduced(self, expression: Expression, scalars: Mapping[str, Bound]) -> Bound:
-        """Return an expression that is a number or a single scalar as what it is."""
+        """Simplify an expression that is a number or a single scalar."""
         if expression.constant is not None:
             return expression.constant
         return scalars.get(expression.name or "", expression)
 
 
 def _later(time: float | Expression | str, by: float) -> float | Expression:
-    """Return the time of an event, later by a number."""
+    """Return the time of an event, delayed by a number."""
     return by + time if isinstance(time, float) else parse(f"{by!r} + ({time})")

@@ -1,4 +1,4 @@
-"""A problem in which other quantities are estimated, or within other bounds."""
+"""A problem that estimates other quantities, or has other bounds."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Change = Callable[[Parameter], Parameter]
 
 
 NOISE_PARAMETERS = {"sd": "sigma", "dispersion": "alpha", "correlation_time": "tau"}
-"""Names for parameters that stand in fields of the noise, as examples."""
+"""Example names for parameters in fields of the noise."""
 
 
 @dataclass(frozen=True)
 class Target:
     """The meaning of a key of a revision."""
 
-    key: str  # the key as it was given
-    name: str  # of a parameter, of a state (for its initial value), or of a noise parameter
-    experiment: str | None  # the experiment alone of which it is meant; None for all
+    key: str  # the key as given
+    name: str  # name of a parameter, a state (for its initial value), or a noise parameter
+    experiment: str | None  # the only experiment it applies to; None for all
     observable: str | None = None  # the observable of a noise parameter; None for others
-    noise_field: str = ""  # the field of its noise that a noise parameter stands for
+    noise_field: str = ""  # the field of the noise that holds the noise parameter
 
 
 def revised(
@@ -44,7 +44,7 @@ def revised(
 ) -> dict[str, Any]:
     """Return the arguments of ``Problem`` that change, see :meth:`Problem.with_unknowns`."""
     revision = _Revision(definition, issues)
-    # first what is freed, then bounds and guesses, then what is fixed
+    # first free, then bounds and guesses, then fix
     fixed = dict(issues.items("fix", fix or {}))
     pairs = dict(issues.items("bounds", bounds or {}))
     freed = [free] if isinstance(free, str) else [str(key) for key in free or ()]
@@ -89,7 +89,7 @@ class _Revision:
         self.constants = definition.model.constants
 
     def _target(self, key: str, place: str) -> Target | None:
-        """Return what `key` means, or None with the reason noted."""
+        """Return the meaning of `key`, or None with the reason noted."""
         noise: dict[str, tuple[str, str]] = {
             n.unknown(o): (o, n.law.spread_field) for o, n in self.noise.items()
         }
@@ -186,7 +186,7 @@ class _Revision:
             self.parameters[name] = replace(_freed(parameter), per_experiment=True)
 
     def _check_open(self, key: str, parameter: Parameter) -> None:
-        """Note where a quantity cannot vary, even if it is not fixed."""
+        """Report a quantity that cannot vary, even if it is not fixed."""
         if parameter.lower == parameter.upper:
             self.issues.error(
                 "free",
@@ -195,13 +195,13 @@ class _Revision:
             )
 
     def _hold_elsewhere(self, name: str, experiment: str, value: float) -> None:
-        """Give a parameter its fixed value in all experiments but one, where they have no own."""
+        """Give a parameter its fixed value in other experiments without their own value."""
         for other, definition in self.experiments.items():
             if other != experiment and name not in definition.constants:
                 self._in_experiment(other, "constants", name, parse(repr(value)))
 
     def _estimable(self, target: Target, place: str) -> bool:
-        """Return whether bounds and guess can be given, with the reason noted if not."""
+        """Return whether bounds and guess apply to a quantity; if not, the reason is noted."""
         if target.observable is not None:
             self.issues.error(
                 place,
@@ -247,7 +247,7 @@ class _Revision:
             self._in_experiment(experiment, "initial", name, parse(repr(value)))
 
     def _initial(self, target: Target) -> Expression | Parameter | None:
-        """Return the initial value that a target has; that of an experiment's own comes first."""
+        """Return the initial value of a target; that of its own experiment takes precedence."""
         if target.experiment is not None:
             own = self.experiments[target.experiment].initial.get(target.name)
             if own is not None:
@@ -259,7 +259,7 @@ class _Revision:
         return found
 
     def _change(self, target: Target, change: Change) -> None:
-        """Change the definitions of a quantity that a target means."""
+        """Change the definitions of a target."""
         name, experiment = target.name, target.experiment
         if name in self.parameters:
             self.parameters[name] = change(self.parameters[name])
@@ -279,19 +279,19 @@ class _Revision:
                 self._in_experiment(one, "initial", name, change(own_value))
 
     def _in_experiment(self, experiment: str, part: str, name: str, value: Any) -> None:
-        """Give one experiment a value of its own among its constants or initial values."""
+        """Give one experiment its own value of a constant or initial value."""
         definition = self.experiments[experiment]
         changed: dict[str, Any] = {part: {**getattr(definition, part), name: value}}
         self.experiments[experiment] = replace(definition, **changed)
 
 
 def _parsed(value: Any) -> Expression | Parameter | None:
-    """Return an initial value of an experiment, which is parsed already."""
+    """Return an initial value of an experiment, already parsed."""
     return value if isinstance(value, (Expression, Parameter)) else None
 
 
 def _freed(parameter: Parameter) -> Parameter:
-    """Return a parameter that is estimated, with its fixed value as the guess where that can be."""
+    """Return an estimated parameter, with its fixed value as the guess if possible."""
     if parameter.fixed is None:
         return parameter
     inside = parameter.lower <= parameter.fixed <= parameter.upper
@@ -299,7 +299,7 @@ def _freed(parameter: Parameter) -> Parameter:
 
 
 def _bounded(parameter: Parameter, low: float, high: float) -> Parameter:
-    """Return a parameter with other bounds; a guess outside them moves to the nearest."""
+    """Return a parameter with other bounds; a guess outside moves to the nearest bound."""
     guess = parameter.guess
     if guess is not None and low <= high:
         guess = min(max(guess, low), high)

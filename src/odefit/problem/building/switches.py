@@ -1,14 +1,14 @@
-"""Comparisons that the time decides, turned into switches: constants that are 0 or 1.
+"""Comparisons that depend on time, replaced by switches: constants that are 0 or 1.
 
 The equations of a model may say ``piecewise(a, t < t_off, b)``. An integrator that steps across
-t_off loses its order, and one that is told where it is does not. So each comparison that is linear
-in time, with parameters and constants otherwise, becomes a constant that an event sets at the exact
-time; comparisons of parameters and constants alone become constants that have their value from the
-start. What is left is smooth between events, for all engines and methods. Comparisons of states, of
-inputs, or of the time in any other way stay as they are.
+t_off loses its order; one that stops there does not. So each comparison that is linear in time,
+with parameters and constants otherwise, becomes a constant that an event sets at the exact time;
+comparisons of parameters and constants alone become constant from the start. The remaining
+equations are smooth between events, for all engines and methods. Comparisons of states, of inputs,
+or of the time in any other form stay unchanged.
 
-At the very time of a switch the states are continuous, so that nothing that is measured depends on
-which side the time itself belongs to.
+At the time of a switch the states are continuous, so that no measurement depends on the side to
+which that time belongs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from odefit.problem.condition import Condition, LocatedEvent
 from odefit.problem.model import Model
 
 PREFIX = "__switch"
-"""The names of switches begin with this, which no user's name can begin with."""
+"""Prefix of the names of switches, which users' names cannot have."""
 
 ON, OFF = number(1.0), number(0.0)
 
@@ -51,7 +51,7 @@ class _Switch:
 
     name: str
     test: Part | None  # a condition of parameters and constants; None if the time decides
-    time: Part | None  # when it becomes 1, a part without the time; None if `test` decides
+    time: Part | None  # the time at which it becomes 1, an expression; None if `test` decides
 
     @property
     def names(self) -> frozenset[str]:
@@ -67,14 +67,14 @@ class _Switch:
 
 @dataclass(frozen=True)
 class _Test:
-    """A condition: as it is written, and as 0 or 1 where switches decide it."""
+    """A condition: in its given form, and as 0 or 1 if switches decide it."""
 
     program: Part
     indicator: Part | None
 
 
 class _Rewriting(PartAlgebra):
-    """The algebra in which expressions are written anew, with switches."""
+    """The algebra that rewrites expressions with switches."""
 
     def __init__(self, scalars: set[str]) -> None:
         self._scalars = scalars
@@ -113,7 +113,7 @@ class _Rewriting(PartAlgebra):
         difference = linear_in(left - right)
         if difference is None:
             return _Test(written, None)
-        if sign in ("==", "!="):  # a moment is of no account in an equation
+        if sign in ("==", "!="):  # a single time does not matter in an equation
             return _Test(written, OFF if sign == "==" else ON)
         slope = difference.slope
         if slope.number == 0.0:
@@ -147,7 +147,7 @@ class _Rewriting(PartAlgebra):
 
 
 def _counts(tests: Sequence[Part], place: int) -> Part:
-    """Return whether a value of ``piecewise`` counts: its own condition is the first that holds."""
+    """Return whether a branch of ``piecewise`` applies: its condition is the first that holds."""
     found = ON
     for test in tests[:place]:
         found = found * (ON - test)
@@ -168,10 +168,10 @@ def _joined(sign: str, tests: Sequence[_Test]) -> _Test:
 def with_switches(
     model: Model, conditions: Sequence[Condition]
 ) -> tuple[Model, tuple[Condition, ...]]:
-    """Return a model and its conditions with switches in place of comparisons that time decides.
+    """Return a model and its conditions with switches for comparisons that time decides.
 
     Switches are constants of the model. Conditions have a value for each, and events that set it. A
-    model without such comparisons is returned itself.
+    model without such comparisons is returned unchanged.
     """
     equations = {**model.ode, **model.algebraic}
     if not any(PIECEWISE in e.functions for e in equations.values()):
@@ -235,7 +235,7 @@ def _switched(condition: Condition, switches: Sequence[_Switch]) -> Condition:
     return replace(
         condition,
         scalars=scalars,
-        # At the same time a switch comes first.
+        # At equal times a switch comes first.
         events=tuple(sorted([*events, *known], key=lambda event: event[0])),
         located=(*located, *moved_events),
     )
@@ -246,7 +246,7 @@ def _course(
 ) -> tuple[float, list[tuple[float, Mapping[str, Expression]]]] | None:
     """Return the value of a switch before any event, and the events that set it.
 
-    None if unknowns, states or located events act on it: the times of the others are known.
+    Return None if unknowns, states or located events affect it; otherwise its times are known.
     """
     located = {n for event in condition.located for n in event.assign}
     if switch.time is None or switch.names & located:
@@ -287,7 +287,7 @@ def _course(
 def _with_moved(
     assign: Mapping[str, Expression], switches: Sequence[_Switch]
 ) -> Mapping[str, Expression]:
-    """Return assignments with those of the switches that depend on what they change."""
+    """Return assignments, and those of the switches that depend on them."""
     follow = {
         s.name: substituted(s.now(name(TIME)).expression(), assign)
         for s in switches
@@ -297,10 +297,10 @@ def _with_moved(
 
 
 def crossing(when: Expression, scalars: set[str]) -> tuple[Part, bool, bool] | None:
-    """Return when a condition changes, if it is one comparison that is linear in time.
+    """Return the time at which a condition changes, if it is one comparison linear in time.
 
-    The time is a part without the time. The flags say whether the condition becomes true then (else
-    false), and whether it is false where both sides are equal. `scalars` do not change.
+    The result is an expression without the time. One flag says whether the condition becomes true
+    (otherwise false), the other whether it is false at equality. `scalars` are constant.
     """
     sign = when.program[-1].text
     if sign not in ("<", "<=", ">", ">=") or not when.names <= {*scalars, TIME}:
@@ -314,7 +314,7 @@ def crossing(when: Expression, scalars: set[str]) -> tuple[Part, bool, bool] | N
 
 
 def known_value(expression: Expression, scalars: Mapping[str, Bound]) -> Bound:
-    """Return an expression in parameters and constants as a number, if no unknown acts on it."""
+    """Return an expression in parameters and constants as a number, if it has no unknowns."""
     single = scalars.get(expression.name or "")
     if single is not None:
         return known_value(single, scalars) if isinstance(single, Expression) else single

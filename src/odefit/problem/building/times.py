@@ -1,4 +1,4 @@
-"""The column of the times: found by its name, and dates in it counted in the unit of time."""
+"""The column of times: found by name, with dates converted to the unit of time."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from odefit.problem.inputs.issues import Issues
 from odefit.problem.inputs.table import Cells
 
 NAMES_OF_DATES = frozenset({"date", "datetime", "timestamp", "datum", "fecha"})
-"""Names, in lower case, of columns that have the times if no other one says time."""
+"""Lower-case names of columns that hold the times if no other name says time."""
 
 
 def with_times(data: Any, time: str, place: str, issues: Issues) -> tuple[Any, str]:
     """Return `data` with its times in the column ``t``, and that name.
 
-    Data without times stay as they are; the mistake is reported when the columns are read.
+    Data without times stay unchanged; reading the columns reports the mistake.
     """
     names = column_names(data)
     if names is None:
@@ -47,7 +47,7 @@ def with_times(data: Any, time: str, place: str, issues: Issues) -> tuple[Any, s
         known = _named(names, NAMES_OF_TIME) or _named(names, NAMES_OF_DATES)
         if time != TIME or len(known) != 1:
             return data, time
-        time = known[0]  # one column alone says by its name that it has the times
+        time = known[0]  # exactly one column has the name of times
     if time != TIME and TIME in names:
         issues.error(
             f"{place}, column {TIME}",
@@ -63,7 +63,7 @@ def with_times(data: Any, time: str, place: str, issues: Issues) -> tuple[Any, s
 
 
 def _named(names: Sequence[str], known: frozenset[str]) -> list[str]:
-    """Return the columns whose names are known; beside others ``T`` is a temperature."""
+    """Return the columns with known names; beside other columns, ``T`` is a temperature."""
     found = [name for name in names if name.casefold() in known]
     return [name for name in found if name != "T"] or found
 
@@ -71,17 +71,17 @@ def _named(names: Sequence[str], known: frozenset[str]) -> list[str]:
 def without_dates(
     experiment: Experiment, time_unit: str, place: str, issues: Issues
 ) -> tuple[Experiment, str]:
-    """Return an experiment with numbers for all dates, and a sentence on where they count from.
+    """Return an experiment with numbers for dates, and a sentence on their origin.
 
-    They count in `time_unit`, or in days, from its origin, or else from t0 where that is a date,
-    otherwise from the first date of the data, or of each subject: that is its origin then. Without
+    Dates become times in `time_unit`, or in days. They count from the origin; else from a date t0;
+    else from the first date of the data, or of each subject, which becomes the origin. Without
     dates in the data the sentence is empty.
     """
     experiment = _with_origin(experiment, place, issues)
     label = data_place(experiment)
     table = as_table(experiment.data)
     name = None if table is None else time_column(experiment, table)
-    if name is None and hasattr(experiment.data, "index"):  # of a table of pandas
+    if name is None and hasattr(experiment.data, "index"):  # a pandas table
         data, time = with_times(experiment.data, experiment.time, label, issues)
         experiment = replace(experiment, data=data, time=time)
         table = as_table(data)
@@ -113,7 +113,7 @@ def without_dates(
         shared = len({*first.values()}) == 1
         begin = next(iter(first.values())) if shared else None
         counted = _counted_from(experiment, begin, unit, place, issues)
-    except TypeError:  # of the difference of two
+    except TypeError:  # dates with and without time zones
         issues.error(f"{place} t0", _ZONES)
         return replace(experiment, data=UNREADABLE, t0=None, events=(), origin=None), ""
     data = UNREADABLE if issues.has_errors(at) else _replaced(experiment.data, str(name), numbers)
@@ -144,7 +144,7 @@ def _without_date_column(
         return _refused(experiment, numeric, place, issues)
     try:
         counted = _counted_from(experiment, origin, _unit(time_unit, issues), place, issues)
-    except TypeError:  # of the difference of two
+    except TypeError:  # dates with and without time zones
         issues.error(f"{place} origin", _ZONES)
         return replace(experiment, t0=None, events=(), origin=None)
     return _refused(counted, numeric, place, issues)
@@ -159,7 +159,7 @@ def _counted_from(
 ) -> Experiment:
     """Return an experiment with t0 and the times of events as numbers since `begin`.
 
-    A date of t0 is the one that the times of all subjects count from unless there is an origin.
+    A date t0 is the origin of all subjects unless an origin is given.
     """
     start = moment(experiment.t0)
     t0 = experiment.t0 if start is None else since(begin or start, start, unit)
@@ -171,7 +171,7 @@ def _counted_from(
 
 
 def _refused(experiment: Experiment, numeric: bool, place: str, issues: Issues) -> Experiment:
-    """Return an experiment without dates that cannot be counted, which are reported."""
+    """Return an experiment without dates that cannot be converted, which are reported."""
     t0 = experiment.t0
     if isinstance(t0, str) or moment(t0):
         if not moment(t0):
@@ -195,7 +195,7 @@ _NUMBERS = (
 def _counted(
     event: Event, begin: datetime.datetime | None, unit: str, place: str, issues: Issues
 ) -> Any:
-    """Return the times of an event, those that are dates as numbers since `begin`."""
+    """Return the times of an event, with dates as numbers since `begin`."""
     if not isinstance(event.times, (list, tuple)):
         return event.times
     dates = [moment(t) for t in event.times]

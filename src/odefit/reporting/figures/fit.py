@@ -36,7 +36,7 @@ BELOW_MEASURED = 0.2
 """Lowest end of a logarithmic axis, as a fraction of the smallest measurement."""
 
 MANY_EVENTS = 20
-"""From this number of events, each is a short mark at the bottom instead of a full line."""
+"""Smallest number of events drawn as short marks at the bottom instead of full lines."""
 
 MARK_LENGTH = 0.03
 """Length of such a mark, as a fraction of the panel's height."""
