@@ -1,4 +1,4 @@
-"""The conditions of an experiment, with its data sorted and every name resolved."""
+"""The conditions of an experiment, with sorted data and every name resolved."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT_T0 = (
     "nothing is measured after t0, so that the equations have no effect; give values of later "
     "times, or an earlier t0"
 )
-"""The reason why a problem is not fitted whose values are all measured at t0."""
+"""The reason for not fitting a problem whose values are all measured at t0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,12 +24,12 @@ class Series:
     """Measurements of one observable."""
 
     rows: IntArray  # indices into the condition's times, shape (n,)
-    values: Array  # measured values, shape (n,); of censored ones the limit
-    # their standard deviations where the data give them, shape (n,), else None; not-a-number for
-    # values whose standard deviation the noise model says
+    values: Array  # measured values, shape (n,); or limits of censored ones
+    # their standard deviations, if the data give them, shape (n,), else None; NaN where the noise
+    # model gives it
     sds: Array | None
-    # which values are censored, shape (n,): 1 where the true one is below the limit, -1 where it is
-    # above, 0 where it was measured; None if none is
+    # censoring, shape (n,): 1 where the true value is below the limit, -1 where it is above, 0
+    # where it was measured; None without censored values
     censored: IntArray | None = None
 
     @property
@@ -38,7 +38,7 @@ class Series:
         return self.sds is not None and not np.isnan(self.sds).any()
 
     def by_source_of_sds(self) -> list[Series]:
-        """Return the values with standard deviations of their own apart from those without."""
+        """Return the values with standard deviations of their own, and those without."""
         if self.sds is None or self.sds_given:
             return [self]
         own = ~np.isnan(self.sds)
@@ -57,19 +57,19 @@ class LocatedEvent:
 
     time: int | float | Expression | None  # None if it happens whenever `when` becomes true
     when: Expression | None
-    assign: Mapping[str, Expression]  # new values of states, constants and parameters
-    measured_after: bool  # whether measurements at its very time see the values after it
-    # Whether `when` counts as true before t0 if it is true there: then it has to become false
-    # before the event happens. Otherwise the event happens at t0.
+    assign: Mapping[str, Expression]  # the new values of states, constants and parameters
+    measured_after: bool  # True if measurements at its time use the values after it
+    # True if `when` counts as true before t0 where it is true at t0, so that it has to become false
+    # first. Otherwise the event happens at t0.
     initially: bool = True
-    delay: Expression | None = None  # how long it waits after `when` became true
-    priority: Expression | None = None  # the highest goes first of those at the same time
-    persistent: bool = True  # whether it happens even if `when` is false again before
-    early: bool = False  # whether new values are computed when `when` becomes true
+    delay: Expression | None = None  # the delay after `when` became true
+    priority: Expression | None = None  # at equal times the highest priority is first
+    persistent: bool = True  # True if it happens even if `when` is false again by then
+    early: bool = False  # True if new values are computed when `when` becomes true
 
     @property
     def conditional(self) -> frozenset[str]:
-        """The names on which it depends whether and when it happens."""
+        """The names that affect whether and when it happens."""
         parts = (self.when, *self.waiting)
         return frozenset().union(*(e.names for e in parts if e is not None))
 
@@ -81,7 +81,7 @@ class LocatedEvent:
 
 @dataclass(frozen=True, eq=False)
 class Repetition:
-    """Events that have been repeated until nothing changes from one time to the next."""
+    """Events that repeat until successive periods are equal."""
 
     period: float  # the time from one repetition to the next
     # events as those of a :class:`Condition`, within the last period before `t0`
@@ -95,36 +95,36 @@ class Condition:
 
     name: str  # name of the experiment
     t0: float  # time of the initial values
-    # All data times, shape (n,), increasing, none twice, none before `t0`. The last one may be
-    # infinite: there the steady state is measured that is approached after everything else.
+    # All data times, shape (n,), strictly increasing, none before `t0`. The last one may be
+    # infinite, for the steady state that is finally approached.
     times: Array
     # measurements by observable; observables never measured here are absent
     series: Mapping[str, Series]
     inputs: Mapping[str, Input]  # known inputs by name
     # for each parameter and constant: the index of an unknown (an int), a number (a float), or an
-    # expression in those parameters and constants that are one or the other
+    # expression in parameters and constants of the first two kinds
     scalars: Mapping[str, int | float | Expression]
     # initial value of each state, in the same form; its expressions may contain any parameters and
     # constants
     initial: Mapping[str, int | float | Expression]
-    # for each algebraic variable, the value from which its solution is searched
+    # the start value for solving for each algebraic variable
     algebraic_guess: Mapping[str, float]
-    # (time, {state, constant or parameter: new value}) in the order of time, all after or at `t0`;
-    # those at the same time in the order in which they were given
+    # (time, {state, constant or parameter: new value}) in the order of time, all at or after `t0`;
+    # at equal times in the given order
     events: tuple[tuple[float, Mapping[str, Expression]], ...]
-    # times of events at which measurements see the values after all events of that time
+    # times of events whose measurements use the values after all events of that time
     measured_after: frozenset[float] = frozenset()
-    # events at times that depend on the unknowns, in the order in which they were given
+    # events at times that depend on the unknowns, in the given order
     located: tuple[LocatedEvent, ...] = ()
-    # whether it begins at the steady state that is approached from the initial values, with the
-    # scalars as they are before any event
+    # True if it begins at the steady state approached from the initial values, with the scalars
+    # before any event
     steady_start: bool = False
-    repeated: Repetition | None = None  # if that is the periodic state of repeated events: these
-    # the date of t = 0, from which the times count in the problem's unit, where it is known
+    repeated: Repetition | None = None  # the events of its periodic state, if any
+    # the date of t = 0, from which times count in the problem's unit, if known
     origin: datetime.datetime | None = None
 
     def sees_events(self, time: float) -> bool:
-        """Return whether measurements at `time` see the values after events of that time."""
+        """Return whether measurements at `time` use the values after events of that time."""
         return time in self.measured_after and any(t == time for t, _ in self.events)
 
     @property
@@ -143,7 +143,7 @@ class Condition:
 
     @property
     def evolves(self) -> bool:
-        """True unless everything is measured at t0, where all states are known."""
+        """True unless all measurements are at t0, where all states are known."""
         later = any(np.any(self.times[s.rows] > self.t0) for s in self.series.values())
         known = all(isinstance(value, float) for value in self.initial.values())
         return later or not known or self.steady_start or self.sees_events(self.t0)

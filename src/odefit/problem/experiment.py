@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Value = Expression | str | float
 
 UNREADABLE: Mapping[str, Any] = MappingProxyType({})
-"""The placeholder for data that could not be read, for a reason that is reported already."""
+"""The placeholder for data that could not be read, whose reason is reported already."""
 
 
 @dataclass(frozen=True)
@@ -33,37 +33,35 @@ class Event:
     """A known change: a dose, a dilution, a switch.
 
     It happens at known times, at times that are expressions in parameters and constants, or
-    whenever a condition becomes true. Events at the same time happen in the order in which they are
-    given, each from the values that the one before it left; the assignments of one event are
-    simultaneous.
+    whenever a condition becomes true. Events at the same time happen in the given order, each
+    starting from the values after the previous one. The assignments of one event are simultaneous.
 
     Attributes
     ----------
     times
-        The times at which it happens, in the model's time unit: numbers, expressions in
-        parameters and constants, or dates where the times of the data are dates.
+        The times of the event, in the model's time unit: numbers, expressions in parameters and
+        constants, or, for data with dates, dates.
     assign
-        For each state or constant that changes, its new value, computed from the values just
-        before.
+        The new value of each state or constant that changes, computed from the values just before.
     when
-        Instead of times, a comparison such as ``"x < 0.1"``: the event happens each time that it
-        becomes true.
+        Instead of times, a comparison such as ``"x < 0.1"``: the event happens each time it becomes
+        true.
     initially
-        Whether `when` counts as true before t0 where it is true at t0, so that the event has to
-        wait for it to become true again; if not, the event happens at t0.
+        Whether `when` counts as true before t0 where it is true at t0, so that the event waits
+        until it becomes true again; if not, the event happens at t0.
     measured
-        Whether a measurement at the very time of the event sees the values just before it or those
-        after it.
+        Whether a measurement at the time of the event uses the values just before it or those after
+        it.
     delay
-        With `when`: how long after `when` became true it happens, in the model's time unit; an
-        expression has its value of the moment when that was.
+        With `when`: the delay of the event after `when` became true, in the model's time unit; an
+        expression is evaluated when `when` became true.
     priority
-        With `when`: of several events that are due at the same time, the one with the highest
-        priority happens first. None counts as 0; then those of equal priority happen in the order
-        in which they became due. Where all of these have one, the order is drawn, as SBML wants it:
-        the same draws for each evaluation.
+        With `when`: of several events due at the same time, the one with the highest priority
+        happens first. None counts as 0, and events of equal priority happen in the order in which
+        they became due. If all of them have a priority, the order is drawn at random as in SBML,
+        equally in each evaluation.
     persistent
-        With `when`: whether the event still happens if `when` is false again before it has.
+        With `when`: whether the event still happens if `when` is false again by then.
     values
         With `when`: whether new values are computed when the event happens (``"event"``) or when
         `when` became true (``"trigger"``), before other events of that time and before the delay.
@@ -81,24 +79,23 @@ class Event:
 
     @property
     def expressions(self) -> tuple[Any, ...]:
-        """All that may be expressions: new values, times, the condition, delay and priority."""
+        """All fields that may be expressions: new values, times, condition, delay, priority."""
         return *self.assign.values(), *self.times, self.when, self.delay, self.priority
 
 
 @dataclass(frozen=True)
 class Cycle:
-    """A sequence of events that has been repeated until nothing changes from one time to the next.
+    """A sequence of events repeated until successive periods are equal.
 
-    An experiment that begins so has, at t0, the state that the repeated doses of the time before
-    lead to. The equations must not contain the time, and inputs keep the value that they have just
-    before t0.
+    An experiment that begins so has, at t0, the state after many earlier repetitions. The equations
+    must not contain the time, and inputs keep their value just before t0.
 
     Attributes
     ----------
     period
         The time from one repetition to the next.
     events
-        Events at times since the beginning of a repetition, from 0 to below `period`.
+        Events at times since the start of a repetition, at least 0 and less than `period`.
     """
 
     period: float
@@ -114,9 +111,9 @@ class Experiment:
     name
         Its name in results.
     data
-        A pandas DataFrame, or arrays by column: ``t``, observables, their ``<name>_sd``,
-        inputs. Not-a-number means not measured. Dates among the times become numbers: the time
-        since `t0` if that is a date, otherwise since the first one, in the problem's time unit.
+        A pandas DataFrame, or arrays by column: ``t``, observables, their ``<name>_sd``, inputs.
+        Not-a-number means not measured. Dates become times in the problem's time unit, counted from
+        `t0` if that is a date, otherwise from the first date.
     t0
         Time of the initial values: a number, or a date where the times are dates; None for the
         first data time, or 0 if that is infinite.
@@ -126,30 +123,30 @@ class Experiment:
     events
         Its events, in any order.
     steady_state
-        Whether it begins at a steady state: the one that the system approaches from the initial
-        values under the constants of the experiment. Events at t0 act on that. A :class:`Cycle`
-        stands for the periodic state of repeated doses.
+        Whether it begins at the steady state that the system approaches from the initial values
+        under the constants of the experiment. Events at t0 act on that state. A :class:`Cycle`
+        gives the periodic state of repeated doses.
     source
-        Where the data come from; messages name it.
+        The source of the data, for messages.
     time
-        The name of the column with the times. A problem keeps its data with the name ``t``. Without
-        such a column, the index of a DataFrame has the times if that is its name.
+        The name of the column with the times. A problem renames it to ``t``. Without such a column,
+        the index of a DataFrame holds the times if it has that name.
     by
-        A column that tells subjects apart: the problem then has one experiment for each value, with
-        the name "`name` value", or `name` with the value in place of ``{}``.
+        A column that identifies subjects. The problem then has one experiment for each value, named
+        "`name` value", or `name` with the value in place of ``{}``.
     doses
         How dose records act, a :class:`Doses` or a mapping of its fields; with `by` it may be left
-        out where the columns say all.
+        out if the columns determine everything.
     observable
-        In a long table, the observable in the column DV, or the column that tells which one it is,
-        or the observable for each value of DVID.
+        In a long table, the observable in the column DV, or the column with its name, or the
+        observable for each value of DVID.
     columns
-        What the file calls columns: by the name that the model has for it, ``{"c": "c (mg/L)"}``,
-        or in a long table by their role, ``{"AMT": "dose"}``.
+        The file's names of columns, by the model's name, ``{"c": "c (mg/L)"}``, or in a long table
+        by role, ``{"AMT": "dose"}``.
     origin
-        The date of t = 0, from which dates count and which figures need to show dates: a text such
-        as ``"2024-01-31"`` or a date of Python; by subject where `by` is given. None for `t0` if
-        that is a date, otherwise for the first date of the data; a problem then has that.
+        The date of t = 0, from which dates count, and which figures need to show dates: a text such
+        as ``"2024-01-31"`` or a Python date; with `by`, one for each subject. By default `t0` if
+        that is a date, otherwise the first date of the data, which the problem then stores.
     """
 
     name: str
@@ -187,13 +184,13 @@ class Input:
     times: Array
     values: Array
     # ``"linear"``, ``"constant"`` (held from the left) or ``"cubic"`` (SciPy's not-a-knot spline: a
-    # parabola through three knots, a line through two). Constant beyond the ends.
+    # parabola through three knots, a line through two). It is constant beyond the ends.
     interpolation: str
 
     def polynomials(self) -> Array:
         """Return the coefficients between the knots, shape (n + 1, 4): powers of (t - left knot).
 
-        Row 0 holds before the first knot (constant), row n after the last.
+        Row 0 applies before the first knot (constant), row n after the last.
         """
         return self._polynomials
 
@@ -204,7 +201,7 @@ class Input:
         rows[0, 0] = self.values[0]
         rows[1:, 0] = self.values
         if n > 1 and self.interpolation == "linear":
-            with np.errstate(all="ignore"):  # knots too close for a slope: inf, told when used
+            with np.errstate(all="ignore"):  # knots too close for a slope: inf, reported when used
                 rows[1:n, 1] = np.diff(self.values) / np.diff(self.times)
         elif n > 1 and self.interpolation == "cubic":
             from scipy.interpolate import CubicSpline
@@ -215,7 +212,7 @@ class Input:
 
     @cached_property
     def corners(self) -> Array:
-        """The knots at which the input changes: not those within a span where it is constant."""
+        """The knots at which the input changes, except those within a constant span."""
         rows = self._polynomials
         flat = (rows[:, 1:] == 0.0).all(axis=1)
         same = flat[1:] & flat[:-1] & (rows[1:, 0] == rows[:-1, 0])
@@ -239,7 +236,7 @@ def frame(times: Array, columns: Mapping[str, Array]) -> pd.DataFrame:
 
 
 ByState = Expression | str | float | Mapping[str, Expression | str | float]
-"""An expression for all doses, or one for each state that doses go into."""
+"""An expression for all doses, or one for each state that receives doses."""
 
 
 @dataclass(frozen=True)
@@ -249,15 +246,15 @@ class Doses:
     Attributes
     ----------
     into
-        The state that all doses go into, or a state for each value of the column CMT. By default
-        CMT has the names of states, or their numbers in the order of the equations; without CMT
-        there must be one state alone.
+        The state that receives all doses, or a state for each value of the column CMT. By default
+        CMT holds the names of states, or their numbers in the order of the equations; without CMT
+        the model must have a single state.
     lag
         The time between a dose and its arrival: a number or an expression in parameters and
         constants, one for all doses or one for each state.
     bioavailability
         The fraction of the amount that arrives, in the same form. As in NONMEM, it shortens
-        infusions of a given rate, and lowers the rate of those of a given duration.
+        infusions of given rate, and lowers the rate of infusions of given duration.
     duration, rate
         The duration or the rate of infusions, in the same form: of all doses in a table without
         RATE and DUR; otherwise of those with RATE = -2 or RATE = -1.
@@ -281,7 +278,7 @@ DOSE_FIELDS = tuple(field.name for field in fields(Doses))
 def as_doses(
     value: Doses | Mapping[str, Any] | None, states: list[str], place: str, issues: Issues
 ) -> Doses:
-    """Return `value` with every expression parsed; doses can go into `states`."""
+    """Return `value` with every expression parsed; doses may go into `states`."""
     if value is None:
         return Doses()
     if isinstance(value, Doses):
@@ -312,7 +309,7 @@ def as_doses(
 
 
 def of_state(value: ByState | None, state: str) -> Expression | None:
-    """Return the expression that holds for doses into `state`."""
+    """Return the expression that applies to doses into `state`."""
     if isinstance(value, Mapping):
         value = value.get(state)
     return value if isinstance(value, Expression) else None

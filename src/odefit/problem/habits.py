@@ -1,4 +1,4 @@
-"""Habits of other programs: arguments by their names there, and what is given for a problem."""
+"""Habits of other programs: their names of arguments, and mistaken values for a problem."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ FIT_HABITS: Mapping[str, str] = {
     "random_state": "seed=1", "n_jobs": "jobs=2", "timeout": "time_limit=60",
     "maxtime": "time_limit=60",
 }  # fmt: skip
-"""Arguments of ours by the names that they have elsewhere."""
+"""Our arguments, by the names that other programs use."""
 
 
 def with_habits(
     habits: Mapping[str, str],
 ) -> Callable[[Callable[Arguments, Returned]], Callable[Arguments, Returned]]:
-    """Let a function refuse arguments by their names elsewhere with what to write here."""
+    """Make a function refuse other programs' names of arguments, and name the right ones."""
 
     def decorated(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
         known = frozenset(inspect.signature(function).parameters)
@@ -80,7 +80,7 @@ def _said(owner: str, name: str, known: frozenset[str], habits: Mapping[str, str
 
 
 def not_a_problem(verb: str, value: Any) -> InputError:
-    """Return the error for a call of ``odefit.verb`` whose problem is something else."""
+    """Return the error for a call of ``odefit.verb`` whose problem has a wrong type."""
     made = "odefit.Problem(model, data, parameters=..., initial=...)"
     got = f"got {shown(value)}"
     if isinstance(value, (str, os.PathLike)):

@@ -33,10 +33,10 @@ Interpolation = Literal["linear", "constant", "cubic"]
 DERIVATIVE = re.compile(
     r"\s*(?:d\s*\(?\s*([A-Za-z_]\w*)\s*\)?\s*/\s*dt|([A-Za-z_]\w*)\s*(?:'|\(t\)|\.)+)\s*\Z"
 )
-"""The derivative of a state as it is written elsewhere: ``dx/dt``, ``d(x)/dt``, ``x'``."""
+"""Other notations for the derivative of a state: ``dx/dt``, ``d(x)/dt``, ``x'``."""
 
 MAX_NAME_LENGTH = 255
-"""The length of names in characters; tools that generate models make long ones."""
+"""Largest length of names in characters; tools that generate models make long ones."""
 
 
 @dataclass(frozen=True, init=False)
@@ -46,48 +46,47 @@ class Model:
     Parameters
     ----------
     ode
-        Right-hand side of each state, unless reactions say all. Names that are neither states,
-        algebraic variables, constants, inputs nor the time ``t`` are parameters.
+        Right-hand side of each state, unless reactions give all of them. Names that are neither
+        states, algebraic variables, constants, inputs nor the time ``t`` are parameters.
     observables
-        Expressions of what is measured, by name; without it every state under its own name.
+        Expressions of the measured quantities, by name; by default every state under its own name.
     algebraic
         For each algebraic variable, an expression that is zero (index 1: the equations determine
         the variables).
     constants
         Known numbers.
     inputs
-        Interpolation of each known input, which is a column of the data
-        (``"linear"``, ``"constant"`` held from the left, or ``"cubic"``); or a mapping with
-        ``"estimate"`` for a function of time or of a state that is estimated.
+        Interpolation of each known input, which is a column of the data (``"linear"``,
+        ``"constant"`` held from the left, or ``"cubic"``); or a mapping with ``"estimate"`` for an
+        estimated function of time or of a state.
     functions
         Functions that expressions may call, here and in a problem of the model:
         ``{"mm(s, vmax, km)": "vmax*s/(km + s)"}``.
     definitions
-        Named expressions, which are put in wherever their names occur.
+        Named expressions, which replace their names wherever these occur.
     reactions
         Reactions, which add to the right-hand sides: ``{"r1": "A + B <-> C, kf, kr"}`` with mass
-        action or a named law behind the comma, or ``{"equation": "A -> B", "rate": "..."}``. Their
-        species are states without an entry in `ode`, but for constants and inputs.
+        action or a named law after the comma, or ``{"equation": "A -> B", "rate": "..."}``. Their
+        species become states without an entry in `ode`, except constants and inputs.
     compartments
         Compartments of species, ``{"cell": {"size": "V", "species": ["A"]}}``, for reactions
-        between them. The name of one stands for its size.
+        between them. The name of a compartment means its size.
     arrays
         Keys of arrays of parameters, as in ``["k[1:8]"]``, so that their indices are checked and
-        ``sum(k)`` can be written. Other arrays are known from their equations.
+        ``sum(k)`` is possible. Other arrays are declared by their equations.
     issues
         A list to which mistakes are added instead of being raised, for readers of files.
 
     Attributes
     ----------
     notation
-        Functions, named expressions and arrays, which the equations are written without.
-    unknown_functions
-        Functions that are estimated, by name, written out in the equations and observables.
+        Functions, named expressions and arrays, which the expanded equations no longer contain.
+        unknown_functions Estimated functions by name, expanded in the equations and observables.
 
     Raises
     ------
     InputError
-        The equations cannot be used; there is a message for everything that is wrong.
+        The equations are invalid; there is one message for each mistake.
 
     Examples
     --------
@@ -163,7 +162,7 @@ class Model:
 
         Initial values and events are not part of a model. `parameters` are the constants of the
         file that are parameters of the model; so are constants without a value. Raises InputError
-        for a file that cannot be read, and for a name of no constant.
+        for a file that cannot be read, and for a name that is not a constant.
         """
         return cls._of_sbml(read_sbml(path_or_text), parameters)
 
@@ -192,9 +191,9 @@ class Model:
         """Return the equations that a Python function computes.
 
         The function is called once with expressions in place of numbers, which operators and
-        functions of NumPy handle, and then with numbers, to see that both agree. Nothing calls it
-        later. A branch on a state, a parameter or the time is refused, with the line where it
-        stands: ``np.where(condition, a, b)`` is meant.
+        functions of NumPy handle, and then with numbers, to check that both agree. It is not called
+        later. A branch on a state, a parameter or the time is refused, with its line; use
+        ``np.where(condition, a, b)`` instead.
 
         Parameters
         ----------
@@ -203,12 +202,12 @@ class Model:
             with the states first as for ``odeint``; it returns one right-hand side for each state,
             as a list, an array or a dict. ``p`` can be indexed by numbers and by names.
         states, parameters
-            Names, in the order in which the function takes them; without them those of its
-            arguments, ``f(t, A, B, k1, k2)``, or those by which it unpacks them, ``A, B = x``.
+            Names, in the order of the function's arguments; by default those of its arguments,
+            ``f(t, A, B, k1, k2)``, or of the variables into which it unpacks them, ``A, B = x``.
         observables
             As for a model.
         time_first
-            Whether the time is the first argument; by default the name ``t`` tells.
+            Whether the time is the first argument; by default the name ``t`` decides.
 
         Raises
         ------
@@ -248,7 +247,7 @@ class Model:
         Raises
         ------
         InputError
-            Something of it has no counterpart in expressions.
+            A part has no counterpart in expressions.
         """
         from odefit.problem.tracing.sympy_equations import sympy_equations
 
@@ -303,7 +302,7 @@ class Model:
         for name, expression in self.algebraic.items():
             place = f"[algebraic] {name}"
             if issues.has_errors(place):
-                return  # its expression is not known
+                return  # its expression is unknown
             if not expression.names & variables:
                 issues.error(
                     place,
@@ -322,7 +321,7 @@ class Model:
         return f"Model({', '.join(counted(len(names), kind) for kind, names in kinds.items())})"
 
     def __str__(self) -> str:
-        """Return the equations, a line each, with all that stands for others written out."""
+        """Return the equations, one per line, with all notations expanded."""
         lines = [f"d{state}/dt = {expression}" for state, expression in self.ode.items()]
         lines += [f"0 = {expression}" for expression in self.algebraic.values()]
         seen = {n: str(e) for n, e in self.observables.items()}
@@ -342,7 +341,7 @@ class Model:
         return frozenset(used - known)
 
     def rhs(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> list[Any]:
-        """Return the right-hand sides over `algebra`, one a state, with `values` for all names."""
+        """Return the right-hand sides over `algebra`, one for each state, given all `values`."""
         return [e.evaluate(values, algebra) for e in self.ode.values()]
 
     def constraints(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> list[Any]:
@@ -355,7 +354,7 @@ class Model:
 
 
 def _distinct(*lists: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return lists of names as tuples; a name that is unusable or comes twice is an InputError."""
+    """Return lists of names as tuples; an unusable or repeated name is an InputError."""
     found = [(names,) if isinstance(names, str) else tuple(names) for names in lists]
     every = [name for names in found for name in names]
     issues = Issues()
@@ -368,7 +367,7 @@ def _distinct(*lists: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def check_name(name: object, section: str, issues: Issues) -> None:
-    """Report a name that an expression could not refer to."""
+    """Report a name that expressions cannot refer to."""
     if not isinstance(name, str) or not NAME_PATTERN.match(name):
         meant = DERIVATIVE.match(name) if isinstance(name, str) else None
         issues.error(
@@ -393,7 +392,7 @@ def _all_names(expressions: Iterable[Expression]) -> set[str]:
 
 
 def _parse_all(section: str, table: object, issues: Issues) -> dict[str, Expression]:
-    # A mistaken expression stays as a zero, so that its name does not count as unknown as well.
+    # A mistaken expression becomes zero, so that its name is not reported as unknown too.
     return {
         k: issues.expression(f"{section} {k}", v) or parse("0")
         for k, v in issues.items(section, table)
@@ -401,7 +400,7 @@ def _parse_all(section: str, table: object, issues: Issues) -> dict[str, Express
 
 
 def _numbers(section: str, table: object, issues: Issues) -> dict[str, float]:
-    # A mistaken number stays too.
+    # A mistaken number is kept too.
     return {
         k: finite_number(v, f"{section} {k}", issues) or 0.0
         for k, v in issues.items(section, table)

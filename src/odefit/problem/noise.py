@@ -21,36 +21,36 @@ from odefit.problem.noise_distributions.registry import (
 )
 
 Correlation = Literal["ou"]
-"""The ways in which residuals may depend on the ones before."""
+"""Kinds of correlation between successive residuals."""
 
 WHITE_GAPS = 8.0
-"""The shortest gap over the least correlation time that is estimated: values are independent then,
-as their correlation is 3e-4."""
+"""Largest ratio of the shortest gap to an estimated correlation time: values at such a distance are
+independent, since their correlation is 3e-4."""
 
 WALK_SPANS = 100.0
-"""The greatest correlation time that is estimated over the longest series of measurements."""
+"""Largest ratio of an estimated correlation time to the longest series."""
 
 MAX_WRITTEN = 60
-"""Length up to which a text in the place of a noise is repeated as the standard deviation."""
+"""Greatest length of a text given for a noise that a message repeats as a standard deviation."""
 
 
 @dataclass(frozen=True)
 class Noise:
-    """Measurement noise of one observable; without further fields it is normal (Gaussian).
+    """Measurement noise of one observable; normal (Gaussian) by default.
 
     Attributes
     ----------
     sd
         Standard deviation: a number, an expression in parameters and observables, or
-        ``"estimate"``; None for plain least squares. A data column ``<observable>_sd``
-        overrides it. With a `loss`, it is the scale of the values that are no outliers.
+        ``"estimate"``; None for plain least squares. A data column ``<observable>_sd`` overrides
+        it. With a `loss`, it is the scale of values that are not outliers.
     relative
         Standard deviation as a fraction of the measured value, instead of `sd`.
     transform
         Residuals are taken of the logarithm, and `sd` is on that scale.
     distribution
         ``"normal"``; ``"log-normal"``, the same as ``transform = "log"``; ``"laplace"``;
-        ``"poisson"`` and ``"negative-binomial"`` for counts, of which the observable is the mean.
+        ``"poisson"`` and ``"negative-binomial"`` for counts, whose mean is the observable.
     dispersion
         The dispersion a of negative binomial counts, whose variance is m + a m^2 for the mean m:
         a number, an expression in parameters and observables, or ``"estimate"``.
@@ -61,16 +61,15 @@ class Noise:
     degrees
         Degrees of freedom of Student's t distribution; None for 4.
     lower_limit, upper_limit
-        Limits of quantification: values at or beyond them are censored, which means that they are
-        known to be no more, or no less, than the limit. A data column ``<observable>_cens`` marks
-        single values so.
+        Limits of quantification: values at or beyond them are censored: they are only known to be
+        at most, or at least, the limit. A data column ``<observable>_cens`` censors single values.
     correlation
         ``"ou"``: noise that is correlated in time, an Ornstein-Uhlenbeck process of standard
         deviation sd within each experiment. Two of its values at a distance d in time have the
-        correlation exp(-d / correlation_time). None for values that are independent.
+        correlation exp(-d / correlation_time). None for independent values.
     correlation_time
         The correlation time, in units of time: a number, an expression in parameters and constants,
-        or ``"estimate"``, as it is where a `correlation` is given without one.
+        or ``"estimate"``, the default if a `correlation` is given.
     """
 
     sd: float | Expression | Literal["estimate"] | None = None
@@ -95,7 +94,7 @@ class Noise:
 
     @property
     def choice(self) -> str:
-        """The field that chooses the distribution, as it is written in a problem file."""
+        """The field that chooses the distribution, as written in a problem file."""
         chosen = "distribution" if self.loss is None else "loss"
         return f'{chosen} = "{getattr(self, chosen) or "normal"}"'
 
@@ -106,36 +105,36 @@ class Noise:
 
     @property
     def gaussian(self) -> bool:
-        """True if residuals are normal, on the scale of the transform, as far as measured."""
+        """True if measured residuals are normal on the scale of the transform."""
         return self.law.normal
 
     @property
     def spread(self) -> float | Expression | Literal["estimate"] | None:
-        """The field that says how far values scatter: `dispersion` for counts, `sd` for others."""
+        """The field that gives the scatter: `dispersion` for counts, `sd` for others."""
         return self.dispersion if self.law.spread_field == "dispersion" else self.sd
 
     @property
     def known(self) -> bool:
-        """True if the problem says anything of the size of the noise, if only to estimate it."""
+        """True if the problem gives or estimates the size of the noise."""
         return not self.law.located or self.sd is not None or self.relative is not None
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """The expressions in it: that of the spread, that of the correlation time."""
+        """The expressions in it: of the spread and of the correlation time."""
         given = (self.spread, self.correlation_time)
         return tuple(value for value in given if isinstance(value, Expression))
 
     def correlation_unknown(self, observable: str) -> str:
-        """Return the name of the correlation time that is estimated for `observable`."""
+        """Return the name of the estimated correlation time of `observable`."""
         return f"{observable}_correlation_time"
 
     def unknown(self, observable: str) -> str:
-        """Return the name of the unknown that is estimated for `observable`."""
+        """Return the name of the estimated noise parameter of `observable`."""
         return f"{observable}_{self.law.spread_field}"
 
 
 def is_correlation_time(noise: Mapping[str, Noise], name: str) -> bool:
-    """Return whether a name is that of an estimated correlation time of one of the observables."""
+    """Return whether a name is the estimated correlation time of one of the observables."""
     return any(
         n.correlation is not None and n.correlation_unknown(o) == name for o, n in noise.items()
     )
@@ -182,7 +181,7 @@ def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> No
 
 
 def noise_hint(value: Any, observables: Iterable[str], *, python: bool = False) -> str:
-    """Return what to write where a single word or number is given for the noise of everything."""
+    """Return the remedy for a single word or number given as the noise of everything."""
     name = next(iter(observables), "y")
     if python:
         field, written = _field_of(value)
@@ -196,7 +195,7 @@ def _meant(value: Any) -> str:
 
 
 def _field_of(value: Any) -> tuple[str, str]:
-    """Return the field of a noise that a single value was meant for, and the value as written."""
+    """Return the field of a noise meant by a single value, and the value as written."""
     if isinstance(value, str):
         word = value.strip().lower().replace(" ", "-").replace("_", "-")
         word = {"gaussian": "normal", "lognormal": "log-normal", "studentt": "student"}.get(
@@ -266,7 +265,7 @@ def _dispersed(row: Row) -> bool:
 
 
 def _check_without_location(noise: Noise, place: str, issues: Issues) -> None:
-    """Report fields that a distribution without a location and a scale does not have."""
+    """Report fields that do not apply to a distribution without location and scale."""
     chosen, row = f'distribution = "{noise.distribution}"', _row(noise)
     for name in ("sd", "relative", "transform", "loss", "lower_limit", "upper_limit"):
         if getattr(noise, name) is not None:
@@ -285,7 +284,7 @@ def _check_without_location(noise: Noise, place: str, issues: Issues) -> None:
 
 
 def _check_correlation(noise: Noise, place: str, issues: Issues) -> None:
-    """Report noise that cannot be correlated, and a correlation time without a correlation."""
+    """Report noise that cannot be correlated, and a correlation time without correlation."""
     if noise.correlation is None:
         if noise.correlation_time is not None:
             issues.error(
@@ -340,7 +339,7 @@ def _spread(
 
 
 def _fraction(value: Any, place: str, issues: Issues) -> float | None:
-    """Return a known fraction; a fraction that is not known is part of a standard deviation."""
+    """Return a known fraction; an unknown fraction is part of a standard deviation."""
     if not isinstance(value, str):
         return _positive(value, place, issues)
     observable = place.removeprefix("[noise] ").removesuffix(".relative")

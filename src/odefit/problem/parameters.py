@@ -18,7 +18,7 @@ Scale = Literal["linear", "log10"]
 class Parameter:
     """A quantity to be estimated: a parameter of the model or an unknown initial value.
 
-    Everything is in natural units; `scale` is the optimiser's coordinate alone.
+    All values are in natural units; `scale` only affects the optimiser's coordinate.
 
     Attributes
     ----------
@@ -29,13 +29,13 @@ class Parameter:
     scale
         ``"linear"`` or ``"log10"``; None lets the method choose.
     fixed
-        A value at which it is held; it is then not estimated.
+        A fixed value; the quantity is then not estimated.
     per_experiment
         One value for each experiment instead of one for all.
     unit
         Its unit, for labels.
     prior
-        What is known of it before the data, as a density.
+        The knowledge of it before the data, as a density.
     """
 
     lower: float = -math.inf
@@ -48,7 +48,7 @@ class Parameter:
     prior: Prior | None = None
 
     def within_prior(self) -> Parameter:
-        """Return the same with bounds that leave out where the prior's density is zero."""
+        """Return a copy whose bounds exclude values of zero prior density."""
         if self.prior is None:
             return self
         low, high = self.prior.support
@@ -72,7 +72,7 @@ MEANT_FIELDS: Mapping[str, str] = {
     **dict.fromkeys(("units",), "unit"),
     **dict.fromkeys(("sd", "mean", "priors", "distribution"), "prior = { mean = ..., sd = ... }"),
 }
-"""Words of other programs for fields of a parameter, and what is to be written instead."""
+"""Names that other programs use for fields of a parameter, with the names here."""
 
 
 def as_parameter(
@@ -80,7 +80,7 @@ def as_parameter(
     place: str,
     issues: Issues,
 ) -> Parameter:
-    """Return `value` as a :class:`Parameter`; a number is a fixed one, a pair its bounds."""
+    """Return `value` as a :class:`Parameter`; a number is a fixed value, a pair gives bounds."""
     if isinstance(value, Parameter):
         given: dict[str, Any] = {name: getattr(value, name) for name in PARAMETER_FIELDS}
     elif isinstance(value, Mapping):
@@ -106,13 +106,13 @@ def as_parameter(
 
 
 def is_pair(value: Any) -> bool:
-    """Return whether a value is a list or tuple, which stands for a pair of bounds."""
+    """Return whether a value is a list or tuple, which means a pair of bounds."""
     listed = isinstance(value, Sequence) or getattr(value, "ndim", 0) == 1
     return listed and not isinstance(value, (str, bytes))
 
 
 def _bounds(value: Sequence[float | None], place: str, issues: Issues) -> dict[str, Any]:
-    """Return the fields that a pair of bounds stands for."""
+    """Return the fields given by a pair of bounds."""
     ends = list(value)
     if len(ends) == 2:
         return {"lower": ends[0], "upper": ends[1]}
@@ -208,11 +208,9 @@ class Unknown:
     Attributes
     ----------
     name
-        Name of the parameter, of the state (for an initial value), or ``<observable>_sd``.
-    kind
-        Whether it is a parameter of the model, an initial value or a noise parameter.
-    experiment
-        The experiment it belongs to, if each has its own.
+        Name of the parameter, of the state (for an initial value), or ``<observable>_sd``. kind Its
+        kind: a parameter of the model, an initial value or a noise parameter. experiment The
+        experiment it belongs to, if each has its own value.
     key
         Its name in results: ``name``, or ``name[experiment]``.
     parameter

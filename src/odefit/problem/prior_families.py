@@ -1,13 +1,13 @@
 """Densities of priors: their logarithm, probabilities, quantiles, and deviance residuals.
 
-Every family is a density p of one number z. A search for the largest posterior density needs
--log p as one more square, so that each family has a *deviance residual* r: half its square is
-log p(mode) - log p(z), and r dr/dz is the derivative of -log p exactly. Where -log p has no
-smooth root at its mode, since the mode is the end of the support, the half square is larger by a
-constant of one half (`excess`), which costs leave out.
+Every family is a density p of one number z. A search for the largest posterior density needs -log p
+as one more square, so that each family has a *deviance residual* r: half its square is log p(mode)
+- log p(z), and r dr/dz is the derivative of -log p exactly. If the mode is an end of the support,
+-log p has no smooth root there. The half square then exceeds it by one half (`excess`), which costs
+leave out.
 
 N. L. Johnson, S. Kotz and N. Balakrishnan, Continuous Univariate Distributions, 2nd ed., 1994 and
-1995, has all of them.
+1995, describe all of them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ KINK_ROUNDING = 1.4e-4
 a search finds no minimum at a kink. No log-density changes by more than that."""
 
 DENSITY_FLOOR = 1e-12
-"""A density that grows without limit towards zero counts as constant below this part of its
-scale in a search: otherwise nothing were a best fit."""
+"""In a search, a density unbounded at zero counts as constant below this fraction of its scale;
+otherwise there would be no best fit."""
 
 EXCESS = 0.5
-"""The excess of half a squared residual over the deviance where the mode is an end."""
+"""The excess of half a squared residual over the deviance if the mode is an end."""
 
 ROOT_TWO_PI = math.sqrt(2 * math.pi)
 
@@ -37,11 +37,11 @@ class Deviance:
     # the residual r and dr/dz
     residual: float
     slope: float
-    # The information on z: what 1/sd^2 is for a normal prior, the Fisher information of the
-    # location for other families that have one, else the second derivative of -log p where that is
-    # positive. Standard errors come from it.
+    # The information on z, for standard errors: 1/sd^2 for a normal prior, the Fisher information
+    # of the location for other families that have one, else the second derivative of -log p if
+    # positive.
     information: float
-    excess: float = 0.0  # what r^2/2 is larger by than log p(mode) - log p(z)
+    excess: float = 0.0  # the excess of r^2/2 over log p(mode) - log p(z)
 
     @property
     def half(self) -> float:
@@ -54,7 +54,7 @@ class Family(Protocol):
 
     @property
     def support(self) -> tuple[float, float]:
-        """The interval outside of which the density is zero."""
+        """The interval outside which the density is zero."""
         ...
 
     def log_density(self, z: float) -> float:
@@ -70,7 +70,7 @@ class Family(Protocol):
         ...
 
     def quantile(self, probability: float) -> float:
-        """Return the value that is exceeded with one less this probability."""
+        """Return the value whose probability of being exceeded is one minus this probability."""
         ...
 
     def deviance(self, z: float) -> Deviance | None:
@@ -87,11 +87,11 @@ class _Located:
     scale: float
 
     def _standard(self, z: float) -> float:
-        """Return the distance from the location in scales."""
+        """Return the distance from the location in units of the scale."""
         return (z - self.location) / self.scale
 
     def _tail(self, distance: float) -> float:
-        """Return the probability of values beyond a distance from the location on one side."""
+        """Return the probability beyond a distance from the location on one side."""
         raise NotImplementedError
 
     def below(self, z: float) -> float:
@@ -162,7 +162,7 @@ class Laplace(_Located):
             return _one_sided(v + s / b - least, 1 + v / (b * s), b**-2)
         c = math.sqrt((1 - b) * (1 + b))
         root = math.sqrt(2 / (s / b + e * c / b - v))
-        left, right = (b * e - v * c, b * s - v), (b * s + v, b * e + v * c)  # equal quotients
+        left, right = (b * e - v * c, b * s - v), (b * s + v, b * e + v * c)  # equal ratios
         above, below = left if v < 0 else right
         return Deviance((v * c / b + e) * root, above / below / s / root, b**-2)
 
@@ -220,7 +220,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class OfLogarithm:
-    """The distribution of a positive number whose natural logarithm has a given one."""
+    """The distribution of a positive number whose natural logarithm has a given distribution."""
 
     inner: Normal | Laplace | Uniform
     support: tuple[float, float] = (0.0, math.inf)
@@ -315,7 +315,7 @@ class Rayleigh:
 
 
 def _one_sided(half: float, slope: float, information: float) -> Deviance:
-    """Return a deviance residual from half its square, zero at an end, and the slope of that."""
+    """Return a deviance residual from half its square, zero at an end, and that one's slope."""
     root = math.sqrt(2 * (half + EXCESS))
     return Deviance(root, slope / root, information, EXCESS)
 

@@ -1,4 +1,4 @@
-"""Priors: what is known of an unknown before its data, as a density of any family on any scale."""
+"""Priors: knowledge of an unknown before its data, as a density on some scale."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ prior, in which searches start."""
 
 
 EDGE_ROUNDING = 1e-13
-"""The relative distance that a bound's logarithm may have from the end of a density's support."""
+"""Relative tolerance of a bound's logarithm beyond the end of a density's support."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Prior:
     distribution
         The family, see below.
     on
-        The scale on which the density is meant: ``"linear"``, ``"log"`` (natural) or ``"log10"``.
+        The scale of the density: ``"linear"``, ``"log"`` (natural) or ``"log10"``.
         A normal prior on ``"log10"`` is a normal density of log10 of the value, without the factor
         that would make it a density of the value itself; ``"log-normal"`` on ``"linear"`` contains
         that factor, 1/value. Where the density is largest differs between the two.
@@ -113,7 +113,7 @@ class Prior:
 
     @property
     def plain(self) -> bool:
-        """True if it is normal in natural units, so that it acts as a measurement."""
+        """True if it is normal in natural units, so that it acts like a measurement."""
         return self.distribution == "normal" and self.on == "linear"
 
     @property
@@ -123,12 +123,12 @@ class Prior:
 
     @property
     def logarithmic(self) -> bool:
-        """True if it is about orders of magnitude: on a logarithmic scale, or of a logarithm."""
+        """True if it concerns orders of magnitude: on a logarithmic scale, or of a logarithm."""
         return self.on != "linear" or self.distribution.startswith("log-")
 
     @property
     def flat(self) -> bool:
-        """True if the density is constant where it is not zero, so that it only bounds."""
+        """True if the density is constant on its support, so that it only bounds."""
         return self.distribution == "uniform"
 
     def __str__(self) -> str:
@@ -140,7 +140,7 @@ class Prior:
 
     @property
     def support(self) -> tuple[float, float]:
-        """The interval outside of which the density is zero, in natural units."""
+        """The interval outside which the density is zero, in natural units."""
         low, high = self._family.support
         return self._natural(low), self._natural(high)
 
@@ -167,7 +167,7 @@ class Prior:
             return 0.0
         left = family.below(low) if math.isfinite(low) else 0.0
         right = family.above(high) if math.isfinite(high) else 0.0
-        if left > 0.5:  # the difference of two small numbers has the digits
+        if left > 0.5:  # a difference of two small numbers keeps the digits
             return family.above(low) - right
         if right > 0.5:
             return family.below(high) - left
@@ -202,15 +202,15 @@ class Prior:
 
     @property
     def central(self) -> tuple[float, float]:
-        """The central interval: for a normal prior, two standard deviations on either side."""
+        """The central interval: two standard deviations on either side for a normal prior."""
         return self.quantile(0.5 - CENTRAL / 2), self.quantile(0.5 + CENTRAL / 2)
 
     def drawn(self, value: float, random: np.random.Generator) -> Prior:
         """Return the prior that an independent repetition of its source might give.
 
-        A location is the outcome of an earlier experiment: its new value scatters about the true
-        value of the unknown as the density says. Families without a location (uniform, gamma and
-        the like) are not outcomes: they stay. The true value is in natural units.
+        A location is the outcome of an earlier experiment, so that its new value scatters about the
+        true value as the density describes. Families without a location (such as uniform and gamma)
+        are not outcomes and stay unchanged. The true value is in natural units.
         """
         z = self._on_scale(value)
         if z is None:
@@ -230,9 +230,9 @@ class Prior:
         return replace(self, location=z + self.scale * scatter)
 
     def normal(self) -> Prior | None:
-        """Return a normal prior of about the same place and width; None for a flat one.
+        """Return a normal prior of about the same place and width; None for a flat prior.
 
-        It is on the logarithmic scale for families of positive numbers.
+        Families of positive numbers give one on the logarithmic scale.
         """
         if self.flat:
             return None
@@ -269,7 +269,7 @@ class Prior:
             return math.inf
 
     def _edge(self, value: float) -> float:
-        """Return a number in natural units, at an edge of the support too, on the prior's scale."""
+        """Return a natural value on the prior's scale, also at an edge of the support."""
         if self.on == "linear":
             return value
         if value <= 0:
@@ -345,7 +345,7 @@ def as_prior(value: Any, place: str, issues: Issues) -> Prior | None:
 
 
 def prior_table(prior: Prior) -> dict[str, Any]:
-    """Return a prior as problem files write it."""
+    """Return a prior in the notation of problem files."""
     table: dict[str, Any] = {}
     if prior.distribution != "normal":
         table["distribution"] = prior.distribution

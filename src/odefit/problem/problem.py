@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GivenParameter = Parameter | Mapping[str, Any] | Sequence[float | None]
-"""An unknown as a user gives it: a pair stands for its bounds."""
+"""An unknown as given by a user; a pair means its bounds."""
 
 SMALLEST = 5e-324
-"""The smallest positive number: what a probability is that is smaller."""
+"""The smallest positive number, which replaces smaller probabilities."""
 
 SOLE_EXPERIMENT = "data"
-"""Name of the experiment of a problem that is given nothing but data."""
+"""Name of the experiment of a problem given only data."""
 
 KEPT = (
     "parameters", "initial", "noise", "experiments", "name", "description", "time_unit", "units",
     "notes",
 )  # fmt: skip
-"""Arguments that a changed copy of a problem takes over."""
+"""Arguments that a modified copy of a problem takes over."""
 
 
 class Problem:
@@ -60,8 +60,8 @@ class Problem:
     model
         The equations.
     data
-        For a single experiment: a DataFrame, or arrays by column (``t``, observables, inputs;
-        NaN is not measured). Otherwise give `experiments`.
+        For a single experiment: a DataFrame, or arrays by column (``t``, observables, inputs; NaN
+        is not measured). For several experiments, give `experiments`.
     parameters
         Each parameter as a :class:`Parameter`, a mapping of its fields, a pair of bounds such as
         ``(0, 1)`` with None for no bound, or a number (fixed).
@@ -69,7 +69,7 @@ class Problem:
         Initial value of each state: a number, an expression in parameters and constants, or an
         unknown (:class:`Parameter`, a mapping of its fields, or a pair of bounds).
     noise
-        Noise of each observable, a :class:`Noise` or a mapping of its fields. Without it, plain
+        Noise of each observable, a :class:`Noise` or a mapping of its fields. By default plain
         least squares.
     experiments
         The experiments, one or more.
@@ -77,31 +77,28 @@ class Problem:
         If `data` are given: the time of the initial values, a number, or a date where the times are
         dates; and the date of t = 0, see :class:`Experiment`.
     time
-        Name of the column, or of the index, of `data` that has the times.
+        Name of the column, or of the index, of `data` that holds the times.
     by, doses, observable, columns
-        If `data` are a long table of several subjects or of dose records: what
-        :class:`Experiment` says of them.
+        For `data` in a long table of several subjects or of dose records, see :class:`Experiment`.
     name, description, time_unit
         Texts for reports.
     units
         Units of quantities by name (states, observables, constants, inputs, parameters), for
         :func:`odefit.check_units`; parameters may have theirs among their fields instead.
     notes
-        Sentences on how the problem was made of another format, for ``odefit check``.
+        Sentences on the conversion from another format, for ``odefit check``.
     issues
         A list to which mistakes are added instead of being raised, for readers of files.
 
     Attributes
     ----------
     model
-        The equations as they are solved: comparisons that the time decides are constants that
-        events set, see :mod:`odefit.problem.building.switches`.
-    given
-        The equations as they were given.
+        The equations as solved: comparisons that depend on time become constants that events set,
+        see :mod:`odefit.problem.building.switches`. given The equations as given.
     parameters, initial, noise, experiments, name, description, time_unit, units, notes
         The other arguments, with texts parsed and data copied.
     unknowns
-        What is estimated, in the order of every vector of unknowns.
+        The estimated quantities, in the order of every vector of unknowns.
     conditions
         The experiments with every name resolved.
     warnings
@@ -110,8 +107,7 @@ class Problem:
     Raises
     ------
     InputError
-        The problem cannot be used; there is a message for everything that is wrong, with its place
-        and a remedy.
+        The problem is invalid; there is a message for each mistake, with its place and a remedy.
 
     Examples
     --------
@@ -218,7 +214,7 @@ class Problem:
 
     @property
     def size(self) -> int:
-        """Number of measured values, all experiments together."""
+        """Number of measured values in all experiments."""
         return sum(c.size for c in self.conditions)
 
     @cached_property
@@ -233,15 +229,15 @@ class Problem:
 
     @property
     def priors(self) -> dict[str, Prior]:
-        """The priors of the unknowns by key, but for flat ones, which only bound."""
+        """The priors of the unknowns by key, except flat ones, which only bound."""
         found = {u.key: u.parameter.prior for u in self.unknowns}
         return {k: p for k, p in found.items() if p is not None and not p.flat}
 
     def log_prior(self, vector: Array, *, truncated: bool = True) -> Array:
         """Return the logarithms of the prior densities of the unknowns, shape (n,).
 
-        A fit maximises their sum together with the log-likelihood; constants, such as those of
-        truncation, make no difference to that.
+        A fit maximises their sum plus the log-likelihood; constants, such as those of truncation,
+        do not matter.
 
         Parameters
         ----------
@@ -250,7 +246,7 @@ class Problem:
         truncated
             Whether densities are confined to the bounds and normalised there, as PEtab 2 has it; an
             unknown without a prior then has the uniform density between its bounds, if both are
-            finite. Otherwise bounds do not matter, and an unknown without a prior counts zero.
+            finite. Otherwise bounds do not matter, and an unknown without a prior contributes zero.
 
         Returns
         -------
@@ -293,10 +289,10 @@ class Problem:
         return np.array(numbers, dtype=float)
 
     def data(self, experiment: str | None = None) -> pd.DataFrame:
-        """Return the measurements of an experiment (the first) as a table, one row a data time.
+        """Return the measurements of an experiment (by default the first), one row per data time.
 
-        Replicate measurements at one time are in rows of their own in
-        ``problem.experiments[i].data``; here the last one stands.
+        Of replicates at one time, this table has the last; ``problem.experiments[i].data`` has a
+        row for each.
         """
         condition = self.condition(experiment)
         columns = {}
@@ -314,7 +310,7 @@ class Problem:
         Raises
         ------
         InputError
-            There is no experiment of that name.
+            No experiment has that name.
         """
         if experiment is None:
             return self.conditions[0]
@@ -337,11 +333,11 @@ class Problem:
         return self._copy(experiments=experiments)
 
     def with_noise(self, noise: Mapping[str, Noise | Mapping[str, Any]]) -> Problem:
-        """Return the problem with another noise by observable; raises InputError for mistakes."""
+        """Return the problem with other noise for some observables; mistakes raise InputError."""
         return self._copy(noise=noise)
 
     def with_parameters(self, **parameters: GivenParameter | float) -> Problem:
-        """Return the problem with other parameters or initial values where they are named."""
+        """Return the problem with other definitions of the named parameters or initial values."""
         known = {*self.parameters, *self.initial}
         issues = Issues()
         for key in sorted(set(parameters) - known):
@@ -361,27 +357,26 @@ class Problem:
     ) -> Problem:
         """Return the problem with some quantities fixed, freed, or given other bounds or guesses.
 
-        A key is the name of a parameter, of a state (for its initial value) or of a parameter of
-        the noise (such as ``"y_sd"``); with several experiments ``"name[experiment]"`` is that of
-        one of them, and the name alone means all. Priors and all else stay.
+        A key is the name of a parameter, of a state (for its initial value) or of a noise parameter
+        (such as ``"y_sd"``). With several experiments, ``"name[experiment]"`` means one of them,
+        and the name alone means all. Priors and everything else stay unchanged.
 
         Parameters
         ----------
         fix
-            Values, in natural units, at which quantities are held. A known initial value is
-            replaced.
+            Fixed values in natural units. A known initial value is replaced.
         free
-            Keys of fixed quantities that are to be estimated; their values become the guesses.
+            Keys of fixed quantities to estimate; their values become the guesses.
         bounds
-            Pairs of a lower and an upper bound in natural units, None or infinite where there is
-            none. A guess outside moves to the nearest bound.
+            Pairs of a lower and an upper bound in natural units, None or infinite for no bound. A
+            guess outside moves to the nearest bound.
         guess
             Start values in natural units.
 
         Raises
         ------
         InputError
-            A key is unknown, or a value makes no sense; there is a message for each.
+            A key is unknown, or a value is invalid; there is a message for each.
 
         Examples
         --------
@@ -402,7 +397,7 @@ class Problem:
 
 
 def definition_of(problem: Problem) -> Definition:
-    """Return a problem as the user defined it, with texts parsed and no name resolved."""
+    """Return a problem as defined by the user, with texts parsed and no name resolved."""
     return Definition(
         model=problem.given,
         parameters=problem.parameters,
@@ -413,7 +408,7 @@ def definition_of(problem: Problem) -> Definition:
 
 
 def unknown_experiment(name: str, names: Sequence[str]) -> InputError:
-    """Return the error for an experiment that does not exist."""
+    """Return the error for an unknown experiment."""
     have = ", ".join(repr(n) for n in names)
     return InputError(
         f"unknown experiment {name!r}{did_you_mean(name, names)} (experiments are: {have})"

@@ -1,1 +1,1 @@
-"""Doses and subjects: what records of doses make of experiments."""
+"""Doses and subjects: experiments made from dose records."""

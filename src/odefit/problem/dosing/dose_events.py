@@ -1,7 +1,7 @@
-"""The dose records of one subject as events: boluses, infusions, additional doses and resets.
+"""Dose records of one subject as events: boluses, infusions, additional doses, resets.
 
-An infusion into a state is a constant that is added to its right-hand side, and that events at the
-beginning and at the end of the infusion change. Nothing is smoothed.
+An infusion into a state is a constant added to its right-hand side. Events at the beginning and end
+of the infusion change the constant, so that nothing is smoothed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from odefit.problem.model import Model
 from odefit.problem.parameters import Parameter
 
 MAX_DOSES = 100_000
-"""Largest number of doses of a table, additional ones among them."""
+"""Largest number of doses in a table, including additional ones."""
 
 SAME = 1e-6
-"""Relative difference up to which an amount is the product of rate and duration."""
+"""Relative difference within which an amount equals rate times duration."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class Arrival:
     """One dose as it arrives."""
 
     record: Record
-    time: Quantity  # when it arrives
-    target: str  # the state that it goes into
-    amount: Quantity | None  # how much arrives at once; None for an infusion
+    time: Quantity  # the time of arrival
+    target: str  # the state that receives it
+    amount: Quantity | None  # the amount of a bolus; None for an infusion
     rate: Quantity = 0.0  # of an infusion
     end: Quantity = 0.0
-    implied: bool = False  # whether it is an additional dose
+    implied: bool = False  # True for an additional dose
 
 
 @dataclass(eq=False)
@@ -45,17 +45,17 @@ class Course:
     """The events of one subject."""
 
     events: list[Event] = field(default_factory=list)  # its events in the order of time
-    steady_state: bool | Cycle = False  # whether and how it begins in a steady state
-    constants: dict[str, Any] = field(default_factory=dict)  # constants with values of their own
-    # end and rate of infusions that have begun before its first time, by their constant
+    steady_state: bool | Cycle = False  # the steady state at its start, if any
+    constants: dict[str, Any] = field(default_factory=dict)  # constants with their own values
+    # end and rate of infusions that began before its first time, by constant
     running: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
 
 class DoseEvents:
-    """Makes events of records.
+    """Converts records to events.
 
-    `initial` values are what resets bring back, `columns` says whether the table has RATE or DUR.
-    `infusions` names the rate for each state into which something is infused.
+    Resets restore the `initial` values. `columns` says whether the table has RATE or DUR.
+    `infusions` names the rate of each state that receives an infusion.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class DoseEvents:
         self.infusions: dict[str, str] = {}
 
     def find_infusions(self, records: Sequence[Record], taken: set[str]) -> None:
-        """Name the rates of all infusions in some records; names in `taken` are not free."""
+        """Name the rates of all infusions in some records, different from names in `taken`."""
         for record in records:
             state = self._target(record, quiet=True) if record.doses else None
             if state is None or state in self.infusions or not self._infused(record, state):
@@ -79,15 +79,15 @@ class DoseEvents:
             self.infusions[state] = name
 
     def course(self, records: Sequence[Record], t0: float) -> Course:
-        """Return what happens to one subject, whose records are in the order of the table."""
+        """Return the events of one subject, whose records are in the order of the table."""
         found = Course()
         resets = [r for r in records if r.resets]
         arrivals = [arrival for r in records if r.doses for arrival in self._arrivals(r)]
         for record in [r for r in records if r.doses and r.steady]:
             self._begin_steady(record, records, t0, found)
-            if record.rate and not record.amount:  # at rest until now, and off from now on
+            if record.rate and not record.amount:  # at rest so far, and off from now on
                 arrivals = [a for a in arrivals if a.record is not record]
-        # The dose of a row that resets comes after the reset, as the order of equals stays.
+        # In a row with a reset, the dose follows the reset, because the sort is stable.
         ordered = [(r.time, r.order, self._reset(r, records)) for r in resets]
         for arrival in arrivals:
             self._bolus(arrival, _first_reset(arrival, resets), records, ordered)
@@ -100,7 +100,7 @@ class DoseEvents:
         return found
 
     def _target(self, record: Record, *, quiet: bool = False) -> str | None:
-        """Return the state that a dose goes into."""
+        """Return the state that receives a dose."""
         into, states, problem = self._doses.into, self._states, None
         if isinstance(into, str):
             return into if into in states else None
@@ -235,7 +235,7 @@ class DoseEvents:
     def _measured(
         self, record: Record, time: float, state: str | None, records: Sequence[Record]
     ) -> Literal["before", "after"]:
-        """Return what measurements at the very time of a record see, by the order of the rows."""
+        """Return whether measurements at the time of a record precede it, by the order of rows."""
         model = self._model
         acting = {state, *model.algebraic}
         seen = {n for n, e in model.observables.items() if state is None or acting & e.names}
@@ -282,7 +282,7 @@ class DoseEvents:
             if a.time < end:
                 spans.append((a.time, end, a.rate, a.record.order))
         for time in sorted({t for span in spans for t in span[:2] if math.isfinite(t)}):
-            # Sums of what flows then, so that nothing is left of ends that differ by rounding.
+            # Rates are summed anew, so that ends differing by rounding leave no remainder.
             rate = math.fsum(r for start, end, r, _ in spans if start <= time < end)
             order = max(o for start, end, _, o in spans if time in (start, end))
             ordered.append((time, order, Event((time,), {name: rate})))
@@ -308,7 +308,7 @@ class DoseEvents:
     def _begin_steady(
         self, record: Record, records: Sequence[Record], t0: float, found: Course
     ) -> None:
-        """Let the subject begin in the steady state of a repeated dose or a constant infusion."""
+        """Start the subject in the steady state of a repeated dose or a constant infusion."""
         state = self._target(record, quiet=True)
         if state is None:
             return
@@ -349,7 +349,7 @@ class DoseEvents:
             amount = self._amount(record, state)
             if isinstance(begin, float):
                 self._check_lag(begin, period, record)
-            else:  # an evaluation with a longer one fails, as a division by zero
+            else:  # with a longer one, evaluation fails like a division by zero
                 shorter = f"piecewise(1, {begin.text} < {period!r}, 0)"
                 amount = parse(f"{as_text(amount)}/{shorter}")
                 begin = parse(f"{as_text(begin)}*{shorter}")
@@ -368,7 +368,7 @@ class DoseEvents:
         if begin >= period:
             self._check_lag(begin, period, record)
             return
-        running = max(math.ceil((begin + length) / period) - 1, 0)  # still of doses before
+        running = max(math.ceil((begin + length) / period) - 1, 0)  # still from earlier doses
         off = begin + length - running * period
         times = sorted({t for t in (begin, off) if t < period})
         events = [Event((t,), {name: rate * (running + (t >= begin) - (t >= off))}) for t in times]
@@ -389,7 +389,7 @@ def _first_reset(arrival: Arrival, resets: Sequence[Record]) -> float:
 
 
 def _together(events: Sequence[Event]) -> list[Event]:
-    """Return events with equal assignments that add to states as one with several times."""
+    """Merge events with equal assignments that add to states into one with several times."""
     found: dict[Any, Event] = {}
     for event in events:
         fixed = all(isinstance(t, float) for t in event.times)

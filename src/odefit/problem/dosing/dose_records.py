@@ -1,4 +1,4 @@
-"""Long tables with one record a row, as NONMEM and Monolix read them: doses and measurements."""
+"""Long tables with one record per row, as in NONMEM and Monolix: doses and measurements."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ROLES: dict[str, tuple[str, ...]] = {
     "DV": ("DV",), "DVID": ("DVID", "YTYPE"), "CENS": ("CENS",), "LIMIT": ("LIMIT",),
     "BLQ": ("BLQ",), "LLOQ": ("LLOQ",),
 }  # fmt: skip
-"""The columns of the convention by their role, and the names by which they are recognised."""
+"""The convention's columns by role, with the names that identify them."""
 
 BESIDE = ("", "_sd", "_cens")
-"""Endings of the columns that belong to an observable."""
+"""Suffixes of the columns that belong to an observable."""
 
 EVIDS = "0 (a measurement), 1 (a dose), 2 (another change), 3 (a reset) or 4 (a reset and a dose)"
 
@@ -36,7 +36,7 @@ class Record:
     """One row of a long table."""
 
     time: float
-    place: str  # the row in messages
+    place: str  # the name of the row in messages
     order: int  # its number in the table
     kind: int  # the number that EVID gives or implies
     # AMT, RATE, DUR, II, ADDL, SS and CMT
@@ -47,25 +47,25 @@ class Record:
     additional: int
     steady: int
     target: str | None
-    values: Mapping[str, float]  # by data column: observables, their _sd and _cens
-    others: Mapping[str, float]  # of inputs and covariates, as far as the row has them
+    values: Mapping[str, float]  # values by data column: observables, their _sd and _cens
+    others: Mapping[str, float]  # values of inputs and covariates that the row has
 
     @property
     def doses(self) -> bool:
-        """True if something is given."""
+        """True if the record gives a dose."""
         return self.kind in (1, 4)
 
     @property
     def resets(self) -> bool:
-        """True if the system begins anew."""
+        """True if the system is reset."""
         return self.kind in (3, 4)
 
 
 class LongTable:
     """The data of an experiment as records.
 
-    Expressions refer to the names in `wanted`: columns of these names are `covariates`, which stand
-    for constants. `usable` says whether the columns can be read.
+    Expressions refer to the names in `wanted`. Columns with these names are `covariates`, which
+    become constants. `usable` is true if the columns can be read.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class LongTable:
         self._find_others(wanted)
 
     def subjects(self) -> dict[str, list[Record]]:
-        """Return the records of each subject, in the order of the table, by the text of its ID."""
+        """Return the records of each subject by the text of its ID, in the order of the table."""
         found: dict[str, list[Record]] = {}
         for row in range(self._count):
             if all(is_missing(column[row]) for column in self._columns.values()):
@@ -121,7 +121,7 @@ class LongTable:
         return found
 
     def _refuse(self, message: str) -> bool:
-        """Note a mistake of the whole table, and return false."""
+        """Report a mistake of the whole table, and return False."""
         self._issues.error(self.place, message)
         return False
 
@@ -169,11 +169,11 @@ class LongTable:
                     self._roles[role] = column
 
     def has(self, role: str) -> bool:
-        """Return whether the table has a column of that role."""
+        """Return whether the table has a column with that role."""
         return role in self._roles
 
     def _find_observables(self) -> bool:
-        """Find what is measured in which column; whether that is clear."""
+        """Determine which columns hold measurements; return whether that is unambiguous."""
         observables = list(self._model.observables)
         self._wide = [o for o in observables if o in self._columns]
         self._single: str | None = None
@@ -227,7 +227,7 @@ class LongTable:
         used: set[str | None] = {f"{name}{what}" for name in measured for what in BESIDE}
         used |= {*self._roles.values(), *model.inputs, self._time, self._experiment.by}
         for name in self._columns:
-            # The column that tells subjects apart may be what differs between them, such as a dose.
+            # The column that identifies subjects may be a quantity that differs, such as a dose.
             own = name == self._experiment.by
             if (name in used and not own) or not name:
                 continue
@@ -242,7 +242,7 @@ class LongTable:
         return f"row {row} (counting from 0)" if self._lines is None else f"row {self._lines[row]}"
 
     def _error(self, row: int, role: str, message: str) -> None:
-        """Note a mistake in a cell, `role` being a role or the name of a column."""
+        """Report a mistake in a cell, `role` being a role or the name of a column."""
         name = self._roles.get(role, role)
         self._issues.error(f"{self.place}, {self._row(row)}, column {name}", message)
 
@@ -257,7 +257,7 @@ class LongTable:
         return subject_key(value)
 
     def _value(self, row: int, role: str, *, least: float = -math.inf) -> float | None:
-        """Return the number in a cell; None where it is empty, or mistaken, with the reason."""
+        """Return the number in a cell; None if it is empty, or invalid, with the reason noted."""
         name = self._roles.get(role, role)
         cell = self._columns[name][row] if name in self._columns else None
         if is_missing(cell):
@@ -333,7 +333,7 @@ class LongTable:
         return len(self._issues.errors) + sum(map(len, self._texts.values()))
 
     def _beside_dose(self, row: int, mdv: int | None) -> dict[str, float]:
-        """Return what is measured in a row with an amount, where no EVID tells."""
+        """Return the measurement in a row with an amount, if EVID does not decide."""
         values = {} if mdv else self._measured(row)
         if "DV" in self._roles and any(values.values()):
             message = "a measurement and an amount in one row; add a column EVID (1 for doses), "

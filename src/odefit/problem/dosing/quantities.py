@@ -1,4 +1,4 @@
-"""Quantities of doses: numbers, or expressions where parameters or constants are in them."""
+"""Quantities of doses: numbers, or expressions in parameters and constants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def as_text(quantity: Quantity) -> str:
 
 
 def combined(first: Quantity, sign: str, second: Quantity | None) -> Quantity:
-    """Return the sum, product or ratio of two quantities, or the only one."""
+    """Return the sum, product or ratio of two quantities, or the only given one."""
     if second is None:
         return first
     if isinstance(first, float) and isinstance(second, float):

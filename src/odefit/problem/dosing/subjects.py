@@ -1,4 +1,4 @@
-"""Experiments of long tables: one for each subject, with its doses, covariates and measurements."""
+"""Experiments from long tables: one for each subject, with doses, covariates, measurements."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ from odefit.problem.inputs.table import Cells
 from odefit.problem.model import Model
 
 IDENTIFIERS = frozenset({"ID", "SUBJECT", "PATIENT", "SUBJID", "USUBJID"})
-"""Columns, in capitals, that may tell subjects apart."""
+"""Upper-case names of columns that may identify subjects."""
 
 DOSING = frozenset({"AMT", "EVID", "ADDL", "DV", "MDV"})
-"""Columns, in capitals, that belong to the convention of long tables and hardly to
-anything else."""
+"""Upper-case names of columns that hardly occur outside the convention of long tables."""
 
 
 def with_subjects(
@@ -40,10 +39,10 @@ def with_subjects(
     *,
     measured: bool = True,
 ) -> tuple[list[Experiment], Model]:
-    """Return the experiments with long tables written out, and the equations with infusions.
+    """Return the experiments with long tables expanded, and the equations with infusions.
 
-    `tables` holds ``parameters``, ``initial`` and ``noise`` as they were given. Unless they have to
-    be `measured`, subjects may have doses alone.
+    `tables` holds ``parameters``, ``initial`` and ``noise`` as given. Unless `measured` is set,
+    subjects may have doses without measurements.
     """
     found: list[Experiment] = []
     infusions: dict[str, str] = {}
@@ -68,9 +67,10 @@ def with_subjects(
 def _placeholder(
     experiment: Experiment, model: Model, tables: Mapping[str, Mapping[str, Any]]
 ) -> Experiment:
-    """Return an experiment that stands for subjects of which something is wrong.
+    """Return an experiment that replaces subjects with mistakes.
 
-    Its constants are the names that columns may stand for, so that these are not unknown as well.
+    Its constants are the names that columns may supply, so that these are not reported as unknown
+    too.
     """
     known = {*model.ode, *model.constants, *model.inputs, *model.observables}
     covariates = dict.fromkeys(_wanted(experiment, model, tables) - known, 0.0)
@@ -90,7 +90,7 @@ def _placeholder(
 def _with_own_names(
     experiment: Experiment, model: Model, tables: Mapping[str, Mapping[str, Any]], issues: Issues
 ) -> Experiment:
-    """Return an experiment whose columns have the names that the equations have for them."""
+    """Return an experiment with columns renamed as the equations need."""
     used = used_columns(model)
     if experiment.long:
         used |= _wanted(experiment, model, tables) - ROLES.keys()  # covariates
@@ -125,7 +125,7 @@ def _with_own_names(
 def _wanted(
     experiment: Experiment, model: Model, tables: Mapping[str, Mapping[str, Any]]
 ) -> set[str]:
-    """Return the names in expressions for which a column may stand."""
+    """Return the names in expressions that a column may supply."""
     doses = as_doses(experiment.doses, list(model.ode), "", Issues())
     given: list[Any] = [*tables["initial"].values(), *experiment.initial.values()]
     given += [*experiment.constants.values(), *expressions_of(doses)]
@@ -141,7 +141,7 @@ def _wanted(
 
 
 def with_infusions(model: Model, infusions: Mapping[str, str]) -> Model:
-    """Return the equations with a constant, zero by default, added for each of these states."""
+    """Return the equations with a constant added to each of these states, zero by default."""
     ode = {
         state: f"{expression.text} + {infusions[state]}" if state in infusions else expression
         for state, expression in model.ode.items()
@@ -154,7 +154,7 @@ def with_infusions(model: Model, infusions: Mapping[str, str]) -> Model:
 
 
 def _refuse_pooling(experiment: Experiment, model: Model, issues: Issues) -> None:
-    """Refuse to take the records of several subjects, or dose records, for plain measurements."""
+    """Refuse to read the records of several subjects, or dose records, as plain measurements."""
     names = column_names(experiment.data) or []
     known = {*model.observables, *model.inputs, experiment.time, TIME}
     others = [name for name in names if name not in known]
@@ -166,7 +166,7 @@ def _refuse_pooling(experiment: Experiment, model: Model, issues: Issues) -> Non
         if name.upper() not in IDENTIFIERS:
             continue
         values = [str(v) for v in np.asarray(table[name]).tolist()]
-        texts = set(values) == {"nan"}  # of a CSV file, in which texts are no data
+        texts = set(values) == {"nan"}  # from a CSV file, in which texts are not data
         several = len(set(values)) > 1 or texts
         if several and (len(set(values)) < len(values) or dosing):
             issues.error(
@@ -214,7 +214,7 @@ class _Subjects:
         self._events = DoseEvents(model, doses, values, columns, issues)
 
     def experiments(self, *, measured: bool) -> list[Experiment]:
-        """Return one experiment for each subject, all of which may have to be `measured`."""
+        """Return one experiment for each subject; with `measured`, each needs measurements."""
         if not self._table.usable:
             return []
         subjects = self._table.subjects()

@@ -1,1 +1,1 @@
-"""Files and tables as users hand them over, with every mistake that is found in them."""
+"""Files and tables given by users, with reports of every mistake in them."""

@@ -1,4 +1,4 @@
-"""Cells of tables: what counts as a number, as not measured, and the remedy for all else."""
+"""Cells of tables: numbers, missing values, and the remedy for anything else."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 from odefit.problem.inputs.issues import LARGEST
 
 INFINITE = frozenset({"inf", "infinity"})
-"""Words for infinity, in lower case: as a time, that of the steady state."""
+"""Lower-case words for infinity: as a time, that of the steady state."""
 
 NOT_MEASURED = frozenset(
     {"nan", "na", "n/a", "n.a.", "#n/a", "null", "none", "missing", ".", "-", "--", "?"}
 )
-"""Cells that count as empty, with a warning; in any case."""
+"""Cells that count as empty, with a warning, in upper or lower case."""
 
 MISSING = NOT_MEASURED | {""}
-"""Cells that hold nothing, in lower case."""
+"""Lower-case cells that hold nothing."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\Z")
 _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
@@ -43,7 +43,7 @@ _LIMIT = re.compile(
 
 
 def plain_number(cell: Any) -> float | None:
-    """Return a finite number, or the one in a text in plain notation; else None."""
+    """Return a finite number, or the number in a text in plain notation; otherwise None."""
     if isinstance(cell, bool) or (isinstance(cell, str) and "_" in cell):
         return None
     try:
@@ -54,14 +54,14 @@ def plain_number(cell: Any) -> float | None:
 
 
 def is_missing(cell: Any) -> bool:
-    """Return whether a cell of a table, text or not, holds nothing."""
+    """Return whether a cell of a table holds nothing."""
     if isinstance(cell, str):
         return cell.strip().casefold() in MISSING
     return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
 
 
 def subject_key(cell: Any) -> str:
-    """Return the text by which a cell names a subject: 3 for 3.0, and for a text with spaces."""
+    """Return the text by which a cell names a subject: 3 for 3.0, and texts without spaces."""
     if isinstance(cell, str):
         bare = cell.strip()
         number = plain_number(bare)
@@ -70,16 +70,16 @@ def subject_key(cell: Any) -> str:
 
 
 CORRECT = "correct it, or leave the field empty if it was not measured"
-"""The usual remedy for a text of which nothing is known."""
+"""The remedy for a text that has no known meaning."""
 
 
 def remedy(
     cell: str, column: str, *, time: bool = False, mark: str = "", otherwise: str = CORRECT
 ) -> str:
-    """Return what to write instead of a text in a column of numbers, or in that of the times.
+    """Return what to write instead of a text in a column of numbers or of times.
 
-    `mark` is the column that marks censored values, if it is not that with ``_cens`` behind it;
-    `otherwise` is the remedy for a text of which nothing is known.
+    `mark` is the column that marks censored values, if it is not the one with the suffix ``_cens``;
+    `otherwise` is the remedy for a text without known meaning.
     """
     if column.endswith("_cens"):
         return "write 1 for a value below its limit, -1 for one above it, else 0"
@@ -126,9 +126,9 @@ def remedy(
 
 
 def have_decimal_commas(texts: list[str]) -> bool:
-    """Return whether the commas in texts can mean nothing but decimal points.
+    """Return whether the commas in texts must be decimal points.
 
-    They may separate thousands where there are points as well, or where three digits follow each.
+    They may separate thousands if points occur too, or if three digits follow each comma.
     """
     commas = [text for text in texts if _DECIMAL_COMMA.match(text)]
     if all(_THOUSANDS.match(text) for text in commas):

@@ -1,4 +1,4 @@
-"""Dates and times of day: what counts as one, and units in which the time between two is given."""
+"""Dates and times of day: their recognition, and the units of time between two of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNITS_OF_TIME = {
     "minutes": "min", "minute": "min", "mins": "min", "min": "min",
     "seconds": "s", "second": "s", "secs": "s", "sec": "s", "s": "s",
 }  # fmt: skip
-"""Units of time as people write them, in lower case, and how odefit does."""
+"""Lower-case units of time in common spellings, with odefit's spelling."""
 
 DAY = 86400.0
 
@@ -47,7 +47,7 @@ _DATE = re.compile(
 
 
 def moment(value: Any) -> datetime.datetime | None:
-    """Return a date or date-time as one of Python, or None for anything else.
+    """Return a date or date-time as a Python object, or None for anything else.
 
     Texts are those of ISO 8601 with all three parts of the date, such as ``2024-01-31`` or
     ``2024-01-31 08:30``, also with / or . between these parts.
@@ -55,7 +55,7 @@ def moment(value: Any) -> datetime.datetime | None:
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()
     if isinstance(value, datetime.datetime):
-        return value if value == value else None  # pandas has one that is not a time
+        return value if value == value else None  # pandas has not-a-time
     if isinstance(value, datetime.date):
         return datetime.datetime(value.year, value.month, value.day)
     found = _DATE.match(value.strip()) if isinstance(value, str) else None
@@ -74,10 +74,10 @@ def moment(value: Any) -> datetime.datetime | None:
 def column_of_dates(
     values: Sequence[Any], place: Callable[[int], str], issues: Issues
 ) -> Array | None:
-    """Return dates as an array of objects; None if the first value that is there is no date.
+    """Return dates as an array of objects; None if the first value present is not a date.
 
-    Missing ones are None, and infinite times stay. Others are a mistake, reported once with the
-    `place` of its row, and so are times of day of which some have a time zone.
+    Missing dates are None, and infinite times stay. Other values are a mistake, reported once with
+    the `place` of the row; so is a mixture of times with and without time zone.
     """
     first = next((v for v in values if not is_missing(v)), None)
     if moment(first) is None:
@@ -110,23 +110,23 @@ def column_of_dates(
 
 
 def unit_of(label: str) -> str | None:
-    """Return the unit of :data:`SECONDS` that a label means, days for none; None if unknown."""
+    """Return the unit of :data:`SECONDS` for a label, days for an empty one; None if unknown."""
     return UNITS_OF_TIME.get(label.strip().casefold() or "d")
 
 
 def since(begin: datetime.datetime, date: datetime.datetime, label: str) -> float:
-    """Return the time from one date to another in a unit, or in days."""
+    """Return the time from one date to another in a unit, by default in days."""
     return (date - begin).total_seconds() / SECONDS[unit_of(label) or "d"]
 
 
 def later(begin: datetime.datetime, times: Sequence[float], label: str) -> list[datetime.datetime]:
-    """Return the dates that are so many units of time, or days, after one."""
+    """Return the dates so many units of time, by default days, after one."""
     second = datetime.timedelta(seconds=1)
     return [begin + t * SECONDS[unit_of(label) or "d"] * second for t in times]
 
 
 def date_text(date: datetime.datetime) -> str:
-    """Return a date as people write it: without the time of day where that is midnight."""
+    """Return a date in the usual notation, without the time of day if it is midnight."""
     return date.isoformat(" ").removesuffix(" 00:00:00")
 
 

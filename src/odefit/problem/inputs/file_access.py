@@ -1,7 +1,7 @@
-"""Limits of the files that may be read: a file may come from a stranger.
+"""Limits of the files that may be read, since a file may come from a stranger.
 
-A file that names others, as a problem file names its tables, may name those in its own folder. What
-lies elsewhere has to be named by the user.
+A file that names others, as a problem file names its tables, may name those in its own folder. The
+user has to name files elsewhere.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from odefit.common.errors import InputError, did_you_mean, shown
 from odefit.problem.inputs.issues import Issues
 
 MAX_PROBLEM_SIZE = 10_000_000
-"""Bytes of a problem file: a model with thousands of equations has one tenth."""
+"""Largest problem file in bytes: a model with thousands of equations has one tenth."""
 
 MAX_TABLE_SIZE = 100_000_000
-"""Bytes of a table, or of a model in SBML: a million rows of ten numbers."""
+"""Largest table or SBML file in bytes: a million rows of ten numbers."""
 
 MAX_ROWS, MAX_COLUMNS, MAX_CELLS = 1_000_000, 10_000, 10_000_000
-"""Rows and columns of a table, and cells of all its rows."""
+"""Largest numbers of rows, of columns, and of cells in all rows of a table."""
 
 DELIMITERS = ",;\t"
-"""Possible separators of columns; the one that occurs most often in the header counts."""
+"""Possible separators of columns; the one most frequent in the header counts."""
 
 MAX_EXPERIMENTS = 10_000
-"""Experiments of a problem in files, of which each takes about a millisecond to be read."""
+"""Largest number of experiments of a problem in files; each takes about a millisecond to read."""
 
 ADDRESS = "://"
-"""The mark of an address, which the name of a file of this machine does not have."""
+"""The mark of an address, which names of local files do not contain."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,17 @@ class NamedFiles:
     """The files that another file may name."""
 
     folder: Path  # the folder of that file, to which names are relative
-    # the folder in which the user allows files to be; by default `folder`
+    # the folder in which the user allows files; by default `folder`
     within: Path | None = None
-    # whether files directly in the folder above are allowed as well, for formats of which published
-    # collections have files that are shared there
+    # True if files directly in the parent folder are allowed too, for formats whose published
+    # collections share files there
     above: bool = False
-    read: list[int] = field(default_factory=list)  # the bytes of each file that was named
+    read: list[int] = field(default_factory=list)  # the bytes of each named file
 
     def path(self, name: str, place: str, issues: Issues) -> Path | None:
-        """Return the path of a file that is named at `place`, or None with the reason noted.
+        """Return the path of a file named at `place`, or None with the reason noted.
 
-        Symbolic links count as what they lead to. Nothing is opened.
+        Symbolic links are resolved. Nothing is opened.
         """
         if ADDRESS in name:
             issues.error(
@@ -63,7 +63,7 @@ class NamedFiles:
         path = self.folder / name
         try:
             real = Path(os.path.realpath(path))
-        except ValueError:  # a null character; reading says so
+        except ValueError:  # a null character; reading reports it
             return path
         near = self.above and real.parent == Path(os.path.realpath(self.folder)).parent
         if real.is_relative_to(allowed) or near:
@@ -86,7 +86,7 @@ class NamedFiles:
 
 
 def _size(path: Path) -> int:
-    """Return the bytes of a file, or none where the system knows no file of that name."""
+    """Return the bytes of a file, or zero if no file has that name."""
     try:
         return path.stat().st_size
     except (OSError, ValueError):
@@ -94,7 +94,7 @@ def _size(path: Path) -> int:
 
 
 def checked_within(within: str | os.PathLike[str] | None) -> Path | None:
-    """Return the folder in which the user allows files to be, if there is such a folder."""
+    """Return the folder in which the user allows files, if it exists."""
     if within is None:
         return None
     folder = Path(os.fspath(within))
@@ -104,7 +104,7 @@ def checked_within(within: str | os.PathLike[str] | None) -> Path | None:
 
 
 def read_text(path: Path, label: str, issues: Issues, most: int = MAX_TABLE_SIZE) -> str | None:
-    """Return the text of a file in UTF-8, `most` bytes at most, or None with the reason noted."""
+    """Return the text of a UTF-8 file of at most `most` bytes, or None with the reason noted."""
     content = read_content(path, label, issues, most)
     if content is None:
         return None
@@ -125,7 +125,7 @@ def read_text(path: Path, label: str, issues: Issues, most: int = MAX_TABLE_SIZE
 
 
 def is_small(text: str, label: str, issues: Issues) -> bool:
-    """Return whether a table has no more rows and cells than allowed; else the reason is noted."""
+    """Return whether a table has few enough rows and cells; if not, the reason is noted."""
     rows = max(map(text.count, "\n\r"))
     for what, count, most in (
         ("rows", rows, MAX_ROWS),
@@ -138,7 +138,7 @@ def is_small(text: str, label: str, issues: Issues) -> bool:
 
 
 def too_many(what: str, count: int, most: int) -> str:
-    """Return the reason for which a table with so many rows, columns or cells is not read."""
+    """Return the reason for refusing a table with so many rows, columns or cells."""
     return (
         f"has {count} {what}, and {most} are read at most; leave out what is not needed, or split "
         "it into several"
@@ -146,14 +146,14 @@ def too_many(what: str, count: int, most: int) -> str:
 
 
 def too_many_experiments() -> str:
-    """Return the reason for which experiments are not read."""
+    """Return the reason for refusing so many experiments."""
     return f"there are more experiments than {MAX_EXPERIMENTS}; fit parts of the data"
 
 
 def text_or_file(
     given: str | os.PathLike[str], is_text: Callable[[str], object], label: str
 ) -> tuple[str, str]:
-    """Return a text, given itself or as the path of its file, and its name in messages."""
+    """Return a text, given directly or as the path of its file, and its name in messages."""
     source = os.fspath(given)
     if is_text(source):
         return source, label
@@ -203,12 +203,12 @@ def _similar(path: Path) -> str:
 CONTROL = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]|\r(?!\n)"
 )
-"""Control characters but for tabulators and line ends, and those that turn the direction of text:
-they move the cursor, colour and overwrite what stands on a screen, and hide what a file says."""
+"""Control characters other than tabs and line ends, and characters that change the direction of
+text. They move the cursor, colour and overwrite a screen, and hide the content of a file."""
 
 
 def has_controls(text: str) -> bool:
-    """True if a text has a character that a terminal obeys."""
+    """True if a text has a character that controls a terminal."""
     return CONTROL.search(text) is not None
 
 

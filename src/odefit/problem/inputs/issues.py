@@ -1,4 +1,4 @@
-"""A list of everything that is wrong with an input, so that all is reported at once."""
+"""A list of all mistakes in an input, so that they are reported at once."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from odefit.expressions.expressions import (
 )
 
 LARGEST = 1e150
-"""Size up to which numbers are taken: squares of them and of their quotients are still numbers."""
+"""Largest accepted number: squares of such numbers and of their quotients are finite."""
 
 MAX_PLACE_LENGTH = 250
 MAX_MESSAGE_LENGTH = 600
-"""Lengths in characters; a name can be as long as a file, a message about it cannot."""
+"""Greatest lengths in characters of names and texts in messages."""
 
 
 MAX_ERRORS = 200
-"""Mistakes that are told at once; of more, which are consequences as a rule, the number."""
+"""Largest number of mistakes shown at once; of more, usually consequences, only the number."""
 
 
 class Issues:
-    """Mistakes and remarks found so far, each with its place; `source` is the file they are in."""
+    """Mistakes and remarks so far, each with its place in the file `source`."""
 
     def __init__(self, source: str | None = None) -> None:
         self.errors: list[str] = []
@@ -37,15 +37,15 @@ class Issues:
         self._prefix = f"{source}: " if source else ""
 
     def error(self, place: str, message: str) -> None:
-        """Note a mistake; the same one twice counts once."""
+        """Report a mistake; a repeated one counts once."""
         self._note(self.errors, place, message)
 
     def expected(self, place: str, wanted: str, value: object) -> None:
-        """Note a value that is not what is wanted."""
+        """Report a value of the wrong kind."""
         self.error(place, f"expected {wanted}, got {_shown(value)}")
 
     def warn(self, place: str, message: str) -> None:
-        """Note something legal but odd."""
+        """Report something legal but odd."""
         self._note(self.warnings, place, message)
 
     def has_errors(self, place: str) -> bool:
@@ -103,7 +103,7 @@ class Issues:
 
 
 def _shown(value: Any) -> str:
-    """Return `value` in words, with what to do instead of giving a Python function."""
+    """Return `value` in words, with what to write instead of a Python function."""
     if not callable(value):
         return shown(value)
     name = getattr(value, "__name__", type(value).__name__)
@@ -137,13 +137,13 @@ def finite_number(
 
 
 def _numbers_in(expression: Expression) -> list[float]:
-    """Return the numbers in an expression, and the one that it is if it is constant."""
+    """Return the numbers in an expression, or its value if it is constant."""
     found = [float(i.text) for i in expression.program if i.kind == "number"]
     return found if expression.constant is None else [*found, float(expression.constant)]
 
 
 def too_large(number: float) -> str:
-    """Return why a number beyond :data:`LARGEST` is refused, and what to do."""
+    """Return the reason for refusing a number beyond :data:`LARGEST`, and the remedy."""
     return (
         f"{number:g} is too large, since its square overflows; expected at most "
         f"{LARGEST:g} in size: correct it, or choose another unit"

@@ -1,4 +1,4 @@
-"""Numbers that stand for a missing value, such as -999: far from all others of their column."""
+"""Numbers that mean a missing value, such as -999, far from the others of their column."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from odefit.common.arrays import Array
 from odefit.problem.inputs.issues import Issues
 
 FAR = 5.0
-"""So many times the range of all other values a number that may be a code lies away from them."""
+"""A number that may be a code lies this many ranges of the other values away from them."""
 
 ENORMOUS, MANY_TIMES = 1e10, 1e6
-"""A value of this size that is so many times larger than all others needs not be a usual code."""
+"""A value this many times larger than all others need not be a common code."""
 
 _CODES = frozenset({-999.25, -32768.0, 32767.0, 65535.0, 2147483647.0, -2147483648.0})
 _BELOW = re.compile(r"-(9+(\.9+)?|777+|888+)\Z")
@@ -23,7 +23,7 @@ _ABOVE = re.compile(r"(999+|99+\.9+)\Z")
 
 
 def sentinels(values: Array) -> tuple[list[tuple[float, int]], Array]:
-    """Return values that seem to stand for missing ones with their numbers, and all others."""
+    """Return values that seem to mean missing data with their numbers, and all others."""
     finite = values[np.isfinite(values)]
     unique, counts = np.unique(finite, return_counts=True)
     usual = np.array([not _is_code(u) for u in unique], dtype=bool)
@@ -62,7 +62,7 @@ def point_out_sentinels(columns: Mapping[str, Any], place: str, issues: Issues) 
         try:
             values = np.asarray(column, dtype=float).ravel()
         except (TypeError, ValueError):
-            continue  # it is reported where it is read
+            continue  # reading reports it
         found, others = sentinels(values)
         for value, count in found:
             issues.warn(

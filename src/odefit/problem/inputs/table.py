@@ -39,24 +39,24 @@ from odefit.problem.inputs.issues import LARGEST, Issues, finite_number, too_lar
 from odefit.problem.inputs.workbooks import is_workbook, sheet_text
 
 COMMENT = "#"
-"""Lines above the names of the columns that begin with it are skipped."""
+"""Lines above the column names that begin with it are skipped."""
 
 SEPARATOR_LINES = frozenset(f"sep={delimiter}" for delimiter in DELIMITERS)
-"""First lines by which spreadsheets say what separates the columns; they are skipped."""
+"""First lines in which spreadsheets declare the separator; they are skipped."""
 
 
 def read_table(
     path: Path, label: str, used: Collection[str], issues: Issues, time: str = TIME
 ) -> dict[str, Array] | None:
-    """Return the columns of a table, empty and mistaken cells as NaN; None for a file without one.
+    """Return the columns of a table, with NaN for empty and mistaken cells; None without a file.
 
     It is a sheet of a workbook, or a CSV file: UTF-8 with or without a byte order mark; columns
-    separated by comma, semicolon or tab; decimal points, or commas where no other comma stands. A
+    separated by comma, semicolon or tab; decimal points, or commas if no other comma occurs. A
     first row has the names of the columns; empty rows, and lines above the names that begin with
     ``#``, are skipped.
 
-    A text in one of the `used` columns is a mistake; any other column comes back empty if it is not
-    all numbers. Every row needs a value in the column `time`, which may hold dates.
+    A text in one of the `used` columns is a mistake; other columns with texts are returned empty.
+    Every row needs a value in the column `time`, which may hold dates.
     """
     rows = _rows_of(path, label, issues)
     if rows is None:
@@ -94,7 +94,7 @@ def read_table(
 class Cells(dict[str, list[str]]):
     """The cells of a table by the name of their column."""
 
-    lines: Sequence[int] = ()  # the line of the file on which each row ends
+    lines: Sequence[int] = ()  # the line of the file at which each row ends
 
 
 def read_cells(path: Path, label: str, issues: Issues) -> Cells | None:
@@ -114,7 +114,7 @@ def read_cells(path: Path, label: str, issues: Issues) -> Cells | None:
 
 @dataclass(frozen=True)
 class _Rows:
-    """A header, the cells of each row, and the line on which each row ends."""
+    """A header, the cells of each row, and the line at which each row ends."""
 
     header: Sequence[str]
     cells: Sequence[Sequence[str]]
@@ -132,7 +132,7 @@ def _rows_of(path: Path, label: str, issues: Issues) -> _Rows | None:
 
 
 def _without_comments(text: str) -> tuple[str, list[str]]:
-    """Return a text without the empty lines and comments that it begins with, and these."""
+    """Return a text without its leading empty lines and comments, and these lines."""
     above: list[str] = []
     length = 0
     for line in io.StringIO(text, newline=""):
@@ -172,7 +172,7 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
     lines: list[int] = []
     ragged: list[tuple[int, int]] = []
     again: list[int] = []
-    texts: list[list[str]] = []  # the rows below the names, as long as there are no numbers
+    texts: list[list[str]] = []  # the rows below the names, up to the first with numbers
     begin = 0  # the first of their lines
     numbers = False
     before = len(issues.errors)
@@ -278,12 +278,12 @@ def _refuse_title(label: str, row: int, title: str, issues: Issues) -> None:
 
 
 def _holds(cell: str) -> bool:
-    """Return whether a cell begins as a number, a limit or a date does."""
+    """Return whether a cell begins like a number, a limit or a date."""
     return re.match(r"\s*[<>≤≥~]?\s*[+−-]?[.,]?[0-9]", cell) is not None
 
 
 def _is_data(header: Sequence[str]) -> bool:
-    """Return whether what should be names are numbers, and cells that hold nothing."""
+    """Return the numbers and the empty cells among names."""
     bare = [cell.strip() for cell in header]
     numbers = [plain_number(cell) is not None for cell in bare]
     nothing = [is_missing(cell) for cell in bare]
@@ -302,7 +302,7 @@ def _numbers(
         values = np.array([float(c) if c else math.nan for c in cells])
     except ValueError:
         return _carefully(cells, lines, place, issues, infinite)
-    # float() takes nan, inf and 1_000 too; they deserve a word.
+    # float() also accepts nan, inf and 1_000, which are reported.
     with np.errstate(invalid="ignore"):
         usual = np.abs(values) <= LARGEST
     plain = usual.sum() + sum(not c for c in cells) == len(cells)
@@ -314,7 +314,7 @@ def _numbers(
 def _carefully(
     cells: Sequence[str], lines: Sequence[int], place: str, issues: Issues, infinite: bool
 ) -> Array:
-    """Return the numbers of a column with other cells as well; report each kind of trouble once."""
+    """Return the numbers of a column with other cells too; report each kind of problem once."""
     values = np.full(len(cells), math.nan)
     wrong, named, large = [], [], []
     for i, cell in enumerate(cells):
@@ -366,9 +366,9 @@ def _and_more(count: int, what: str) -> str:
 
 
 def as_list(values: Any) -> Any:
-    """Return a column that is a tuple, an array or a series of pandas as a list; others as is.
+    """Return a column that is a tuple, an array or a pandas series as a list; others unchanged.
 
-    Arrays of dates stay what they are, since their lists would be numbers.
+    Arrays of dates stay arrays, since their lists would be numbers.
     """
     if isinstance(values, tuple):
         return list(values)
@@ -380,7 +380,7 @@ def as_list(values: Any) -> Any:
 
 
 def listed_column(values: Any, place: str, issues: Issues, *, infinite: bool) -> Array | None:
-    """Return a column given in place; a mistaken value is NaN, and a time may be infinite."""
+    """Return a column given in place, with NaN for mistaken values; times may be infinite."""
     if not isinstance(values, list):
         issues.expected(place, "a list of numbers", values)
         return None

@@ -1,4 +1,4 @@
-"""Workbooks: a sheet as the text of a CSV table, so that it is read and checked as one."""
+"""Workbooks: a sheet as the text of a CSV table, read and checked like one."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ _NAMED = re.compile(rf"(.*(?:{'|'.join(map(re.escape, SUFFIXES))}))#(.+)\Z", re.
 _CELL = re.compile(rb'\br="([A-Z]{1,3})([0-9]{1,7})"')
 
 MAX_UNPACKED = MAX_TABLE_SIZE
-"""Bytes of a workbook when unpacked: what repeats shrinks to a hundredth in it."""
+"""Largest unpacked workbook in bytes: repetition compresses a hundredfold."""
 
 MAX_CELLS = 1_000_000
-"""Cells from the first to the last row and column of a sheet: a single one far away makes many."""
+"""Largest number of cells of a sheet's bounding range: one distant cell makes many."""
 
 
 def split_name(name: str) -> tuple[str, str | None]:
-    """Return the file and the sheet that a name such as ``runs.xlsx#Run 1`` means."""
+    """Return the file and the sheet of a name such as ``runs.xlsx#Run 1``."""
     found = _NAMED.match(name)
     return (found[1], found[2]) if found else (name, None)
 
 
 def is_workbook(path: Path) -> bool:
-    """Return whether a name is that of a workbook, or of a sheet in one."""
+    """Return whether a name is that of a workbook or of one of its sheets."""
     return Path(split_name(str(path))[0]).suffix.lower() in SUFFIXES
 
 
 def sheet_text(path: Path, label: str, issues: Issues) -> str | None:
-    """Return a sheet as CSV with semicolons, its rows on lines of their own numbers, or None.
+    """Return a sheet as CSV with semicolons, each row on the line of its own number, or None.
 
-    Without a name it is the only sheet that holds anything. Dates are in the form of ISO 8601.
+    Without a name it is the only sheet with content. Dates are in the form of ISO 8601.
     """
     file, sheet = split_name(str(path))
     content = read_content(Path(file), label, issues, MAX_TABLE_SIZE)
@@ -72,7 +72,7 @@ def sheet_text(path: Path, label: str, issues: Issues) -> str | None:
 
 
 def _which(file: str, sheet: str | None, filled: list[str]) -> str:
-    """Return what to write where a name means no sheet, or none is given and there are several."""
+    """Return the remedy for an unknown sheet, or for several sheets without a name given."""
     if not filled:
         return "all sheets of the workbook are empty"
     if sheet is not None:
@@ -85,7 +85,7 @@ def _which(file: str, sheet: str | None, filled: list[str]) -> str:
 
 
 def _too_large(content: bytes) -> str:
-    """Return why a workbook is refused before it is unpacked; empty if it is not."""
+    """Return the reason for refusing a workbook before it is unpacked, or an empty text."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as parts:
             if sum(part.file_size for part in parts.infolist()) > MAX_UNPACKED:
@@ -103,9 +103,10 @@ def _too_large(content: bytes) -> str:
 
 
 def _area(sheet: bytes) -> int:
-    """Return the number of cells up to the last row and the last column that are named."""
+    """Return the number of cells up to the last row and column mentioned."""
     rows, last = 0, b""
-    for found in _CELL.finditer(sheet):  # one by one: a list of all would take more than the sheet
+    # one by one, since a list would need more memory than the sheet
+    for found in _CELL.finditer(sheet):
         rows = max(rows, int(found[2]))
         if (len(found[1]), found[1]) > (len(last), last):
             last = found[1]
@@ -116,7 +117,7 @@ def _area(sheet: bytes) -> int:
 
 
 def _text(cell: Any) -> str:
-    """Return a cell as it would stand in a CSV file."""
+    """Return a cell as a CSV file would hold it."""
     if isinstance(cell, bool):
         return str(int(cell))
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:

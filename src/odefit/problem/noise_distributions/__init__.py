@@ -1,1 +1,1 @@
-"""The distributions of measurement noise: a module each, and the registry of their names."""
+"""The distributions of measurement noise: one module each, and the registry of names."""

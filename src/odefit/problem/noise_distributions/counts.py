@@ -1,4 +1,4 @@
-"""Functions that the distributions of counts share; the observable is their mean m.
+"""Functions shared by the distributions of counts; the observable is their mean m.
 
 The variance is m for Poisson counts and m + a m^2 for negative binomial ones with the dispersion a,
 which tends to the former as a goes to zero (P. McCullagh and J. A. Nelder, Generalized Linear
@@ -14,16 +14,16 @@ import numpy as np
 from odefit.common.arrays import Array
 
 LEAST_MEAN = 1e-12
-"""Mean that stands for one that is zero."""
+"""Mean that replaces a mean of zero."""
 
 NEGATIVE_MEAN = -1e-6
-"""Means down to this count as zero: the integration is no more accurate."""
+"""Means below this count as zero, because integration is not more accurate."""
 
 LEAST_DISPERSION = 1e-12
-"""Dispersion that stands for zero."""
+"""Dispersion that replaces zero."""
 
 SERIES_RANGE = 0.1
-"""Argument up to which u - log(1 + u) is summed as a series."""
+"""Argument below which u - log(1 + u) is summed as a series."""
 
 SERIES_TERMS = 16
 """Number of terms of the series."""
@@ -35,7 +35,7 @@ POSITIVE_MEAN = "the mean of counts must be positive"
 
 
 def positive_means(predicted: Array) -> Array:
-    """Return means that are positive, NaN where they cannot be."""
+    """Return positive means; NaN where a mean is invalid."""
     near_zero = (predicted > NEGATIVE_MEAN) & (predicted < LEAST_MEAN)
     mean = np.where(near_zero, LEAST_MEAN, predicted)
     return np.where(mean > 0, mean, math.nan)
@@ -47,9 +47,9 @@ def count_sds(mean: Array, dispersion: Array | float) -> Array:
 
 
 def likely_counts(m: Array, a: Array) -> tuple[Array, Array]:
-    """Return some counts, and weights with which sums over them are expectations, shape (n, k).
+    """Return some counts, and weights that turn sums over them into expectations, shape (n, k).
 
-    The counts are all small ones, and nodes of the trapezoidal rule among the others.
+    The counts are all small ones, and trapezoidal nodes among the others.
     """
     from scipy.special import betaln, xlog1py, xlogy
 
@@ -62,7 +62,7 @@ def likely_counts(m: Array, a: Array) -> tuple[Array, Array]:
     nodes = np.concatenate([small, NODES * (most / NODES) ** shares, around], axis=1)
     y = np.sort(np.round(np.minimum(nodes, np.maximum(most, NODES))), axis=1)
     between = np.diff(y, axis=1)
-    # A node that stands twice has no width of its own; next to others, one is as wide as a count.
+    # A repeated node has zero width; an isolated one has the width of a count.
     left = np.concatenate([np.ones_like(m), between], axis=1)
     right = np.concatenate([between, np.ones_like(m)], axis=1)
     width = 0.5 * (left + right)
@@ -76,7 +76,7 @@ def likely_counts(m: Array, a: Array) -> tuple[Array, Array]:
 def bend(u: Array, above: Array) -> Array:
     """Return 2 (u - log(1 + u)) / u^2, which is one at u = 0, for u > -1.
 
-    `above` is 1 + u, which keeps its digits where u is close to -1.
+    `above` is 1 + u, which stays accurate where u is close to -1.
     """
     near = np.abs(u) < SERIES_RANGE
     inside = np.where(near, u, 0.0)

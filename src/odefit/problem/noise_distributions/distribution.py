@@ -1,13 +1,13 @@
-"""The interface of a distribution of measurements, and what those with a scale have in common.
+"""The interface of a distribution of measurements, and the shared parts of those with a scale.
 
-Each measurement contributes a *deviance residual* r, of which half the square is its negative
-log-density, but for terms in which no prediction occurs (P. McCullagh and J. A. Nelder,
-Generalized Linear Models, 1989, section 2.4). With the derivative of r by the prediction, a sum of
-these half squares is a nonlinear least squares problem: its gradient is exact, and its Gauss-Newton
-matrix is positive where the true second derivative may be negative, as that of an outlier is.
+Each measurement contributes a *deviance residual* r, half of whose square is its negative
+log-density, up to terms without predictions (P. McCullagh and J. A. Nelder, Generalized Linear
+Models, 1989, section 2.4). With the derivative of r by the prediction, a sum of these half squares
+is a nonlinear least squares problem: its gradient is exact, and its Gauss-Newton matrix is positive
+even where the true second derivative is negative, as for an outlier.
 
-Standard errors do not come from that matrix but from the Fisher information, the expectation of
-the second derivatives, which is here as well.
+Standard errors come instead from the Fisher information, the expectation of the second derivatives,
+which this module also has.
 """
 
 from __future__ import annotations
@@ -33,17 +33,16 @@ class Terms:
         Deviance residuals, with the sign of prediction less measurement, and their derivatives by
         the prediction.
     pearson
-        Scores over the root of their information: their squares have the expectation one under the
-        density, and no outlier makes them large where there is a loss.
+        Scores divided by the root of their information. Their squares have expectation one under
+        the density, and with a loss no outlier makes them large.
     scale_terms
-        What half the squares leave of the negative log-densities and depends on the spread.
-    constants
-        What depends neither on predictions nor on the spread, log(2 pi)/2 subtracted: the normal
-        density has zero.
+        The remaining part of the negative log-densities that depends on the spread. constants The
+        part that depends neither on predictions nor on the spread, less log(2 pi)/2, so that it is
+        zero for the normal density.
     scale_slopes
         Derivatives of the negative log-densities by the spread.
     scale_steps
-        Positive numbers whose squares stand for the second derivatives by the spread in a search.
+        Positive numbers whose squares approximate the second derivatives by the spread in a search.
     """
 
     residuals: Array
@@ -59,39 +58,41 @@ class Terms:
 class NoiseDistribution:
     """A distribution of measurements about their predictions; its fields are its own parameters.
 
-    The *spread* says how far measurements scatter: the standard deviation (or what stands for it)
-    of a distribution with a location and a scale, the dispersion of counts. The methods here are
-    those of the former, made from :meth:`root`, :attr:`log_norm` and :attr:`fisher` of residuals
-    u = (predicted - measured) / spread, on the scale of the transform. A distribution without a
-    scale replaces those that call these.
+    The *spread* measures the scatter of measurements. It is the standard deviation, or its
+    equivalent, of a distribution with a location and a scale, and the dispersion of counts. The
+    methods here are for the former, based on :meth:`root`, :attr:`log_norm` and :attr:`fisher` of
+    residuals u = (predicted - measured) / spread, on the scale of the transform. A distribution
+    without a scale overrides the methods that use these.
     """
 
-    # Facts of the distribution, which everything else asks for. ----------------------------------
+    # Facts of the distribution, which other modules query. ----------------------------------
 
     words: ClassVar[str] = ""
-    """The name in reports; empty for the normal distribution, which goes without saying."""
+    """The name in reports; empty for the normal distribution, the default."""
     normal: ClassVar[bool] = False
     """Residuals are (predicted - measured) / sd, and values may be censored."""
     located: ClassVar[bool] = True
     """A measurement is the prediction plus the spread times a value of unit scale."""
     counts: ClassVar[bool] = False
-    """Measurements are whole numbers that are not negative."""
+    """Measurements are nonnegative whole numbers."""
     spread_field: ClassVar[Literal["sd", "dispersion"]] = "sd"
     """The field of a noise model with the spread, which is also the end of the unknown's name."""
     spread_words: ClassVar[str] = "standard deviation"
     has_spread: ClassVar[bool] = True
     spread_range: ClassVar[tuple[float, float] | None] = None
-    """The range of start values of a spread without a unit; None for one of the data's size."""
+    """The range of start values of a unitless spread; None for one of the data's size."""
     symmetric: ClassVar[bool] = True
-    """Residuals of both signs are as probable, so that simulated fits hold for small samples."""
+    """Residuals of both signs are equally probable, so that simulated fits hold for small
+    samples."""
     kinked: ClassVar[bool] = False
     """The density has a kink where prediction and measurement agree."""
     least: ClassVar[float] = -math.inf
-    """The least value that a measurement may have."""
+    """The smallest value that a measurement may have."""
     requirement: ClassVar[str] = ""
-    """The requirement on predictions, in words, where not all numbers will do."""
+    """The requirement on predictions, in words, if some numbers are invalid."""
     petab: ClassVar[str | None] = None
-    """The name of the distribution in PEtab, and the standard deviation over PEtab's scale."""
+    """The name of the distribution in PEtab, and the standard deviation relative to PEtab's
+    scale."""
     petab_sd: ClassVar[float] = 1.0
 
     # Densities -----------------------------------------------------------------------------------
@@ -103,8 +104,8 @@ class NoiseDistribution:
     def information(self, predicted: Array, spread: Array, spread_is_fixed: bool = False) -> Array:
         """Return the Fisher information of predictions and spreads.
 
-        That is b, c and d of the information [[b, c], [0, d]]' [[b, c], [0, d]], shape (n, 3). With
-        `spread_is_fixed`, d may be zero.
+        The result has b, c and d of the information [[b, c], [0, d]]' [[b, c], [0, d]], shape (n,
+        3). With `spread_is_fixed`, d may be zero.
         """
         location, scale = self.fisher
         cross = self.cross / math.sqrt(location)
@@ -124,17 +125,17 @@ class NoiseDistribution:
         return sds
 
     def random_values(self, predicted: Array, sds: Array, random: np.random.Generator) -> Array:
-        """Return measurements drawn about predictions, where there is no location and scale."""
+        """Return random measurements, for distributions without location and scale."""
         raise NotImplementedError
 
     def probabilities(
         self, predicted: Array, measured: Array, spread: Array
     ) -> tuple[Array, Array]:
-        """Return the probabilities of less than a measurement, and of at most that, shape (n,)."""
+        """Return the probabilities of less than a measurement, and of at most it, shape (n,)."""
         found = self.standard_probabilities((measured - predicted) / spread)
         return found, found
 
-    # Residuals of unit scale: r^2/2 = rho(u), of a density that is proportional to exp(-rho) -----
+    # Residuals of unit scale: r^2/2 = rho(u), for a density proportional to exp(-rho) -----
 
     def standard_terms(self, u: Array, spread: Array) -> Terms:
         """Return the contributions of residuals u of unit scale."""
@@ -168,7 +169,7 @@ class NoiseDistribution:
 
     @property
     def cross(self) -> float:
-        """The Fisher information of location and scale together: zero for symmetric densities."""
+        """The joint Fisher information of location and scale: zero for symmetric densities."""
         return 0.0
 
     @property
@@ -181,7 +182,7 @@ class NoiseDistribution:
         raise NotImplementedError
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return how far below and above a prediction the interval of this level ends, in sds."""
+        """Return the distances, in sds, from a prediction to both ends of its interval."""
         from scipy.special import ndtri
 
         half = float(ndtri(0.5 + level / 2))
@@ -190,18 +191,18 @@ class NoiseDistribution:
     def standard_probabilities(self, v: Array) -> Array:
         """Return the probabilities of values up to `v` = (measured - predicted)/spread, shape (n,).
 
-        They are exact for the normal distribution, and come from the signed root of the deviance
-        where a distribution does not have them itself (O. E. Barndorff-Nielsen, Biometrika 73,
-        1986, 307-322).
+        They are exact for the normal distribution. For others without their own function they come
+        from the signed root of the deviance (O. E. Barndorff-Nielsen, Biometrika 73, 1986,
+        307-322).
         """
         from scipy.special import ndtr
 
         return np.asarray(ndtr(-self.root(-v)[0]))
 
     def weights(self, u: Array) -> Array:
-        """Return the weights of residuals beside that of a residual of zero, shape (n,).
+        """Return the weights of residuals relative to a residual of zero, shape (n,).
 
-        A fit with these weights, as least squares have them, has the same optimum.
+        A least squares fit with these weights has the same optimum.
         """
         with np.errstate(all="ignore"):
             root, slope = self.root(u)

@@ -1,6 +1,7 @@
 """Huber's loss: P. J. Huber, Robust estimation of a location parameter, 1964.
 
-It is the negative logarithm of a density, normal in the middle with exponential tails.
+The loss is the negative logarithm of a density that is normal in the middle and has exponential
+tails.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from odefit.common.arrays import Array
 from odefit.problem.noise_distributions.distribution import ROOT_TWO_PI, NoiseDistribution
 
 HUBER_THRESHOLD = 1.345
-"""Default threshold of Huber's loss, in units of sd: 95 % efficient where the noise is normal."""
+"""Default threshold of Huber's loss, in units of sd: 95 % efficient for normal noise."""
 
 
 @dataclass(frozen=True)
 class Huber(NoiseDistribution):
-    """The density that belongs to Huber's loss, which is linear beyond the threshold."""
+    """The density of Huber's loss, which is linear beyond the threshold."""
 
     words: ClassVar[str] = "Huber's loss"
     threshold: float = HUBER_THRESHOLD
@@ -88,7 +89,7 @@ class Huber(NoiseDistribution):
 
     @property
     def _masses(self) -> tuple[float, float]:
-        """The mass of the tails, and of all, before normalisation."""
+        """The mass of the tails, and the total mass, before normalisation."""
         k = self.threshold
         far = 2 * math.exp(-k * k / 2) / k
         return far, far + math.sqrt(2 * math.pi) * math.erf(k / math.sqrt(2))

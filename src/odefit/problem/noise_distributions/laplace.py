@@ -1,4 +1,4 @@
-"""The Laplace distribution, whose maximum of the likelihood has the least absolute deviations."""
+"""The Laplace distribution, whose maximum likelihood minimises absolute deviations."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from odefit.common.arrays import Array
 from odefit.problem.noise_distributions.distribution import NoiseDistribution
 
 LAPLACE_ROUNDING = 1e-4
-"""Size, in standard deviations, of the residuals within which the kink of the Laplace density is
-rounded off: a search finds no minimum at a kink, and no log-density changes by more than that times
-the root of two."""
+"""Size, in standard deviations, of residuals within which the kink of the Laplace density is
+rounded off, since a search cannot find a minimum at a kink. No log-density changes by more than
+this times the root of two."""
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ from odefit.problem.noise_distributions.distribution import (
 )
 
 LARGE_SHAPE = 30.0
-"""Reciprocal of the dispersion from which sums over counts are taken from their asymptotic
-expansion."""
+"""Smallest reciprocal dispersion for which sums over counts use their asymptotic expansion."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,8 @@ class NegativeBinomial(NoiseDistribution):
     counts: ClassVar[bool] = True
     spread_field: ClassVar[Literal["sd", "dispersion"]] = "dispersion"
     spread_words: ClassVar[str] = "dispersion"
-    spread_range: ClassVar[tuple[float, float] | None] = (1e-3, 10.0)  # nearly Poisson to scattered
+    # from nearly Poisson to widely scattered
+    spread_range: ClassVar[tuple[float, float] | None] = (1e-3, 10.0)
     least: ClassVar[float] = 0.0
     requirement: ClassVar[str] = POSITIVE_MEAN
 
@@ -58,7 +58,7 @@ class NegativeBinomial(NoiseDistribution):
         half -= bend(d / (base + k), (m + k) / (base + k)) / (base + k)
         root = np.sqrt(half)
         none = np.sqrt(2 * k * np.log1p(a * m))
-        # What the mean of the saturated model, the count itself, leaves:
+        # The part left by the mean of the saturated model, which is the count itself:
         shape = np.where(some, gammaln(base) - betaln(base, k), 0.0)  # log G(y + k) - log G(k)
         saturated = shape + np.log(a) * y - (y + k) * np.log1p(a * y) + xlogy(y, y)
         large = np.maximum(np.maximum(m, y), 0.5)
@@ -67,8 +67,8 @@ class NegativeBinomial(NoiseDistribution):
             np.where(some, d * root, none),
             np.where(some, k / (m * (m + k) * root), 1 / ((1 + a * m) * none)),
             (m - y) / np.sqrt(variance),
-            # With the factorial, a constant: the sum would be huge without it, and stopping rules
-            # relative to the sum lax.
+            # The factorial is a constant; without it the sum would be huge, and stopping rules
+            # relative to it lax.
             gammaln(y + 1) - math.log(ROOT_TWO_PI) - saturated,
             np.zeros(len(m)),
             -_score(m, y, a),
@@ -76,7 +76,7 @@ class NegativeBinomial(NoiseDistribution):
         )
 
     def information(self, predicted: Array, spread: Array, spread_is_fixed: bool = False) -> Array:
-        """Return the Fisher information of means and dispersions, that of the latter as a sum."""
+        """Return the Fisher information of means and dispersions; for the latter it is a sum."""
         m, a = positive_means(predicted), _positive(spread)
         zeros = np.zeros(len(m))
         scale = zeros

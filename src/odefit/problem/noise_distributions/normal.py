@@ -1,8 +1,8 @@
-"""The normal distribution, and that of normal values which are censored beyond limits.
+"""The normal distribution, also censored beyond limits.
 
 Censored values: S. L. Beal, Ways to fit a PK model with some data below the quantification limit,
-2001, method M3: what is below the limit L contributes the probability of being there,
-log Phi((L - f) / sd), with prediction f and the normal distribution function Phi.
+2001, method M3: a value below the limit L contributes the probability of being there, log Phi((L -
+f) / sd), with prediction f and the normal distribution function Phi.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ def censored_terms(u: Array, scale: Array, censored: IntArray) -> Terms:
 
 
 def censored_information(predicted: Array, scale: Array, limits: Array) -> Array:
-    """Return the information of normal values that are censored beyond their limits, shape (n, 3).
+    """Return the information of normal values censored beyond their limits, shape (n, 3).
 
-    The scores are those of the measured value between the limits, and of the probabilities
-    beyond them; whether a value was censored is no matter, only where it would have been.
+    The scores are those of the measured value between the limits, and of the probabilities beyond
+    them. Only the limits matter, not whether a value was censored.
     """
     with np.errstate(all="ignore"):
         low, high = (limits - predicted) / scale
-    # Above zero, from the mirror image, since differences of numbers near one are rounding.
+    # Above zero use the mirror image, since differences of numbers near one lose digits.
     mirrored = low > 0
     left, right = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
     ff, fs, ss = (
@@ -106,7 +106,7 @@ def censored_expectations(predicted: Array, scale: Array, limits: Array) -> Arra
         z = side * (ends - predicted) / scale
         finite = np.isfinite(z)
         at = np.where(finite, z, 0.0)
-        # What is censored beyond the limit, and what is measured up to it:
+        # The censored part beyond the limit, and the measured part up to it:
         beyond = ndtr(at) * np.sqrt(-2 * log_ndtr(at)) - _density(at)
         expected += np.where(finite, side * beyond, 0.0)
     return expected
@@ -119,7 +119,7 @@ def _density(z: Array) -> Array:
 def _hazard(z: Array) -> tuple[Array, Array]:
     """Return the normal density over the distribution function at finite z, and that plus z.
 
-    Far below zero it is -z - 1/z + 2/z^3, and the sum would lose its digits otherwise.
+    Far below zero it uses -z - 1/z + 2/z^3, since the sum would lose its digits.
     """
     from scipy.special import log_ndtr
 

@@ -1,7 +1,7 @@
-"""The distributions of measurement noise by name: a new one is a module beside this and a row here.
+"""The distributions of measurement noise by name; a new one is a module and a row here.
 
-Both tables are read by everything that handles noise: problem files, likelihoods, random values,
-intervals, reports and PEtab.
+All parts that handle noise read both tables: problem files, likelihoods, random values, intervals,
+reports and PEtab.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Transform = Literal["log", "log10"]
 
 
 class Row(NamedTuple):
-    """A distribution, and the scale on which measurements have it where that is a part of it."""
+    """A distribution, and the scale of its measurements if that is part of it."""
 
     distribution: type[NoiseDistribution]
     transform: Transform | None = None
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The fields of a noise model that are parameters of the distribution, its spread aside."""
+        """The distribution's parameters among the fields of a noise model, except the spread."""
         return tuple(field.name for field in fields(self.distribution))
 
 
@@ -68,7 +68,7 @@ def distribution_of(
 ) -> NoiseDistribution:
     """Return the distribution of a noise model; a loss replaces the normal distribution.
 
-    `parameters` are the fields of the noise model that are given, for the fields of the class.
+    `parameters` are the given fields of the noise model, passed to the class.
     """
     row = DISTRIBUTIONS[name or "normal"] if loss is None else LOSSES[loss]
     return row.distribution(**{name: v for name, v in parameters if name in row.parameters})

@@ -17,8 +17,8 @@ from odefit.common.arrays import Array
 from odefit.problem.noise_distributions.distribution import NoiseDistribution
 
 STUDENT_DEGREES = 4.0
-"""Default degrees of freedom of Student's t distribution: the choice of Lange, Little and Taylor
-(1989) where the data are few."""
+"""Default degrees of freedom of Student's t distribution, chosen by Lange, Little and Taylor (1989)
+for few data."""
 
 
 @dataclass(frozen=True)

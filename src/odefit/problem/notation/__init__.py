@@ -1,4 +1,4 @@
-"""Notations that make models short to write: arrays, functions of the user, reactions.
+"""Notations that keep models short: arrays, functions of the user, reactions.
 
-All of it is written out as plain equations while a problem is made, so that no method knows of it.
+They are expanded into plain equations while a problem is made, so that methods never see them.
 """

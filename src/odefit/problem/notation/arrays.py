@@ -1,4 +1,4 @@
-"""Arrays: ``x[1:8]`` as a key, ``x[i-1]`` and ``sum(x[1:8])`` in expressions, written out.
+"""Arrays: ``x[1:8]`` as a key, ``x[i-1]`` and ``sum(x[1:8])`` in expressions, expanded.
 
 The element ``x[3]`` is the quantity ``x_3``, and ``x[3, 2]`` is ``x_3_2``.
 """
@@ -19,16 +19,16 @@ from odefit.expressions.expressions import ExpressionError, parse
 from odefit.expressions.grammar import MAX_LENGTH, MAX_NESTING
 
 INDICES = ("i", "j")
-"""The names of the indices of an array's equation."""
+"""The names of the indices in an array's equation."""
 
 MAX_ELEMENTS = 10_000
-"""So many elements one key or slice can stand for."""
+"""Largest number of elements of one key or slice."""
 
 MAX_INDEX = 10**9
-"""The largest index, of either sign."""
+"""Largest absolute value of an index."""
 
 REDUCTIONS = ("sum", "prod", "mean")
-"""Functions that make one value of the elements of arrays; ``min`` and ``max`` do so too."""
+"""Functions that reduce the elements of arrays to one value, besides ``min`` and ``max``."""
 
 Index = tuple[int, ...]
 
@@ -39,25 +39,25 @@ _CALL = re.compile(rf"\b({'|'.join(REDUCTIONS)})\s*\(")
 _JOINING = re.compile(r"[-+<>=&|!]")
 
 HOLE = "\x00"
-"""This character marks the place of an element of an array; no text of a user can have it."""
+"""A character that marks an array element, and that users' texts cannot contain."""
 
 
 class Element(NamedTuple):
-    """One element that a key stands for: its name, and the indices by their letters."""
+    """One element that a key represents: its name, and the values of its indices by letter."""
 
     name: str
     indices: Mapping[str, int]
 
 
 class Arrays:
-    """The arrays of a model; indices may contain `numbers`, whole constants of the model."""
+    """The arrays of a model; indices may contain `numbers`, integer constants of the model."""
 
     def __init__(self, numbers: Mapping[str, float]) -> None:
         self._numbers = dict(numbers)
         self._elements: dict[str, set[Index]] = {}
 
     def declare(self, key: object) -> None:
-        """Take the elements of `key` to exist, if it is the key of an array without mistakes."""
+        """Declare the elements of `key`, if it is a valid key of an array."""
         try:
             name, found = self._key(key)
         except ExpressionError:
@@ -72,7 +72,7 @@ class Arrays:
         return frozenset(self._elements)
 
     def elements(self, key: object) -> list[Element]:
-        """Return the elements that a key such as ``x[1:8]`` stands for; itself if it is a name."""
+        """Return the elements of a key such as ``x[1:8]``; for a plain name, that name."""
         name, found = self._key(key)
         return [
             Element(element_name(name, index), dict(zip(INDICES, index, strict=False)))
@@ -80,7 +80,7 @@ class Arrays:
         ]
 
     def member(self, name: str, inside: str, indices: Mapping[str, int]) -> str:
-        """Return the key of one element, as ``x[3]`` for ``x[i + 1]``, which need not exist."""
+        """Return the key of one element, ``x[3]`` for ``x[i + 1]``, even if it does not exist."""
         whole = f"{name}[{inside}]"
         parts = [self._slice(part, indices, name, whole) for part in inside.split(",")]
         found = _products(parts, whole)
@@ -94,12 +94,12 @@ class Arrays:
     def written_out(self, text: str, indices: Mapping[str, int], taken: frozenset[str]) -> str:
         """Return an expression without arrays, at values of ``i`` and ``j``.
 
-        `taken` are names that mean something else in the model, such as a state ``i``. Raises
+        `taken` are names with another meaning in the model, such as a state ``i``. Raises
         ExpressionError for an index that does not exist, a slice where one value is expected, and
         arrays of different lengths in a sum.
         """
         if HOLE in text or len(text) > MAX_LENGTH:
-            return text  # the parser says why it cannot be
+            return text  # the parser reports the reason
         found = text
         whole = any(m[0] in self._elements for m in _NAME.finditer(text))
         if "[" in text or _CALL.search(text) or whole:
@@ -120,7 +120,7 @@ class Arrays:
     def _slice(
         self, part: str, indices: Mapping[str, int], name: str, whole: str
     ) -> list[int] | int:
-        """Return the indices of a slice ``a:b``, both ends included, or one index."""
+        """Return the indices of a slice ``a:b`` with both ends, or one index."""
         ends = part.split(":")
         if len(ends) > 2:
             raise ExpressionError(f"{shown(whole)} has more than one colon; write first:last")
@@ -169,7 +169,7 @@ class Arrays:
     def _expanded(
         self, text: str, indices: Mapping[str, int], slices: list[list[str]] | None, depth: int
     ) -> str:
-        """Return `text` without arrays; `slices` takes those of a sum, for which holes stand."""
+        """Return `text` without arrays; `slices` collects those of a sum, replaced by holes."""
         if depth > MAX_NESTING:
             raise ExpressionError(f"nested deeper than {MAX_NESTING} levels")
         pieces, at = [], 0
@@ -191,7 +191,7 @@ class Arrays:
         return "".join(pieces)
 
     def _whole_arrays(self, text: str, slices: list[list[str]] | None) -> str:
-        """Return `text` with holes for names of arrays, which stand for all of their elements."""
+        """Return `text` with holes for names of arrays, which mean all of their elements."""
 
         def hole(match: re.Match[str]) -> str:
             name = match[0]
@@ -289,7 +289,7 @@ class Arrays:
 
 
 def whole_numbers(constants: Mapping[Any, object]) -> dict[str, float]:
-    """Return those of some constants that indices may contain."""
+    """Return the constants that indices may contain."""
     return {
         str(name): float(value)
         for name, value in constants.items()
@@ -298,7 +298,7 @@ def whole_numbers(constants: Mapping[Any, object]) -> dict[str, float]:
 
 
 def number_text(value: object) -> str | None:
-    """Return the text of a number that an expression can have; None for anything else."""
+    """Return a number as text for an expression; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
@@ -339,7 +339,7 @@ def _ranges(indices: set[Index]) -> str:
 
 
 def _closing(text: str, start: int) -> int:
-    """Return where the bracket that opens at `start` is closed."""
+    """Return the position where the bracket opened at `start` closes."""
     opening = text[start]
     closing = {"(": ")", "[": "]"}[opening]
     depth = 0

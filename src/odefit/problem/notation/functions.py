@@ -1,4 +1,4 @@
-"""Functions and named expressions of the user, as postfix forms with holes for their arguments."""
+"""Functions and named expressions of the user, in postfix form with holes for arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORM = 'write such as "mm(s, vmax, km)" = "vmax*s/(km + s)"'
 
 @dataclass
 class _Text:
-    """A function or a named expression as it was written."""
+    """A function or a named expression as written."""
 
     place: str
     arguments: tuple[str, ...]
@@ -35,11 +35,11 @@ def own_functions(
     written_out: Callable[[str, frozenset[str]], str],
     issues: Issues,
 ) -> tuple[dict[str, DerivedFunction], frozenset[str]]:
-    """Return functions and named expressions by name, and the names of those with a mistake.
+    """Return functions and named expressions by name, and the names of mistaken ones.
 
     `functions` has bodies by heads, as in ``{"mm(s, vmax, km)": "vmax*s/(km + s)"}``. They may
-    refer to each other in any order, but not in a circle. `written_out` writes the arrays of an
-    expression out, where some names are taken.
+    refer to each other in any order, but not in a circle. `written_out` expands the arrays of an
+    expression, given the names that are taken.
     """
     texts: dict[str, _Text] = {}
     broken: set[str] = set()
@@ -109,7 +109,7 @@ def _resolved(
     path: list[str] = []
 
     def resolve(name: str) -> None:
-        """Parse the body of `name` after those to which it refers."""
+        """Parse the body of `name` after the bodies that it refers to."""
         text = texts[name]
         path.append(name)
         try:
@@ -142,7 +142,7 @@ def _resolved(
         path.pop()
 
     def _parse(name: str, text: _Text) -> None:
-        # Arguments are told from names of the model that definitions in the body bring along.
+        # Arguments must differ from names of the model that definitions in the body introduce.
         holes = {
             a: DerivedFunction((), None, (Instruction("name", f"{HOLE}{k}"),))
             for k, a in enumerate(text.arguments)
@@ -167,8 +167,8 @@ def _resolved(
 
 
 MAX_CHAIN = 200
-"""So many definitions can refer to each other in a row."""
+"""Longest chain of definitions that refer to each other."""
 
 
 HOLE = "\x00"
-"""The names of arguments begin with this while a function is written out; users' names cannot."""
+"""Prefix of argument names while a function is expanded; users' names cannot have it."""

@@ -19,7 +19,7 @@ from odefit.problem.notation.reactions import Reaction, rates_of
 COMPARTMENT_KEYS = ("size", "species")
 
 WriteOut = Callable[[str, Mapping[str, int]], str]
-"""Writes an expression without the user's own notation; raises ExpressionError."""
+"""Expands the user's notation in an expression; raises ExpressionError."""
 
 
 class Compartment(NamedTuple):
@@ -31,10 +31,10 @@ class Compartment(NamedTuple):
 
 @dataclass(frozen=True)
 class Network:
-    """The content of reactions."""
+    """The equations that follow from reactions."""
 
-    terms: Mapping[str, Part]  # the right-hand sides of the species that they change
-    conserved: tuple[Part, ...]  # weighted sums of species that they leave as they are
+    terms: Mapping[str, Part]  # right-hand sides of the species that change
+    conserved: tuple[Part, ...]  # conserved weighted sums of species
 
 
 def read_compartments(
@@ -83,11 +83,11 @@ def network_of(
     own: Mapping[str, Any],
     issues: Issues,
 ) -> Network:
-    """Return what reactions say of the right-hand sides.
+    """Return the right-hand sides and conserved sums that follow from reactions.
 
-    Reactions leave the `held` species as they are: constants, inputs and so on. They add to the
+    Reactions do not change the `held` species: constants, inputs and so on. They add to the
     right-hand sides `start`; sums of these states are not conserved. `own` has functions and
-    definitions of the user, which `write_out` writes out.
+    definitions of the user, which `write_out` expands.
     """
     home = {s: c for c in compartments.values() for s in c.species}
     terms: dict[str, Part] = {}
@@ -128,7 +128,7 @@ def network_of(
 def _volume(
     reaction: Reaction, side: Mapping[str, Fraction], home: Mapping[str, Compartment]
 ) -> Compartment | None:
-    """Return the compartment by whose size the rate of one direction counts."""
+    """Return the compartment whose size scales the rate of one direction."""
     for species in (side, reaction.changes):
         found = {home[s].size: home[s] for s in species if s in home}
         if len(found) > 1:
@@ -166,12 +166,12 @@ def _fraction(value: Fraction) -> Part:
 
 
 def number_of(value: int) -> Part:
-    """Return a whole number as a part, written without a decimal point."""
+    """Return an integer as a part, written without a decimal point."""
     return Part(parse(str(value)).program)
 
 
 def _at_first_factor(part: Part, change: Callable[[Part], Part]) -> Part:
-    """Return a product with its first factor changed, as signs and numbers are written by hand."""
+    """Return a product with its first factor changed; signs and numbers look handwritten."""
     last = part.program[-1]
     if last.kind == "binary" and last.text in "*/":
         left, right = part.operands()
@@ -185,7 +185,7 @@ def _sums(
     home: Mapping[str, Compartment],
     write_out: WriteOut,
 ) -> list[Part]:
-    """Return the conserved sums: those with positive weights first, as far as there are any."""
+    """Return the conserved sums, with those of positive weights first."""
     found = []
     for weights in conserved_weights(species, columns):
         total = number(0.0)

@@ -1,4 +1,4 @@
-"""A model's own notations, and expressions, tables and models written out by them."""
+"""A model's own notations, and the expansion of expressions, tables and models."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class Notation:
     arrays: Arrays = field(default_factory=lambda: Arrays({}))
     own: Mapping[str, DerivedFunction] = field(default_factory=dict)  # those of the user
     broken: frozenset[str] = frozenset()  # names of those that have a mistake
-    taken: frozenset[str] = frozenset()  # names of the model, which ``i`` and ``j`` may be among
-    # texts as they were given, by section and key
+    taken: frozenset[str] = frozenset()  # names of the model, perhaps ``i`` and ``j``
+    # texts as given, by section and key
     written: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     species: frozenset[str] = frozenset()  # states that reactions change
-    conserved: tuple[Expression, ...] = ()  # sums of states that reactions conserve
+    conserved: tuple[Expression, ...] = ()  # conserved sums of states
 
     def text(
         self, value: Any, place: str, issues: Issues, indices: Mapping[str, int] = NO_INDICES
     ) -> Any:
-        """Return a text written out; other values are returned as they are.
+        """Return a text expanded; other values are returned unchanged.
 
-        A mistake is added to `issues`, and becomes the number zero, so that it is reported once.
+        A mistake is added to `issues` and replaced by zero, so that it is reported only once.
         """
         if not isinstance(value, str):
             return value
@@ -54,7 +54,7 @@ class Notation:
     def written_out(self, text: str, indices: Mapping[str, int] = NO_INDICES) -> str:
         """Return the text of an expression without functions, definitions and arrays.
 
-        The parser reports mistakes other than those of these notations.
+        The parser reports mistakes unrelated to these notations.
         """
         found = self.arrays.written_out(text, indices, self.taken)
         used = self._own_names(found)
@@ -72,14 +72,14 @@ class Notation:
         try:
             names = {t.text for t in tokens_of(text) if t.kind == "name"}
         except ExpressionError:
-            return set()  # the parser says why
+            return set()  # the parser reports the reason
         return names & {*self.own, *self.broken}
 
     def table(self, table: Any, place: str, issues: Issues) -> Any:
-        """Return a table with the keys of arrays and the values of all written out.
+        """Return a table with array keys and all values expanded.
 
-        The value of an array is one for all elements, an expression in ``i`` and ``j``, or a list
-        of as many values. A value that is not a mapping is returned as it is.
+        The value of an array is one value for all elements, an expression in ``i`` and ``j``, or a
+        list with one value each. A table that is not a mapping is returned unchanged.
         """
         if not isinstance(table, Mapping):
             return table
@@ -132,7 +132,7 @@ class Notation:
         return self.text(value, place, issues, indices)
 
     def experiment(self, experiment: Experiment, place: str, issues: Issues) -> Experiment:
-        """Return an experiment with its tables and its events written out."""
+        """Return an experiment with its tables and events expanded."""
         return replace(
             experiment,
             initial=self.table(experiment.initial, f"{place} initial", issues),
@@ -160,13 +160,13 @@ class Notation:
 
 
 def _is_bounds(value: Any, count: int) -> bool:
-    """Return whether two numbers cannot be the values of so many elements, but are bounds."""
+    """Return whether two numbers must be bounds, because they cannot be values of the elements."""
     pair = isinstance(value, (list, tuple)) and len(value) == 2 != count
     return pair and all(v is None or isinstance(v, (int, float)) for v in value)
 
 
 SPREADS = ("sd", "dispersion")
-"""Fields of a noise that may be expressions."""
+"""Fields of a noise that may hold expressions."""
 
 
 def notation_of(
@@ -179,8 +179,8 @@ def notation_of(
 ) -> Notation:
     """Return the notation of a model.
 
-    Keys of `sections` and `arrays` declare the arrays. Whole numbers among the `constants` can be
-    used in indices.
+    Keys of `sections` and `arrays` declare the arrays. Indices may use integers among the
+    `constants`.
     """
     known = Arrays(whole_numbers(constants))
     taken = frozenset(str(key) for table in (*sections, arrays) for key in table)
@@ -201,16 +201,16 @@ def notation_of(
 
 
 PLAIN = ("ode", "algebraic", "observables", "constants", "inputs")
-"""Tables that remain."""
+"""Tables that remain after expansion."""
 
 
 @dataclass(frozen=True)
 class WrittenOut:
-    """A model without its own notation."""
+    """A model without notation of its own."""
 
-    # the tables of :data:`PLAIN`; a table that was none is as it was given
+    # the tables of :data:`PLAIN`; anything that was not a table is unchanged
     tables: Mapping[str, Any]
-    notation: Notation  # what the notation means, for the expressions of a problem
+    notation: Notation  # the notation, for the expressions of a problem
 
 
 def written_out(tables: Mapping[str, Any], arrays: Iterable[str], issues: Issues) -> WrittenOut:
@@ -271,7 +271,7 @@ def written_out(tables: Mapping[str, Any], arrays: Iterable[str], issues: Issues
 
 
 def _parts(states: Mapping[str, Any]) -> dict[str, Part]:
-    """Return the right-hand sides that have no mistake; others are reported where they stand."""
+    """Return the right-hand sides without mistakes; others are reported where they are parsed."""
     found = {}
     for name, value in states.items():
         try:
@@ -282,7 +282,7 @@ def _parts(states: Mapping[str, Any]) -> dict[str, Part]:
 
 
 def _shown(value: object) -> str:
-    """Return a value of a table as a reader of the model sees it."""
+    """Return a value of a table in the form that users see."""
     if isinstance(value, Mapping):
         if isinstance(value.get("equation"), str):
             return f"{value['equation']}, with the rate {_shown(value.get('rate'))}"

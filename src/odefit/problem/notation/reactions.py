@@ -1,4 +1,4 @@
-"""Reactions as they are written, such as ``2 A + B -> C, k1``: sides and rates."""
+"""Reactions as written, such as ``2 A + B -> C, k1``: sides and rates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from odefit.problem.inputs.issues import Issues
 from odefit.problem.notation.arrays import Arrays, number_text, split_arguments
 
 KEYS = ("equation", "rate")
-"""Keys of a reaction that is written as a table."""
+"""Keys of a reaction written as a table."""
 
 FORM = 'write such as "A + B -> C, k1", or "A <-> B, kf, kr"'
 
@@ -38,14 +38,14 @@ REVERSIBLE = frozenset(("<->", "<=>", "<-->", "\u21cc", "\u21c4"))
 class Reaction:
     """A reaction."""
 
-    name: str  # its name, with the index if it is one of an array
+    name: str  # its name, with the index of an array element
     place: str
-    # stoichiometric numbers by the plain names of the species
+    # stoichiometric numbers by plain species name
     reactants: Mapping[str, Fraction]
     products: Mapping[str, Fraction]
-    reversible: bool  # whether it goes both ways
-    law: tuple[str, ...]  # what stands behind the comma: constants of mass action, or a named law
-    rate: str | None  # the rate, where it is given as a whole
+    reversible: bool  # True if reversible
+    law: tuple[str, ...]  # the text after the comma: mass-action constants, or a named law
+    rate: str | None  # the full rate, if given
     indices: Mapping[str, int]  # values of ``i`` and ``j`` in `law` and `rate`
 
     @property
@@ -55,7 +55,7 @@ class Reaction:
 
     @property
     def changes(self) -> dict[str, Fraction]:
-        """The change of each species when it happens once; species that stay are zero."""
+        """The net change of each species per event; zero for unchanged species."""
         return {s: self.products.get(s, ZERO) - self.reactants.get(s, ZERO) for s in self.species}
 
 
@@ -127,7 +127,7 @@ def _reaction(
 
 
 def _parts(text: str) -> tuple[str, bool, str, tuple[str, ...]]:
-    """Return the left side, whether there is a way back, the right side, and the law."""
+    """Return the left side, whether the reaction is reversible, the right side, and the law."""
     sides, *law = (part.strip() for part in split_arguments(text))
     arrows = list(_ARROW.finditer(sides))
     if not arrows:
@@ -181,10 +181,10 @@ def _side(
 class Law(NamedTuple):
     """A rate law."""
 
-    arguments: tuple[str, ...]  # what is given behind its name
+    arguments: tuple[str, ...]  # its arguments
     # the rate, in the arguments, the substrate ``S`` and, in laws both ways, the product ``P``
     rate: str
-    reversible: bool = False  # whether it is one of both ways
+    reversible: bool = False  # True for a reversible law
 
 
 LAWS: Mapping[str, Law] = {
@@ -205,20 +205,20 @@ LAWS: Mapping[str, Law] = {
         ("vf", "ks", "vr", "kp"), "(vf*S/ks - vr*P/kp)/(1 + S/ks + P/kp)", reversible=True
     ),
 }
-"""The laws by name; ``mass_action(k)`` is what a rate without a name is."""
+"""The laws by name; a rate without a name is ``mass_action(k)``."""
 
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*\Z", re.DOTALL)
 
 
 class Rates(NamedTuple):
-    """The texts of a rate forward and, unless it is None, backward, in plain names."""
+    """The texts of the forward rate and, unless None, the backward rate, in plain names."""
 
     forward: str
     backward: str | None = None
 
 
 def rates_of(reaction: Reaction, own: Mapping[str, object]) -> Rates:
-    """Return the rates of a reaction; functions of the user come before laws of the same name."""
+    """Return the rates of a reaction; the user's functions precede laws of the same name."""
     if reaction.rate is not None:
         return Rates(f"({reaction.rate})")
     call = _CALL.match(reaction.law[0]) if len(reaction.law) == 1 else None
