@@ -1,10 +1,10 @@
-"""Compare the objective of the answer with the bounds that are proved for it.
+"""Compare the objective of the answer with the bounds proved for it.
 
 A bound in continuous time is proved with enclosures, and the objective is that of an integrated
-trajectory. Where the answer is below the lower bound, or above what was found, one of the two is
-wrong; it is mostly the integration, which has stepped across something narrow. Then other engines
-integrate the answer, and what agrees with the bounds is the answer. If nothing does, there is no
-certificate.
+trajectory. If the answer lies below the lower bound, or above the best point found, one of the two
+is wrong. Mostly it is the integration, which stepped across a narrow feature. Then other engines
+integrate the answer, and a value that agrees with the bounds becomes the answer. If none agrees,
+there is no certificate.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.registry import accurate_engines
 
 TOLERANCE = 1e-10
-"""Relative tolerance by which an answer is integrated anew, where an engine can be asked for it."""
+"""Relative tolerance for integrating an answer anew, if an engine accepts one."""
 
 INTEGRATION_ERRORS = 100.0
-"""Errors of an integration at the measurements, in multiples of its tolerance, that are allowed."""
+"""Allowed errors of an integration at the measurements, in multiples of its tolerance."""
 
 ABOVE_FOUND = 1e-3
-"""Relative difference up to which an answer may be above the best that was found: a search ends
-where it is close enough."""
+"""Largest relative excess of an answer over the best point found, since a search stops when close
+enough."""
 
 
 def agreeing_with_bounds(
@@ -40,8 +40,8 @@ def agreeing_with_bounds(
 ) -> tuple[Answer, Estimate, str]:
     """Return an answer that agrees with the bounds of its certificate, or no certificate.
 
-    The last value is a warning. `proposed` are other values that the proof has come across; with
-    `polish` an answer that is integrated anew is improved. The warning is empty if all agreed.
+    The last value is a warning. `proposed` are other values that the proof found; with `polish` an
+    answer that is integrated anew is improved. The warning is empty if everything agreed.
     """
     bounds = estimate.certificate
     wrong = "" if bounds is None else contradiction(bounds, found)
@@ -75,10 +75,10 @@ def _told(found: Answer) -> Answer:
 
 
 def contradiction(bounds: Certificate, found: Answer) -> str:
-    """Return what is wrong with an objective or the bounds of it, in words; empty if nothing is.
+    """Return a sentence on a contradiction between an objective and its bounds; empty without one.
 
-    Bounds of a discretised problem, and of a box that the answer is not in, say nothing of it. What
-    an integration may be wrong by, within its tolerance, is allowed for.
+    Bounds of a discretised problem, or of a box without the answer, do not apply to it. Errors of
+    the integration within its tolerance are allowed for.
     """
     start = found.start
     if bounds.discretised or start.nodes is not None or not _within(bounds, found):
@@ -100,7 +100,7 @@ def contradiction(bounds: Certificate, found: Answer) -> str:
 
 
 def _integration_error(forward: ForwardMap, evaluation: Evaluation, start: Start) -> float:
-    """Return the error of the objective that the tolerance of the integration allows."""
+    """Return the error of the objective within the tolerance of the integration."""
     tolerance = CostTolerance.of(forward)
     accuracy = INTEGRATION_ERRORS * forward.accuracy(evaluation.choice)
     noise = tolerance.noise(evaluation.cost, accuracy, evaluation.jacobian, start.vector)
@@ -108,7 +108,7 @@ def _integration_error(forward: ForwardMap, evaluation: Evaluation, start: Start
 
 
 def _within(bounds: Certificate, found: Answer) -> bool:
-    """Return whether an answer is in the box that the bounds are about."""
+    """Return whether an answer is in the box of the bounds."""
     problem, vector = found.forward.problem, found.start.vector
     lower, upper = problem.lower.copy(), problem.upper.copy()
     for i, key in enumerate(problem.keys):
@@ -118,7 +118,7 @@ def _within(bounds: Certificate, found: Answer) -> bool:
 
 
 def _integrations(problem: Problem) -> Iterator[tuple[ForwardMap, str]]:
-    """Yield forward maps by which an answer is integrated anew, and how, in words."""
+    """Yield forward maps for integrating an answer anew, with descriptions."""
     for engine, tolerance in accurate_engines(TOLERANCE):
         try:
             forward = ForwardMap(problem, engine, tolerance)

@@ -9,16 +9,17 @@ from odefit.problem.problem import Problem
 from odefit.simulation.engines.cut_off import CountedSeconds
 
 CERTIFY_SECONDS = CountedSeconds(60.0)
-"""Limit of a certificate where the fit has none: seconds that are counted as work."""
+"""Limit of a certificate if the fit has none, in seconds counted as work."""
 
 MAX_CERTIFIED = 12
-"""Largest number of unknowns for which a certificate is tried."""
+"""Largest number of unknowns for which a certificate is attempted."""
 
 
 def certify_answer(problem: Problem, start: Start, control: Control) -> tuple[Estimate | None, str]:
-    """Prove how much better any other values of the unknowns could be.
+    """Prove how much better other values of the unknowns could be.
 
-    The result is what branch and bound found from the answer, with its certificate, or a reason.
+    The result is that of branch and bound from the answer, with its certificate, or a reason for
+    its absence.
     """
     count = len(start.vector)
     if start.nodes is not None:
@@ -30,7 +31,7 @@ def certify_answer(problem: Problem, start: Start, control: Control) -> tuple[Es
         )
     if control.should_stop():
         return None, "No certificate: no time was left for it"
-    from odefit.methods.branch_and_bound import BranchAndBound  # the enclosures come along
+    from odefit.methods.branch_and_bound import BranchAndBound  # this imports the enclosures
 
     method = BranchAndBound(start=tuple(map(float, start.vector)), seconds=CERTIFY_SECONDS)
     try:

@@ -1,4 +1,4 @@
-"""The numbers of solutions that exist and that were found, in words."""
+"""The numbers of existing and found solutions, in words."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from odefit.common.errors import counted
 from odefit.methods.estimate import Completeness
 
 NEGLIGIBLE_DOUBT = 1e-9
-"""Probability that a count of solutions is wrong below which it is not mentioned."""
+"""Largest probability of a wrong count of solutions that is not mentioned."""
 
 
 def assess_completeness(c: Completeness | None, inside: int | None) -> Completeness | None:
-    """Return what a method knows of the number of solutions, with its sentence.
+    """Return a method's knowledge of the number of solutions, with its sentence.
 
     `inside` is the number of equally good solutions within the bounds; None without bounds.
     """

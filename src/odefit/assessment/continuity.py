@@ -7,11 +7,11 @@ from odefit.common.errors import counted
 from odefit.simulation.nodes import Nodes
 
 CONTINUITY_TOLERANCE = 1e-6
-"""Discontinuity, relative to the sizes of the states, that counts as none."""
+"""Largest discontinuity, relative to the sizes of the states, that counts as zero."""
 
 
 def assess_continuity(nodes: Nodes | None, gap: float) -> Continuity | None:
-    """Return how a trajectory through nodes is to be read; None for a single integration.
+    """Return the description of a trajectory through nodes; None for a single integration.
 
     `gap` is the largest discontinuity, relative to the sizes of the states.
     """

@@ -1,4 +1,4 @@
-"""Information criteria: how well a model fits, less what its parameters cost.
+"""Information criteria: goodness of fit with a penalty for parameters.
 
 H. Akaike, IEEE Transactions on Automatic Control 19, 1974 (AIC); N. Sugiura, Communications in
 Statistics 7, 1978 (AICc); G. Schwarz, Annals of Statistics 6, 1978 (BIC); K. P. Burnham and D. R.
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 class Criteria:
     """Information criteria of one answer, from its deviance -2 log L.
 
-    The number k of `parameters` counts directions that the data determine, those of the noise among
-    them, and the variance of plain least squares.
+    The number k of `parameters` counts the directions that the data determine, including those of
+    the noise and the variance of plain least squares.
     """
 
     deviance: float
@@ -25,7 +25,7 @@ class Criteria:
 
     @classmethod
     def of_squares(cls, squares: float, parameters: int, measurements: int) -> Criteria:
-        """Return those of plain least squares, at the maximum of the likelihood S/n.
+        """Return the criteria of plain least squares, at the maximum of the likelihood S/n.
 
         `parameters` does not count the variance.
         """

@@ -1,4 +1,4 @@
-"""The bounds that a method proved, and the agreement of its discretisation, in words."""
+"""The bounds proved by a method, and the agreement of its discretisation, in words."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from odefit.common.arrays import Array
 from odefit.methods.estimate import Agreement, Certificate
 
 MAX_NAMES = 8
-"""Largest number of bounds that a sentence lists before it says "and n more"."""
+"""Largest number of bounds that a sentence lists before "and n more"."""
 
 
 def assess_certificate(c: Certificate | None) -> Certificate | None:
-    """Return the bounds with a sentence on what they do and do not say."""
+    """Return the bounds with a sentence on what they imply and what they do not."""
     if c is None:
         return None
     said = (
@@ -41,7 +41,7 @@ def _found(upper: float) -> str:
 
 
 def _within(c: Certificate) -> str:
-    """Return the name of the box, with those bounds that are not the problem's own."""
+    """Return the name of the box, with bounds that differ from the problem's."""
     if not c.assumed:
         return "the bounds of the unknowns"
     told = [f"{k} from {a:.6g} to {b:.6g}" for k, (a, b) in list(c.assumed.items())[:MAX_NAMES]]
@@ -51,7 +51,7 @@ def _within(c: Certificate) -> str:
 
 
 def assess_agreement(d: Agreement | None, keys: Sequence[str], vector: Array) -> Agreement | None:
-    """Return how far the discretised and the final answer are apart, with a sentence."""
+    """Return the distance between the discretised and the final answer, with a sentence."""
     if d is None:
         return None
     own = np.array(d.vector)

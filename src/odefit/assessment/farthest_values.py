@@ -1,11 +1,11 @@
 """The farthest values of curves among all unknowns that fit well enough.
 
 The end of a band by profile likelihood is the largest or the smallest value at a time under the
-condition that the deviance is at most its limit. Each step solves that with the value linear and
-the cost as its Gauss-Newton model, which is damped; a penalty of the cost beyond the limit
-judges it (J. Nocedal and S. J. Wright, Numerical Optimization, 2006, section 18.5). What holds the
-farthest value at one time holds nearly the farthest ones of its neighbours, and every point that
-fits bounds all curves at once, so that a grid of times is one continuation.
+condition that the deviance is at most its limit. Each step solves this with a linear value and a
+damped Gauss-Newton model of the cost; a penalty for cost beyond the limit judges the step (J.
+Nocedal and S. J. Wright, Numerical Optimization, 2006, section 18.5). The farthest point at one
+time is nearly the farthest at neighbouring times, and every point that fits bounds all curves at
+once. So a grid of times is one continuation.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
 BOUNDLESS = 1e9
-"""Distance from the estimate, in sizes of the curve, from which on nothing bounds a value."""
+"""Distance from the estimate, in sizes of the curve, beyond which a value counts as unbounded."""
 
 ASTRAY = 5.0
-"""Deviance, relative to the limit, beyond which no step leads back to where values are farthest."""
+"""Largest deviance, relative to the limit, from which a step can lead back to it."""
 
 MAX_STEPS = 40
 """Largest number of steps to one end."""
@@ -40,22 +40,22 @@ SETTLED = 2e-3
 """Gain, relative to the distance from the estimate, that ends the search."""
 
 AT_THE_LIMIT = 2e-2
-"""Distance of the deviance from its limit, relative to it, that is linear enough to correct for."""
+"""Largest relative distance of the deviance from its limit that is linear enough to correct."""
 
 BEYOND = 1e-3
-"""Part of the limit by which a point may exceed it and count as one that fits."""
+"""Fraction of the limit by which a point may exceed it and still count as fitting."""
 
 BETTER = 0.01
-"""Deviance below that of the estimate, relative to the limit, that counts as a better optimum."""
+"""Deviance below the estimate's, relative to the limit, that indicates a better optimum."""
 
 DAMPING, MOST_DAMPING = 1e-2, 1e8
 """Damping of the first step, relative to the Gauss-Newton matrix of columns of unit length, and the
-most, at which steps do not lead anywhere."""
+largest damping, at which steps no longer help."""
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """An evaluation, with the curves of one condition, and their gradients at some of the times."""
+    """An evaluation with the curves of one condition and their gradients at some times."""
 
     vector: Array
     evaluation: Evaluation
@@ -65,20 +65,20 @@ class Point:
 
 @dataclass(frozen=True)
 class End:
-    """The farthest value of a curve at one time; `settled` tells that the search ended there."""
+    """The farthest value of a curve at one time; `settled` is true if the search converged."""
 
     value: float
     settled: bool
 
 
 class FarthestValues:
-    """The farthest values of the curves of one condition, found with all that was evaluated before.
+    """The farthest values of one condition's curves, based on all evaluations so far.
 
-    `estimates` are the optimum that the search begins from, and where that is not the user's
-    estimate, the latter, whose curves belong to the band, too. The `deviance` is that from the
-    best. `chosen` are the times, by number, at which values are sought. `low`
-    and `high` hold the least and the largest value of each curve at all times among the points that
-    fit, and `better` is a vector that fits better than the optimum, if one was found.
+    `estimates` are the optimum where the search starts and, if different, the user's estimate,
+    whose curves belong to the band too. The `deviance` is relative to the best. `chosen` are the
+    indices of the times at which values are sought. `low` and `high` hold the smallest and largest
+    value of each curve at all times among the points that fit. `better` is a vector that fits
+    better than the optimum, if one was found.
     """
 
     def __init__(
@@ -119,7 +119,8 @@ class FarthestValues:
             over = max(point.evaluation.cost - self._most, 0.0)
             return sign * float(point.curves[name][place]) - price * over
 
-        before: tuple[Point, float] | None = None  # where a step was risked, and what was promised
+        # the point of a risky step, and its predicted gain
+        before: tuple[Point, float] | None = None
         for _ in range(MAX_STEPS):
             uphill = sign * here.gradients[name][k]
             step = _Step.of(self._forward, here, uphill, self._most, self._deviance.variance)
@@ -149,7 +150,7 @@ class FarthestValues:
                 here, before = found or here, None
                 damping *= 0.2 if ratio > 0.7 else 1.0 if ratio > 0.3 else 5.0
             elif before is None and found is not None and self._near(found):
-                # A valley that bends is left by a straight step: the next one leads back to it.
+                # A straight step leaves a curved valley; the next step returns to it.
                 here, before = found, (here, promised)
             else:
                 here, before = start, None
@@ -161,7 +162,7 @@ class FarthestValues:
         return self._deviance.at(point.evaluation.cost) <= ASTRAY * self._limit
 
     def _at(self, vector: Array) -> Point | None:
-        """Return the point of a vector, which is kept if it fits; None where it fails."""
+        """Return the point of a vector, kept if it fits; None if its evaluation fails."""
         forward, condition = self._forward, self._condition
         self.evaluations += 1
         evaluation = forward.evaluate(vector, self._choices[0])
@@ -191,10 +192,10 @@ class FarthestValues:
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """The model of a step from a point, in the coordinates that suit it.
+    """The model of a step from a point, in suitable coordinates.
 
-    `room` is how much the cost may rise. Lengths of steps are in standard deviations: those of the
-    data, or of the size of what has no effect on these.
+    `room` is the allowed rise of the cost. Lengths of steps are in standard deviations of the data,
+    or in sizes of unknowns without effect on the data.
     """
 
     point: Point
@@ -209,7 +210,7 @@ class _Step:
     def of(
         cls, forward: ForwardMap, point: Point, uphill: Array, most: float, variance: float
     ) -> _Step:
-        """Return the model at a point, where `uphill` is the gradient of what is to grow."""
+        """Return the model at a point, where `uphill` is the gradient of the value to increase."""
         evaluation, vector, sd = point.evaluation, point.vector, math.sqrt(variance)
         effects = values_over_errors(evaluation.jacobian, vector, sd)
         coordinates = Coordinates.of(forward.problem, vector, effects)
@@ -223,7 +224,7 @@ class _Step:
         return cls(point, coordinates, uphill * factor, slope, jacobian, room, weight)
 
     def rise(self, move: Array) -> float:
-        """Return by how much the cost rises in the model."""
+        """Return the rise of the cost in the model."""
         along = self.jacobian @ move
         return float(self.slope @ move + 0.5 * along @ along)
 
@@ -237,8 +238,8 @@ class _Step:
         """Return the best move within the bounds, and its price.
 
         The model of the cost grows by half the `damping` times the square of the length of the
-        move. The price is what the value gains where the cost may rise by one more; 0 where the
-        move only leads back to the limit. What runs into a bound is held there.
+        move. The price is the gain of the value per unit of allowed cost; 0 if the move only
+        returns to the limit. Unknowns that reach a bound are held there.
         """
         u = self.coordinates.of_vector(self.point.vector)
         low, high = self.coordinates.lower - u, self.coordinates.upper - u
@@ -253,7 +254,7 @@ class _Step:
             if out.any():
                 free &= ~out
                 continue
-            # What wants back from the bound that holds it.
+            # Held unknowns whose gradient points away from the bound.
             pull = (factor * self.uphill - self.slope - hessian @ move) / self.weight
             back = np.where(free, 0.0, np.where(move <= low, pull, -pull))
             if not back.max(initial=0.0) > 1e-9 * np.abs(pull).max(initial=0.0):
@@ -262,7 +263,7 @@ class _Step:
         return move, 1.0 / factor if factor > 0 else 0.0
 
     def _free_move(self, hessian: Array, held: Array, free: BoolArray) -> tuple[Array, float]:
-        """Return the best move where some of it is held, and the reciprocal of its price.
+        """Return the best move with some unknowns held, and the reciprocal of its price.
 
         By its multiplier, hessian h = factor uphill - slope, such that the cost rises to its limit.
         """

@@ -1,4 +1,4 @@
-"""Several solutions that fit: how much worse each is, its weight, and the intervals around it.
+"""Several solutions that fit: the deviance, weight and intervals of each.
 
 The weights are shares of the posterior probability by Laplace's approximation (D. J. C. MacKay,
 Information Theory, Inference, and Learning Algorithms, 2003, chapter 27): the density at a solution
@@ -38,10 +38,10 @@ def fitting_solutions(
     others: Sequence[Array],
     adapted: Callable[[Array, Uncertainty], Uncertainty],
 ) -> list[FittingSolution | None]:
-    """Return what is known of the best solution, and of others that fit, in their order.
+    """Return the deviances, weights and intervals of the best solution and of others, in order.
 
-    `adapted` returns the uncertainty at a solution as the user wants it. The result has None for
-    solutions that cannot be evaluated.
+    `adapted` returns the uncertainty at a solution in the form that the user requests. Solutions
+    that cannot be evaluated give None.
     """
     vector, evaluation, uncertainty = best
     deviance = Deviance.of(forward, vector, evaluation)
@@ -68,9 +68,9 @@ def fitting_solutions(
 
 
 def remaining(deviance: Deviance, rise: float, level: float) -> float:
-    """Return the part of a half-width that is left at a solution whose deviance is `rise`.
+    """Return the fraction of a half-width left at a solution of deviance `rise`.
 
-    The interval has the values whose deviance from the best solution is within the limit.
+    The interval contains the values whose deviance from the best solution is within the limit.
     """
     limit = deviance.limit(level)
     if not (limit > 0 and rise < limit):
@@ -84,8 +84,7 @@ def _log_mass(
 ) -> float:
     """Return the logarithm of density times volume, in the coordinates of the unknowns.
 
-    Directions that the data leave open are as long as the bounds are wide: a normal density with
-    the width of the bounds stands for these.
+    In directions that the data do not determine, a normal density as wide as the bounds is assumed.
     """
     scaling = Scaling.of(forward.problem)
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Folds: optima where the Jacobian is singular, and second derivatives make up for it.
+"""Folds: optima with a singular Jacobian, at which second derivatives determine the intervals.
 
 Two mirror solutions, such as the exchange of two rates, merge where they meet. There the residuals
 do not change to first order along one direction v, and linearisation says that it is not
@@ -6,8 +6,8 @@ determined. They change to second order, though: with the part q of d^2 r/dv^2 t
 cannot follow, the deviance rises as q^2 h^4 / 4 at a distance h along v, beside s^2 h^2 with the
 singular value s (D. M. Bates and D. G. Watts, Relative curvature measures of nonlinearity, Journal
 of the Royal Statistical Society B 42, 1980, 1-25). At an optimum near a fold, the mirror solution
-is at -2 s/q, and between them the residuals change by s^2/(2 q). Where this is within the limit of
-the deviance or a little above, intervals are those of the profiles, which know of all orders.
+is at -2 s/q, and between them the residuals change by s^2/(2 q). If this is within or a little
+above the limit of the deviance, intervals come from profiles, which include all orders.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 
 SMALL = 0.5
-"""Singular value, relative to the largest, below which a direction may belong to a fold."""
+"""Largest singular value, relative to the largest, of a direction that may belong to a fold."""
 
 STEP = 0.05
 """Largest relative change of an unknown in the differences that give second derivatives."""
 
 FARTHEST = 3.0
-"""Relative change of an unknown up to which second derivatives are believed."""
+"""Largest relative change of an unknown for which second derivatives are trusted."""
 
 NEAR = 1.5
-"""Change of the residuals at the fold between two mirror solutions, relative to the one at the
-limit, up to which the fold matters for the intervals of each."""
+"""Largest change of the residuals at the fold between two mirror solutions, relative to that at the
+limit, for which the fold affects the intervals of each."""
 
 MERGED = 0.05
-"""Change of the residuals at the fold, relative to the one at the limit, below which two solutions
-count as one, and no mirror is looked for."""
+"""Change of the residuals at the fold, relative to that at the limit, below which two solutions
+count as one and no mirror is sought."""
 
 LIKE_A_MIRROR = 0.5
-"""Change of the residuals at the mirror solution, relative to that at the fold, up to which it is
-one: a model that is bent in another way has none."""
+"""Largest change of the residuals at a mirror solution, relative to that at the fold; a model of
+another curvature has no mirror solution."""
 
 TAKING_PART = 0.02
-"""Change of an unknown along a fold, relative to the largest, from which on it takes part."""
+"""Smallest change of an unknown along a fold, relative to the largest, that takes part in it."""
 
 MOST_UNKNOWNS = 12
-"""Number of unknowns up to which profiles are computed with a fit."""
+"""Largest number of unknowns for which a fit computes profiles."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Fold:
-    """A direction, relative changes of the n unknowns, that second derivatives determine."""
+    """A direction determined by second derivatives: relative changes of the n unknowns."""
 
     relative: Array
 
@@ -79,10 +79,10 @@ def with_folds(
     control: Control,
     told: Callable[[], None],
 ) -> Uncertainty:
-    """Return the uncertainty with intervals by profile where the optimum lies at a fold.
+    """Return the uncertainty with intervals by profile if the optimum lies at a fold.
 
-    `told` is called before profiles, which take long, and only where there are any.
-    Unknowns whose profile is open on a side stay as linearisation has them.
+    `told` is called before profiles, which take long, and only if there are any. Unknowns with an
+    open profile keep their linear intervals.
     """
     if forward.nodes is not None or len(vector) > MOST_UNKNOWNS or control.should_stop():
         return uncertainty
@@ -134,7 +134,7 @@ def _folds(forward: ForwardMap, vector: Array, evaluation: Evaluation, reach: fl
         if barrier > NEAR * reach or distance * np.abs(relative).max() > FARTHEST:
             continue
         if barrier > MERGED * reach:
-            # The mirror solution is where first and second order cancel, on one of the sides.
+            # At the mirror solution, on one of the sides, first and second order cancel.
             away = -2.0 * s[k] * math.copysign(1.0, float(u[:, k] @ bent)) / curvature
             mirror = _change(forward, vector, evaluation, away * direction)
             if mirror is None:
@@ -149,10 +149,10 @@ def _folds(forward: ForwardMap, vector: Array, evaluation: Evaluation, reach: fl
 def _change(
     forward: ForwardMap, vector: Array, evaluation: Evaluation, move: Array
 ) -> Array | None:
-    """Return the change of the residuals by a move; None where they cannot be computed.
+    """Return the change of the residuals by a move; None if they cannot be computed.
 
-    Unknowns that are positive by their bounds or their scale move by factors, in which mirror
-    solutions, such as the exchange of two rates, lie about the fold alike.
+    Unknowns that are positive by their bounds or scale move by factors, for which mirror solutions,
+    such as exchanged rates, lie symmetrically about the fold.
     """
     problem = forward.problem
     positive = vector > 0.0
@@ -170,7 +170,7 @@ def _change(
 
 
 def _by_profile(uncertainty: Uncertainty, closed: dict[str, Profile]) -> Uncertainty:
-    """Return the uncertainty with the intervals of profiles in the place of linear ones."""
+    """Return the uncertainty with intervals by profile in place of linear ones."""
     intervals, errors = uncertainty.intervals.copy(), uncertainty.standard_errors.copy()
     trouble, notes = dict(uncertainty.trouble), dict(uncertainty.notes)
     for key, profile in closed.items():

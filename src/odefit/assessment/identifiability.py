@@ -1,9 +1,9 @@
 """Local identifiability before any fit: the rank of the sensitivities at generic points.
 
 Predictions depend on the unknowns through a matrix of sensitivities, whose rank is the same at
-almost every point. A direction that it does not see at any of a few points is not determined by
+almost every point. A direction in its null space at each of a few points is not determined by
 measurements at these times, however precise. This is a numerical finding, not a proof: an unknown
-may act somewhere else, and one that acts here may act in two ways that agree.
+may act elsewhere, and one that acts here may have two equivalent effects.
 """
 
 from __future__ import annotations
@@ -36,35 +36,34 @@ from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.residuals.noise import standard_deviations
 
 POINTS, MAX_POINTS = 6, 16
-"""Number of points at which the sensitivities are computed, and the largest number where some
-unknown is determined at none of the first."""
+"""Number of points at which the sensitivities are computed, and the largest number if some unknown
+is determined at none of the first."""
 
 SCREENING = MultiStart(screening=4)
-"""Every other point is the guess, or the best of four samples of the range of the starts."""
+"""Every other point is the guess, or the best of four samples of the start ranges."""
 
 APPROACH = SingleShooting(evaluations=12)
-"""The other points are a few steps on from those, towards the data. Far from the data most
-unknowns are hidden: everything has decayed before the first measurement, or nothing has happened
+"""The remaining points are a few steps from those towards the data. Far from the data most unknowns
+have no visible effect: everything has decayed before the first measurement, or nothing has happened
 by the last."""
 
 MAX_WORK = 1e9
-"""Operations, see :mod:`odefit.simulation.engines.cut_off`, after which no point is begun."""
+"""Operations (:mod:`odefit.simulation.engines.cut_off`) after which no point is begun."""
 
 MAX_DIRECTIONS = 100
-"""Largest number of directions that are described: each is tried by integrations of its own."""
+"""Largest number of directions described in words; each needs integrations."""
 
 NO_EFFECT = 1e-9
-"""Sensitivity, relative to that of the most influential unknown, that counts as none: the
-sensitivities are not more accurate than that."""
+"""Largest sensitivity, relative to that of the most influential unknown, that counts as zero, since
+sensitivities are not more accurate."""
 
 ASSUMED_NOISE = 0.01
-"""Standard deviation, relative to the largest value of an observable, where the problem gives
-none."""
+"""Assumed standard deviation, relative to an observable's largest value, if none is given."""
 
 
 @dataclass(frozen=True, eq=False)
 class PointFinding:
-    """The rank of the sensitivities at one point, and what follows from it.
+    """The rank of the sensitivities at one point, and its consequences.
 
     Attributes
     ----------
@@ -106,7 +105,7 @@ class Identifiability:
     rank
         The largest rank at any point; None where the model could not be evaluated anywhere.
     scatter
-        Unknowns that act on the noise alone: they follow from how the residuals scatter.
+        Unknowns that act only on the noise: the scatter of the residuals determines them.
     no_effect
         Unknowns that are determined at no point, and change no prediction where the rank is
         largest.
@@ -142,7 +141,7 @@ class Identifiability:
 
     @property
     def sentence(self) -> str:
-        """A sentence on what was found, and on how far it can be trusted."""
+        """A sentence on the finding and its reliability."""
         if not self.points or len(self.scatter) == len(self.keys):
             return "No unknown acts on what the model predicts."
         count = len(self.usable)
@@ -171,9 +170,9 @@ class Identifiability:
 def local_identifiability(
     forward: ForwardMap, seed: int = 0, points: Iterable[Array] | None = None
 ) -> Identifiability:
-    """Find which unknowns the data of a problem can determine, near generic points.
+    """Find the unknowns that the data of a problem can determine, near generic points.
 
-    Priors are left aside: the question is what the measurements say.
+    Priors are ignored, since the question is about the measurements.
 
     Parameters
     ----------
@@ -182,8 +181,8 @@ def local_identifiability(
     seed
         The seed of the choice of points.
     points
-        Vectors of unknowns, shape (n,) each, instead of those where a fit with this seed would
-        start, and others a few steps on.
+        Vectors of unknowns, shape (n,) each; by default the starts of a fit with this seed, and
+        points a few steps on.
     """
     problem = forward.problem
     if not problem.unknowns:
@@ -220,9 +219,9 @@ def local_identifiability(
 
 
 def _points(forward: ForwardMap, seed: int, limit: WorkLimit) -> Iterator[Array]:
-    """Yield the points where starts begin, each with one that is a few steps nearer to the data.
+    """Yield the start points, each followed by a point a few steps nearer to the data.
 
-    Whoever takes them has work in between that counts as well.
+    The caller's work in between counts as well.
     """
     control = Control(seed=seed, interrupted=Interruption(limit))
     for i in range(MAX_POINTS // 2):
@@ -293,7 +292,7 @@ def _summary(
 def _analysed(
     point: PointFinding, sensitivities: Array, sizes: Array, scatter: set[int]
 ) -> tuple[PointFinding, Array]:
-    """Return the finding at a point, and a basis of what is not determined (natural units)."""
+    """Return the finding at a point, and a basis of undetermined directions (natural units)."""
     n = len(sizes)
     relative = sensitivities * sizes
     norms = column_norms(relative)
@@ -344,12 +343,12 @@ def _sensitivities(forward: ForwardMap, vector: Array, choice: EngineChoice) -> 
 
 
 def _assumed(noise: Noise) -> bool:
-    """Tell whether nothing is known of the size of the noise."""
+    """Tell whether the size of the noise is completely unknown."""
     return not noise.known or (noise.relative is None and noise.spread == "estimate")
 
 
 def _typical(problem: Problem, name: str, noise: Noise, series: Series) -> Array:
-    """Return the standard deviations that are assumed, shape (measurements,)."""
+    """Return the assumed standard deviations, shape (measurements,)."""
     if noise.transform is not None:
         level = ASSUMED_NOISE / log_of_base(noise.transform)
     else:
@@ -359,7 +358,7 @@ def _typical(problem: Problem, name: str, noise: Noise, series: Series) -> Array
 
 
 def _scatter(problem: Problem) -> set[int]:
-    """Return the indices of unknowns that act on the noise and on no prediction."""
+    """Return the indices of unknowns that act only on the noise."""
     model = problem.given
     predicting = {
         name

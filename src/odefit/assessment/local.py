@@ -23,7 +23,8 @@ from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 
 OPTIMALITY_TOLERANCE = 1e-3
-"""Distance to the minimum of the local quadratic model, in standard errors, that counts as none."""
+"""Largest distance to the minimum of the local quadratic model, in standard errors, at an
+optimum."""
 
 CHANGES = (1e-2, 1e-1, 1.0)
 """Changes of unknowns, relative to their sizes, that have to gain nothing where the data leave a
@@ -123,10 +124,10 @@ def assess_local(
 
 @dataclass(frozen=True, eq=False)
 class _Around:
-    """The surroundings of an answer that is no optimum by its first derivatives.
+    """The surroundings of an answer whose first derivatives do not show an optimum.
 
-    The unknowns count by their sizes, without those that press against a bound; rows and unknowns
-    of values without noise are left out.
+    The unknowns are scaled by their sizes, without those held by a bound; rows and unknowns of
+    values without noise are left out.
     """
 
     forward: ForwardMap
@@ -149,18 +150,18 @@ class _Around:
         return np.flatnonzero(self.free & ~(bounds_touched(problem, vector) & outwards))
 
     def _rows(self, evaluation: Evaluation) -> tuple[Array, Array]:
-        """Return the residuals and their derivatives by the unknowns that move, in their sizes."""
+        """Return the residuals and their derivatives by the scaled free unknowns."""
         jacobian = (evaluation.jacobian * self.sizes)[self.noisy][:, self.moving]
         return evaluation.residuals[self.noisy], jacobian
 
     def _moved(self, changes: Array) -> Array:
-        """Return the unknowns after changes of those that move, in their sizes."""
+        """Return the unknowns after changes of the scaled free ones."""
         moved = self.vector.copy()
         moved[self.moving] += changes * self.sizes[self.moving]
         return np.clip(moved, self.forward.problem.lower, self.forward.problem.upper)
 
     def is_level(self) -> bool:
-        """Return whether all of the gain is promised, and not kept, where the data decide nothing.
+        """Return whether the predicted gain lies only in undetermined directions and fails there.
 
         Along such a direction a change by the sizes of the unknowns is smaller than the noise.
         """
@@ -179,7 +180,7 @@ class _Around:
         return all(self.forward.cost(self._moved(c), choice) >= most for c in changes)
 
     def is_at_kink(self) -> bool:
-        """Return whether the cost has a kink here, and is lowest in it.
+        """Return whether the cost has a kink here with its minimum in it.
 
         The step that promises a gain raises the cost from the beginning, and some mean of the
         gradients on both sides is zero (F. H. Clarke, Optimization and nonsmooth analysis, 1983).
@@ -236,7 +237,7 @@ def _sentence(exact: bool, optimal: bool, near: bool, distance: float, unique: b
 def _elsewhere(
     keys: Sequence[str], vector: Array, objective: float, certificate: Certificate | None
 ) -> str:
-    """Return a sentence on what is known of other optima."""
+    """Return a sentence on other optima."""
     c = certificate
     known = c is not None and c.closed and not c.discretised
     if c is None or not known or not _inside(keys, vector, c):
@@ -253,7 +254,7 @@ def _elsewhere(
 
 
 def _inside(keys: Sequence[str], vector: Array, certificate: Certificate) -> bool:
-    """Tell whether the answer is in the box that the certificate is about."""
+    """Tell whether the answer is in the certificate's box."""
     at = dict(zip(keys, vector.tolist(), strict=True))
     return all(a <= at[key] <= b for key, (a, b) in certificate.assumed.items())
 

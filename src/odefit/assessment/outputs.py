@@ -1,4 +1,4 @@
-"""The outputs of a condition along a trajectory, and the scatter of measurements of them."""
+"""The outputs of a condition along a trajectory, and the scatter of their measurements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from odefit.simulation.trajectories.trajectory import Trajectory
 
 
 def evaluated(forward: ForwardMap, vector: Array) -> Evaluation:
-    """Return the evaluation at the estimate; InputError where it fails."""
+    """Return the evaluation at the estimate; a failure raises an InputError."""
     evaluation = forward.evaluate(vector, UNDECIDED)
     if isinstance(evaluation, Failure):
         raise InputError(f"bands need a model that can be integrated: {evaluation}")
@@ -33,9 +33,9 @@ def outputs_of(
     trajectory: Trajectory,
     names: Collection[str] | None = None,
 ) -> dict[str, tuple[Dual, bool]]:
-    """Return observables, then the states with other names, each with whether it is the former.
+    """Return observables, then states with other names, each with a flag for observables.
 
-    Where there are `names`, they are those alone.
+    With `names`, only these are returned.
     """
     predicted = forward.predictions(condition, vector, trajectory)
     wanted = {*predicted, *forward.field.states} if names is None else names

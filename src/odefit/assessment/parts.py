@@ -1,7 +1,7 @@
 """The parts of the assessment of an answer, as plain values.
 
-Each part says only what was shown: ``local`` never speaks of other optima, ``complete`` counts
-solutions, ``bounds`` (``global`` in result files) holds a lower bound together with its scope.
+Each part states only what was shown. ``local`` never mentions other optima, ``complete`` counts
+solutions, and ``bounds`` (``global`` in result files) holds a lower bound with its scope.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Trouble(StrEnum):
 
 
 OPTIONAL = {"optional": True}
-"""Metadata of a field that a file leaves out where there is nothing to say."""
+"""Metadata of a field that files omit if it is empty."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Continuity:
 
 @dataclass(frozen=True)
 class Assessment:
-    """The proof about an answer, and the problem that it refers to."""
+    """The proof about an answer, and its problem."""
 
     local: Local | None = None
     complete: Completeness | None = None
@@ -111,7 +111,7 @@ class Assessment:
 
 
 Treatment = Literal["as-is", "scaled", "withheld"]
-"""Treatments of standard errors and intervals where the goodness of fit is bad."""
+"""Treatments of standard errors and intervals for a bad goodness of fit."""
 
 INTERVAL_CHOICES: tuple[Treatment, ...] = get_args(Treatment)
 """All of these, the default first."""

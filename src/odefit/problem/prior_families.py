@@ -21,7 +21,7 @@ KINK_ROUNDING = 1.4e-4
 a search finds no minimum at a kink. No log-density changes by more than that."""
 
 DENSITY_FLOOR = 1e-12
-"""In a search, a density unbounded at zero counts as constant below this fraction of its scale;
+"""A density unbounded at zero counts, in a search, as constant below this fraction of its scale;
 otherwise there would be no best fit."""
 
 EXCESS = 0.5

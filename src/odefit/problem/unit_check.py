@@ -1,4 +1,4 @@
-"""Units checked: whether every sum adds like to like, and every equation has equal sides."""
+"""Units checked: sums add like to like, and both sides of equations agree."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ class UnitReport:
     Attributes
     ----------
     problems
-        A sentence for each place where units do not fit, with both units.
+        A sentence for each place where units disagree, with both units.
     checked
-        Places in which every unit is known, and that were checked as a whole.
-    unchecked
-        Places that were checked in part, as units are missing.
+        Places in which every unit is known, and which were checked fully. unchecked Places that
+        were checked in part, because units are missing.
     missing
         Names in the equations that have no unit.
     labels
@@ -45,7 +44,7 @@ class UnitReport:
     labels: tuple[str, ...]
 
     def lines(self) -> list[str]:
-        """Return all of it in sentences."""
+        """Return all findings in sentences."""
         total = len(self.checked) + len(self.unchecked)
         found = list(self.problems)
         if not self.checked and not self.problems:
@@ -68,7 +67,7 @@ def _some(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class _Measured:
-    """A part of an expression with its unit; None if that is not known, as for zero."""
+    """A part of an expression with its unit; None if unknown, as for zero."""
 
     part: Part
     unit: Unit | None
@@ -97,7 +96,7 @@ class _Measured:
 
 
 class _UnitAlgebra:
-    """The algebra of units, which notes where they do not fit."""
+    """The algebra of units, which records disagreements."""
 
     def __init__(self) -> None:
         self.place = ""
@@ -116,7 +115,7 @@ class _UnitAlgebra:
         return _Measured(part, unit, self)
 
     def equal(self, left: _Measured, right: _Measured, what: str) -> Unit | None:
-        """Note if two quantities that are `what` have different units; return the known one."""
+        """Record different units of two quantities described by `what`; return the known unit."""
         if left.unit is None or right.unit is None:
             return left.unit if right.unit is None else right.unit
         if not left.unit.same(right.unit):
@@ -124,11 +123,11 @@ class _UnitAlgebra:
                 f"{self.place}: {what} {_text(left)} in {left.unit} and {_text(right)} in "
                 f"{right.unit}{_hint(left, right)}"
             )
-            return None  # so that what follows from it is not reported as well
+            return None  # so that consequences are not reported too
         return left.unit
 
     def pure(self, value: _Measured, what: str) -> None:
-        """Note if a quantity that has to be a number has a unit."""
+        """Record a unit of a quantity that has to be a number."""
         if value.unit is not None and not value.unit.same(NUMBER):
             self.problems.setdefault(
                 f"{self.place}: {what} {_text(value)} in {value.unit}, where a number without a "
@@ -191,13 +190,13 @@ def _hint(left: _Measured, right: _Measured) -> str:
 
 
 def has_units(problem: Problem) -> bool:
-    """True if more than parameters have a unit, so that there is something to compare."""
+    """True if some unit besides those of parameters allows comparisons."""
     unknown = (p for p in problem.initial.values() if isinstance(p, Parameter))
     return bool(problem.units) or any(p.unit for p in unknown)
 
 
 def unit_labels(problem: Problem) -> dict[str, str]:
-    """Return the labels of all units by name, those of parameters and initial values included."""
+    """Return the labels of all units by name, including those of parameters and initial values."""
     labels = {k: p.unit for k, p in problem.parameters.items() if p.unit}
     labels |= {k: p.unit for k, p in problem.initial.items() if isinstance(p, Parameter) and p.unit}
     return {**labels, **problem.units}
@@ -206,8 +205,8 @@ def unit_labels(problem: Problem) -> dict[str, str]:
 def check_units(problem: Problem) -> UnitReport:
     """Check the units of a problem, as far as they are given.
 
-    Whole numbers in expressions have no unit. Decimal numbers have one that is not known, as
-    everything without a unit: what is multiplied by them is not checked further.
+    Integers in expressions have no unit. Decimal numbers have an unknown unit, like every quantity
+    without a given unit, so that products with them are not checked.
 
     Raises
     ------
@@ -262,7 +261,7 @@ def check_units(problem: Problem) -> UnitReport:
 class _Place(NamedTuple):
     """An expression with its place, and its value's text, name and unit.
 
-    The name is empty where an expression is zero or a condition, so that nothing is compared.
+    The name is empty for zero and for conditions, which are not compared.
     """
 
     place: str
@@ -304,7 +303,7 @@ def _places(problem: Problem, known: Mapping[str, Unit]) -> Iterator[_Place]:
 
 
 def _values(place: str, table: Mapping[str, Any], known: Mapping[str, Unit]) -> Iterator[_Place]:
-    """Yield expressions of a table; plain numbers have the unit of what they are the value of."""
+    """Yield expressions of a table; plain numbers take the unit of their quantity."""
     for name, value in table.items():
         if isinstance(value, Expression) and value.names:
             yield _Place(f"{place}{name}", value, name, name, known.get(name))

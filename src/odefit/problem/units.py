@@ -18,27 +18,27 @@ from odefit.problem.inputs.issues import Issues
 from odefit.problem.notation.arrays import Arrays
 
 MAX_LENGTH = 80
-"""Length in characters of the label of a unit; longer ones are labels alone."""
+"""Longest label of a unit in characters; longer ones are only labels."""
 
 SAME_SIZE = 1e-9
-"""Relative difference up to which two units have the same size."""
+"""Largest relative difference of equal units."""
 
 _LABELS = frozenset(("a.u.", "a.u", "au", "arb. units", "arb. u.", "rel. units", "-", "none"))
-"""Labels that Pint would take for something else: arbitrary units for years and atomic masses."""
+"""Labels that Pint would misread: arbitrary units as years and atomic masses."""
 
 _RISKY = re.compile(r"\d\s*(?:\^|\*\*)|\d{4}")
-"""Towers of powers, which would be computed, and long numbers."""
+"""Towers of powers, which Pint would compute, and long numbers."""
 
 _NO_UNIT = (
     ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, SyntaxError,
     TokenError, TypeError, ValueError,
 )  # fmt: skip
-"""The errors that Pint raises for texts that are not units, its own among them."""
+"""The errors that Pint raises for texts that are not units."""
 
 DIMENSIONLESS = "no unit (a number)"
 
 Key = tuple[str, str]
-"""The name of a unit, and the parameter by which its exponent is multiplied; empty if none is."""
+"""The name of a unit, and the parameter that multiplies its exponent, empty for none."""
 
 
 @cache
@@ -60,7 +60,7 @@ def _base(name: str) -> tuple[float, dict[str, float]]:
 
 @dataclass(frozen=True)
 class Unit:
-    """A product of powers of units. Exponents may be multiples of a parameter, as in Hill's law."""
+    """A product of powers of units; exponents may be multiples of a parameter (Hill's law)."""
 
     powers: Mapping[Key, Fraction] = field(default_factory=dict)  # the exponents
 
@@ -74,19 +74,19 @@ class Unit:
         return self * other.to(Fraction(-1))
 
     def to(self, power: Fraction) -> Unit:
-        """Return a power of it."""
+        """Return a power of the unit."""
         return Unit({key: own * power for key, own in self.powers.items() if own * power})
 
     def to_symbol(self, symbol: str) -> Unit | None:
-        """Return its power with a name as the exponent; None if it has such an exponent already."""
+        """Return the power with a name as exponent; None if it already has such an exponent."""
         if any(own for _, own in self.powers):
             return None
         return Unit({(name, symbol): power for (name, _), power in self.powers.items()})
 
     def ratio(self, other: Unit) -> float | None:
-        """Return how much larger it is than another of the same dimensions; None if these differ.
+        """Return the ratio to a unit of the same dimensions; None if the dimensions differ.
 
-        Ratios with parameters as exponents count as a difference, unless they are one.
+        Ratios with parameters in exponents count as a difference, unless the ratio is one.
         """
         logarithms: dict[str, float] = {}
         dimensions: dict[Key, float] = {}
@@ -104,7 +104,7 @@ class Unit:
         return math.exp(logarithms.get("", 0.0))
 
     def same(self, other: Unit) -> bool:
-        """True if both are the same unit, however they are written."""
+        """True if both are the same unit, in whatever spelling."""
         ratio = self.ratio(other)
         return ratio is not None and abs(ratio - 1.0) < SAME_SIZE
 
@@ -128,7 +128,7 @@ def _pretty(powers: Mapping[str, float]) -> str:
     above: list[str] = []
     below: list[str] = []
     for name, power in sorted(powers.items(), key=lambda item: [*_base(item[0])[1]] == ["[time]"]):
-        # Of the two letters that look alike, Pint has one before version 0.26, the other since.
+        # Of two letters that look alike, Pint uses one before version 0.26, and the other since.
         short = f"{registry().Unit(name):~}".replace("\N{GREEK SMALL LETTER MU}", "\N{MICRO SIGN}")
         size = abs(power)
         text = short if size == 1 else f"{short}^{size:g}"
@@ -140,7 +140,7 @@ def _pretty(powers: Mapping[str, float]) -> str:
 
 
 def unit_of(label: str) -> Unit | None:
-    """Return the unit that a label means; None if Pint knows none, or it has an offset (degC)."""
+    """Return the unit of a label; None if Pint does not know it, or it has an offset (degC)."""
     text = label.strip()
     if text.casefold() in _LABELS or len(text) > MAX_LENGTH or _RISKY.search(text):
         return None
@@ -161,7 +161,7 @@ def unit_of(label: str) -> Unit | None:
 def read_units(
     table: Mapping[str, Any], arrays: Arrays, names: Iterable[str], issues: Issues
 ) -> dict[str, str]:
-    """Return the labels of a table by name, keys of arrays written out; `names` can have a unit."""
+    """Return the labels of a table by name, with array keys expanded; `names` may have a unit."""
     found: dict[str, str] = {}
     known = set(names)
     for key, label in issues.items("[units]", table):

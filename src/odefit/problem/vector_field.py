@@ -25,14 +25,14 @@ class VectorField:
 
     model: Model
     scalars: tuple[str, ...]  # names of parameters and constants that are only known at run time
-    # values of the other parameters and constants: the same in every experiment, known
+    # values of the other parameters and constants, known and equal in all experiments
     folded: Mapping[str, float]
-    # Where g is linear in z with constant coefficients, their inverse matrix, negated; z is then a
-    # function of the rest, and the system an ODE. None otherwise.
+    # If g is linear in z with constant coefficients, the negated inverse of their matrix, so that z
+    # is explicit and the system an ODE. None otherwise.
     elimination: Array | None
 
     def __eq__(self, other: object) -> bool:
-        """Fields of the same equations in the same order are equal, and share what is compiled."""
+        """Fields of the same equations in the same order are equal, and share compiled code."""
         if not isinstance(other, VectorField):
             return NotImplemented
         return self is other or (
@@ -45,14 +45,14 @@ class VectorField:
 
     @cached_property
     def _identity(self) -> tuple[object, ...]:
-        """Return values that tell fields of the same model, and most others, from each other."""
+        """Return values that differ between most pairs of unequal fields."""
         elimination = None if self.elimination is None else self.elimination.tobytes()
         variables = (*self.states, *self.model.algebraic)
         return variables, self.inputs, self.scalars, tuple(self.folded.items()), elimination
 
     @classmethod
     def of(cls, model: Model, conditions: Sequence[Condition]) -> VectorField:
-        """Return the vector field that serves all `conditions` of a problem."""
+        """Return the vector field for all `conditions` of a problem."""
         model = _with_magnitudes(model)
         assigned = {name for c in conditions for event in c.assignments for name in event}
         used = {n for e in (*model.ode.values(), *model.algebraic.values()) for n in e.names}
@@ -75,7 +75,7 @@ class VectorField:
     def eliminated(
         cls, model: Model, scalars: tuple[str, ...], folded: Mapping[str, float]
     ) -> VectorField:
-        """Return the vector field of a model, without the algebraic variables it can do without."""
+        """Return the vector field of a model; algebraic variables are eliminated if possible."""
         return cls(model, scalars, folded, cls(model, scalars, folded, None)._elimination())
 
     @property
@@ -95,7 +95,7 @@ class VectorField:
 
     @cached_property
     def smooth(self) -> bool:
-        """True if the equations have no kinks, so that an integrator of high order can step far."""
+        """True if the equations have no kinks, so that high-order steps can be long."""
         expressions = (*self.model.ode.values(), *self.model.algebraic.values())
         return not any(e.functions & NON_SMOOTH for e in expressions)
 
@@ -130,9 +130,9 @@ class VectorField:
         return self.model.constraints(self.complete(values, algebra), algebra)
 
     def _elimination(self) -> Array | None:
-        """Return minus the inverse of dg/dz if that is constant, as found at three random points.
+        """Return minus the inverse of dg/dz if it is constant at three random points.
 
-        A Jacobian that is the same at random points is constant with probability one.
+        A Jacobian that is equal at random points is constant with probability one.
         """
         names = tuple(self.model.algebraic)
         if not names:
@@ -157,23 +157,23 @@ class VectorField:
 
 @dataclass(frozen=True, eq=False)
 class StoppedField(VectorField):
-    """A vector field in which the time stands still."""
+    """A vector field with time held constant."""
 
     time: float = 0.0  # the value of the time in the equations
 
     @classmethod
     def at(cls, field: VectorField, time: float) -> StoppedField:
-        """Return `field` with the time stopped at `time`."""
+        """Return `field` with time fixed at `time`."""
         return cls(field.model, field.scalars, field.folded, field.elimination, time)
 
     def complete(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> dict[str, Any]:
-        """Return `values` with the time stopped and all other names added."""
+        """Return `values` with time fixed and all other names added."""
         return super().complete({**values, TIME: algebra.number(repr(self.time))}, algebra)
 
 
 @dataclass(frozen=True)
 class SensitivityPattern:
-    """The sparsity pattern of the sensitivities that are wanted of a vector field."""
+    """The sparsity pattern of the sensitivities required of a vector field."""
 
     directions: int  # number of directions m
     # pairs (scalar, direction) for which the scalar may change along the direction
@@ -186,7 +186,7 @@ def with_equations(
     algebraic: Mapping[str, Expression],
     inputs: Sequence[str] = (),
 ) -> Model:
-    """Return a model with other equations, and with further inputs, of which nothing is checked."""
+    """Return a model with other equations and more inputs, without any checks."""
     other = copy.copy(model)
     every = {**model.inputs, **dict.fromkeys(inputs, "cubic")}
     for section, table in (("ode", ode), ("algebraic", algebraic), ("inputs", every)):
@@ -195,7 +195,7 @@ def with_equations(
 
 
 def _with_magnitudes(model: Model) -> Model:
-    """Return a model with magnitudes for roots of even powers; the same one without such roots."""
+    """Return a model with magnitudes under roots of even powers; unchanged without such roots."""
     ode, algebraic = (
         {n: with_magnitudes(e) for n, e in table.items()} for table in (model.ode, model.algebraic)
     )

@@ -1,6 +1,6 @@
 """Quantities that contain functionals of curves over time, such as ``AUC = integral(C)``.
 
-Beside what an expression may contain, a quantity knows these functionals of an expression ``x`` in
+In addition to expressions, a quantity may contain these functionals of an expression ``x`` in
 states, observables, inputs, parameters, constants and the time ``t``:
 
 - ``max(x)``, ``min(x)``, ``argmax(x)``, ``argmin(x)``: extrema, and their times;
@@ -39,10 +39,10 @@ FUNCTIONALS: Mapping[str, int] = {
     "max": 1, "min": 1, "argmax": 1, "argmin": 1, "integral": 1, "mean": 1, "first": 1,
     "first_time": 1, "time_above": 2, "time_below": 2,
 }  # fmt: skip
-"""The functionals, and how many arguments each has before the window."""
+"""The functionals, with the number of arguments of each before the window."""
 
 LEAST_TOLERANCE = 1e-10
-"""Tolerance of the polynomials of a curve, where that of the integration is finer."""
+"""Tolerance of the polynomials of a curve, unless that of the integration is coarser."""
 
 _LABEL = re.compile(r"\s*(?P<label>[A-Za-z_][A-Za-z0-9_]*)\s*=(?!=)\s*(?P<rest>.*)", re.DOTALL)
 _CALL = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*\(")
@@ -56,8 +56,7 @@ _COMPARISON = re.compile(r"<=|>=|<|>")
 class Functional:
     """A functional of an expression over a window; ``kind`` is its name, or "@" for a value.
 
-    A comparison and the functions ``time_above`` and ``time_below`` have the expression that is
-    positive where they hold.
+    For comparisons, ``time_above`` and ``time_below``, the expression is positive where they hold.
     """
 
     kind: str
@@ -69,8 +68,8 @@ class Functional:
 class OverTime:
     """A function of the unknowns that contains functionals of the curves of an experiment.
 
-    `key` is its name, `text` what the user wrote. `parts` are its functionals, by the names that
-    stand for them in the `expression`.
+    `key` is its name, `text` the user's text. `parts` are its functionals, by their names in the
+    `expression`.
     """
 
     key: str
@@ -80,7 +79,7 @@ class OverTime:
     parts: tuple[tuple[str, Functional], ...]
 
     def unknowns(self, problem: Problem) -> set[int]:
-        """Return the unknowns on which it may depend: all that the experiment knows."""
+        """Return the unknowns on which it may depend: all unknowns of the experiment."""
         return set(range(len(problem.unknowns)))
 
     def at(
@@ -108,10 +107,10 @@ class OverTime:
 def over_time(
     problem: Problem, text: str, experiment: str, window: tuple[float, float] | None = None
 ) -> OverTime:
-    """Return the quantity that a text means in an experiment, over a window of its time.
+    """Return the quantity given by a text in an experiment, over a window of time.
 
-    Without a window, it is that from the initial time to the last measurement. Raises InputError
-    for a mistake in the text, with what would be right.
+    The default window runs from the initial time to the last measurement. A mistake in the text
+    raises an InputError with a remedy.
     """
     condition = problem.condition(experiment)
     span = (condition.t0, condition.end) if window is None else window
@@ -125,7 +124,7 @@ def over_time(
 
 
 def contains_functionals(text: str) -> bool:
-    """Tell whether a text contains a functional over time, beside values at a time."""
+    """Tell whether a text contains a functional over time, other than values at a time."""
     for match in _CALL.finditer(text):
         close = _closing(text, match.end() - 1)
         if match["name"] in FUNCTIONALS and close is not None:
@@ -170,12 +169,12 @@ class _Reading:
         return found
 
     def without_functionals(self, text: str, *, inside: bool) -> str:
-        """Return a text with names in place of its functionals, which are noted."""
+        """Return a text with functionals replaced by names, and record them."""
         done, position = "", 0
         while match := _CALL.search(text, position):
             close = _closing(text, match.end() - 1)
             if close is None:
-                break  # the parser says what is wrong
+                break  # the parser reports the mistake
             arguments = _split(text[match.end() : close])
             name = match["name"]
             window = arguments[-1] if len(arguments) > 1 and _has_colon(arguments[-1]) else None
@@ -204,7 +203,7 @@ class _Reading:
         return self._part(Functional("@", parse(name), (time, time)))
 
     def _noted(self, kind: str, arguments: list[str], window: str | None) -> str:
-        """Note a functional, and return the name that stands for it."""
+        """Record a functional, and return its name in the expression."""
         count = FUNCTIONALS[kind]
         if len(arguments) != count:
             example = {"time_above": "time_above(x, 2)", "time_below": "time_below(x, 2)"}
@@ -233,7 +232,7 @@ class _Reading:
         return name
 
     def _difference(self, text: str) -> str:
-        """Return the text of what is positive where a comparison holds."""
+        """Return the text of an expression that is positive where a comparison holds."""
         depth, signs = 0, []
         for place, letter in enumerate(text):
             depth += (letter == "(") - (letter == ")")
@@ -249,7 +248,7 @@ class _Reading:
         return f"({left}) - ({right})" if ">" in signs[0][0] else f"({right}) - ({left})"
 
     def _window(self, text: str | None) -> tuple[float, float]:
-        """Return the window that a text such as 0:24 means."""
+        """Return the window given by a text such as 0:24."""
         start, end = self._span
         if text is not None:
             parts = [part.strip() for part in text.split(":")]
@@ -267,7 +266,7 @@ class _Reading:
 
 
 def _closing(text: str, start: int) -> int | None:
-    """Return the place of the parenthesis that closes the one at `start`."""
+    """Return the position of the parenthesis that closes the one at `start`."""
     depth = 0
     for place in range(start, len(text)):
         depth += (text[place] == "(") - (text[place] == ")")

@@ -1,10 +1,10 @@
-"""A curve over time as Chebyshev polynomials on pieces, as accurate as the integration.
+"""A curve over time as piecewise Chebyshev polynomials, as accurate as the integration.
 
-Extrema, zeros and integrals of the polynomials are then those of the curve, and need no grid
-(Z. Battles and L. N. Trefethen, An extension of MATLAB to continuous functions and operators,
-SIAM J. Sci. Comput. 25, 2004). Pieces end at events and at corners of inputs, and are halved
-until the last coefficients vanish. The nodes are inside the pieces, so that a jump at an event
-belongs to neither side.
+Extrema, zeros and integrals of the curve then follow from the polynomials without a grid (Z.
+Battles and L. N. Trefethen, An extension of MATLAB to continuous functions and operators, SIAM J.
+Sci. Comput. 25, 2004). Pieces end at events and at corners of inputs, and are halved until the last
+coefficients vanish. The nodes are inside the pieces, so that a jump at an event belongs to neither
+side.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from numpy.polynomial import chebyshev
 from odefit.common.arrays import Array, BoolArray
 
 NODES = 16
-"""Number of nodes of a piece, which is that of its coefficients."""
+"""Number of nodes, and so of coefficients, of a piece."""
 
 FIRST_PIECES = 16
-"""Least number of pieces of a window, so that no feature of a sixteenth of it is missed."""
+"""Smallest number of pieces of a window, so that no feature of a sixteenth of it is missed."""
 
 MOST_PIECES = 4000
-"""Number of pieces from which on none is halved: what is left are errors of integration."""
+"""Number of pieces beyond which none is halved: the rest is integration error."""
 
 NARROWEST = 1e-11
-"""Width of a piece, relative to the window, that is not halved: there is a kink or a jump in it."""
+"""Width of a piece, relative to the window, that is not halved: it contains a kink or a jump."""
 
 EDGE = 1e-7
-"""Distance beyond the ends of a piece, relative to half its width, at which a zero still counts."""
+"""Distance beyond the ends of a piece, relative to half its width, at which zeros still count."""
 
 Curve = Callable[[Array], tuple[Array, Array] | None]
 """Values, shape (k,), and derivatives by the unknowns, shape (k, n), at times; None on failure."""
@@ -47,8 +47,8 @@ class Pieces:
     """Polynomials on the pieces between `edges`, shape (p + 1,).
 
     `values` holds the coefficients of the curve, shape (p, m), `gradients` those of its derivatives
-    by the unknowns, shape (p, m, n). `jumps` tells of each edge whether the curve may jump there at
-    a time that is known, shape (p + 1,).
+    by the unknowns, shape (p, m, n). `jumps` is true for edges at which the curve may jump at a
+    known time, shape (p + 1,).
     """
 
     edges: Array
@@ -90,7 +90,7 @@ class Pieces:
         return best, gradient, time, moved
 
     def crossings(self) -> tuple[bool, list[tuple[float, Array]]]:
-        """Return whether the curve is positive at the beginning, and when its sign changes.
+        """Return whether the curve is positive at first, and the times of its sign changes.
 
         Each time comes with its derivatives by the unknowns.
         """
@@ -147,10 +147,9 @@ class Pieces:
 def pieces_of(
     curve: Curve, window: tuple[float, float], breaks: Array, tolerance: float
 ) -> Pieces | None:
-    """Return a curve over a window as pieces; None where it cannot be computed.
+    """Return a curve over a window as pieces; None if it cannot be computed.
 
-    `breaks` are the times at which it may have corners or jumps; `tolerance` is relative to its
-    largest value.
+    `breaks` are times of possible corners or jumps; `tolerance` is relative to the largest value.
     """
     start, end = window
     inner = breaks[(breaks > start) & (breaks < end)]

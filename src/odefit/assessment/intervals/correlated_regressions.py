@@ -1,8 +1,8 @@
-"""Many linear regressions with noise that is correlated in time, by the maximum of the likelihood.
+"""Many linear regressions with noise correlated in time, by maximum likelihood.
 
 For a given correlation time this is generalised least squares, and the standard deviation follows
-from its residuals. The correlation time is that of a grid with the largest likelihood: for one
-series of noise the maximum is found for each time of the grid, for several series by turns.
+from its residuals. The correlation time is the best of a grid. One series is maximised at each time
+of the grid; several series take turns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TURNS = 20
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """Measurements in order of time, with the correlation times that are considered.
+    """Measurements in order of time, with candidate correlation times.
 
     Attributes
     ----------
@@ -35,9 +35,8 @@ class Chains:
     times
         The grid of correlation times, increasing, shape (g,).
     true
-        The number of the time of simulated noise.
-    unknown
-        The unknown that the time is; None where it is known.
+        The index of the correlation time of simulated noise. unknown The correlation time's
+        unknown; None if it is known.
     """
 
     order: IntArray
@@ -130,7 +129,7 @@ class Products:
     def part(
         self, basis: Array | None, fits: IntArray, *, known_scale: bool, only: int | None
     ) -> Products:
-        """Return those of the design X `basis` and of some fits, for one time `only` or for all."""
+        """Return the products for the design X `basis` and some fits, for one time or all."""
         times = slice(None) if only is None else slice(only, only + 1)
         matrices, vectors = self.matrices[times], self.vectors[times][:, fits]
         if basis is not None:

@@ -1,16 +1,16 @@
-"""Degrees of freedom where the noise is estimated: a small sample has few of them.
+"""Degrees of freedom for estimated noise, of which a small sample has few.
 
-The maximum of the likelihood takes n measurements for as many that tell of the noise, though the
-fitted unknowns have used up some of these. The leverages say how many: those of an observable's
-measurements add up to the unknowns that it has determined, and its variance is S/(n - leverage)
+Maximum likelihood treats all n measurements as informative about the noise, although the fitted
+unknowns have used up some of them. The leverages show how many: those of an observable's
+measurements sum to the number of unknowns that it determines. Its variance is S/(n - leverage)
 instead of S/n. For a linear model with one standard deviation this is the estimate of the
-restricted likelihood, and exact (Patterson and Thompson, Biometrika 58, 1971, 545-554). Where the
-standard deviation is an expression, the leverages are projected on what its own unknowns can change
-of it, which is one step of Fisher scoring towards the restricted likelihood.
+restricted likelihood, and exact (Patterson and Thompson, Biometrika 58, 1971, 545-554). If the
+standard deviation is an expression, the leverages are projected on the changes that its own
+unknowns allow. This is one step of Fisher scoring towards the restricted likelihood.
 
-Where several standard deviations are estimated, they are weights that have errors themselves, for
-which covariances are widened (Kenward and Roger, Biometrics 53, 1997, 983-997), and variances are
-sums whose degrees of freedom are those of Satterthwaite (Biometrics Bulletin 2, 1946, 110-114).
+Several estimated standard deviations are weights with errors of their own, for which covariances
+are widened (Kenward and Roger, Biometrics 53, 1997, 983-997), and variances are sums whose degrees
+of freedom are those of Satterthwaite (Biometrics Bulletin 2, 1946, 110-114).
 """
 
 from __future__ import annotations
@@ -25,16 +25,15 @@ from odefit.problem.binding import dynamic_unknowns
 from odefit.simulation import ForwardMap
 
 MIN_SHARE = 1e-9
-"""Share of the measurements that tell of the noise below which none of them does."""
+"""Smallest share of the measurements that must be informative about the noise."""
 
 SPAN_TOLERANCE = 1e-10
-"""Singular value, relative to the largest, below which noise parameters change no further standard
-deviation."""
+"""Largest singular value, relative to the largest, of noise parameters without further effect."""
 
 
 @dataclass(frozen=True, eq=False)
 class NoiseFreedom:
-    """The information that the m measurements with estimated noise hold about that noise.
+    """The information about the noise in the m measurements with estimated noise.
 
     `rows` and `sd_rows` are their rows of the Jacobian, and those that their standard deviations
     add; `leverages` measure how much of each the unknowns follow. `share` is the part of each that
@@ -60,12 +59,12 @@ class NoiseFreedom:
 
     @property
     def degrees(self) -> float:
-        """The degrees of freedom of all of them together, n minus the sum of the leverages."""
+        """Their joint degrees of freedom: n minus the sum of the leverages."""
         return float(self.count - self.leverages.sum())
 
     @property
     def enough(self) -> bool:
-        """True if every standard deviation has measurements left that inform about it."""
+        """True if every standard deviation has informative measurements left."""
         return bool((self.share > MIN_SHARE).all())
 
     @property
@@ -88,11 +87,12 @@ class NoiseFreedom:
 def noise_freedom(
     forward: ForwardMap, vector: Array, jacobian: Array, orthonormal: Array
 ) -> NoiseFreedom | None:
-    """Return the degrees of freedom of an estimated noise; None where nothing is estimated.
+    """Return the degrees of freedom of an estimated noise; None if nothing is estimated.
 
-    Noise that is not normal is left out: there is no such theory of it. Values that may be censored
-    count as much as they inform about the noise, by their expected information. The columns of the
-    Jacobian are zero for unknowns that are held; `orthonormal` is a basis of them, shape (r, rank).
+    Noise that is not normal is left out, since no such theory exists for it. Values that may be
+    censored count as much as they inform about the noise, by their expected information. The
+    columns of the Jacobian are zero for unknowns that are held; `orthonormal` is a basis of them,
+    shape (r, rank).
     """
     normal = [b for b in forward.series_rows if b.noise.gaussian]
     pairs = [(b.rows, b.sd_rows) for b in normal if b.sd_rows is not None and b.estimates_spread]
@@ -102,9 +102,10 @@ def noise_freedom(
     sd_rows = np.concatenate([np.arange(b.start, b.stop) for _, b in pairs])
     measured = np.concatenate([np.arange(b.rows.start, b.rows.stop) for b in forward.series_rows])
     acts_elsewhere = (jacobian[measured] != 0.0).any(axis=0)
-    if not all(b.gaussian for b in normal):  # whose rows have a part of the noise as well
+    if not all(b.gaussian for b in normal):  # whose rows include a part for the noise
         acts_elsewhere = _acting_on_predictions(forward)
-    # A correlation time is no part of a standard deviation, though conditional variances have it.
+    # A correlation time is not part of a standard deviation, although conditional variances contain
+    # it.
     for one in forward.correlated.values():
         acts_elsewhere |= one.acting(len(acts_elsewhere))
     unknowns = np.flatnonzero((jacobian[sd_rows] != 0.0).any(axis=0) & ~acts_elsewhere)
@@ -143,7 +144,7 @@ def corrected_covariance(orthonormal: Array, freedom: NoiseFreedom) -> Array:
 def inflated_covariance(orthonormal: Array, freedom: NoiseFreedom, covariance: Array) -> Array:
     """Return the covariance with the errors of the weights, shape (rank, rank).
 
-    One common standard deviation is no weight, and nothing changes.
+    With one common standard deviation nothing changes.
     """
     weighted = orthonormal[freedom.rows] * np.sqrt(freedom.share)[:, None]
     directions = _span(freedom.logarithms, freedom.share)
@@ -161,15 +162,15 @@ def effective_degrees(
     """Return the degrees of freedom of the variances of some linear combinations, shape (k,).
 
     `directions` are the combinations in the coordinates of the basis, shape (k, rank). The degrees
-    are infinite where the variance does not depend on estimated noise; where a small part of it
-    does, Satterthwaite's formula alone would give more than there are measurements.
+    are infinite if the variance does not depend on estimated noise. If a small part of it does,
+    Satterthwaite's formula alone would exceed the number of measurements.
     """
-    # Degrees do not depend on the lengths of the combinations, whose fourth powers may overflow.
+    # Normalise the combinations: their lengths do not matter, and fourth powers may overflow.
     lengths = np.abs(directions).max(axis=1, initial=0.0)
     directions = directions / np.where(lengths > 0, lengths, 1.0)[:, None]
     variances = np.einsum("ki,ij,kj->k", directions, covariance, directions)
     known = variances > 0
-    # Each measurement brings a share of the variance; sums of shares are quadratic forms.
+    # Each measurement contributes a share of the variance; sums of shares are quadratic forms.
     influence = orthonormal[freedom.rows] @ covariance
     spread = np.zeros(len(directions))
     for column in _span(freedom.logarithms, freedom.share).T:
@@ -192,7 +193,7 @@ def chi_square_interval(value: float, degrees: float, level: float) -> tuple[flo
 
 
 def _span(logarithms: Array, share: Array | None = None) -> Array:
-    """Return a basis of what noise parameters can change, shape (m, rank).
+    """Return a basis of the changes that noise parameters allow, shape (m, rank).
 
     It is orthonormal, in the inner product with the weights `share` if they are given.
     """

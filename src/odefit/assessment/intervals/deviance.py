@@ -1,9 +1,9 @@
-"""The deviance: how much worse than the optimum other values fit, and how much worse is too much.
+"""The deviance: how much worse than the optimum other values fit, and its limits.
 
-A likelihood-ratio statistic of one degree of freedom, with its limit at a level of confidence.
-Where the size of the noise is estimated, few measurements make the chi-square limit too small; the
-limits here are those that are exact for linear models, as Student's t is for their intervals
-(D. M. Bates and D. G. Watts, Nonlinear Regression Analysis and Its Applications, 1988, chapter 6).
+A likelihood-ratio statistic of one degree of freedom, with its limit at a level of confidence. If
+the noise is estimated from few measurements, the chi-square limit is too small. The limits here are
+exact for linear models, as Student's t is for their intervals (D. M. Bates and D. G. Watts,
+Nonlinear Regression Analysis and Its Applications, 1988, chapter 6).
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 
 LARGEST_EXPONENT = 700.0
-"""Exponent beyond which an exponential counts as infinite."""
+"""Exponent above which an exponential counts as infinite."""
 
 
 @dataclass(frozen=True)
 class Deviance:
     """Differences of the cost from its minimum, as a likelihood-ratio statistic.
 
-    They are measured in `variance`: the residual variance s^2 where no noise is given, else 1; NaN
-    where it cannot be estimated, 0 where the data are reproduced to rounding. `degrees` are those
-    of the estimate of the noise, nu, infinite where it is given; `estimated` is the number of
-    measurements whose standard deviation or dispersion depends on unknowns. Where noise is neither
-    normal nor that of counts, simulated `fits` have the limit.
+    The unit is `variance`: the residual variance s^2 if no noise is given, else 1; NaN if it cannot
+    be estimated, 0 if the fit is exact up to rounding. `degrees` are those of the estimated noise,
+    nu, infinite for given noise; `estimated` is the number of measurements whose standard deviation
+    or dispersion depends on unknowns. Where noise is neither normal nor that of counts, simulated
+    `fits` have the limit.
     """
 
     minimum: float
@@ -46,7 +46,7 @@ class Deviance:
     def of(
         cls, forward: ForwardMap, vector: Array, evaluation: Evaluation, conditions: int = 0
     ) -> Deviance:
-        """Return the deviance from an optimum; `conditions` equations hold beside the data."""
+        """Return the deviance from an optimum under a number of further `conditions`."""
         problem = forward.problem
         free = ~bounds_touched(problem, vector)
         sizes = sizes_at(problem, vector)
@@ -78,7 +78,7 @@ class Deviance:
         if max(r.stop for r in rows) <= len(basis) and forward.nodes is None:
             taken = sum(float(np.sum(basis[r] ** 2)) for r in rows)
         else:
-            taken = float(rank)  # the residuals of an answer on nodes stand in another order
+            taken = float(rank)  # the residuals of an answer on nodes are in another order
         return cls(evaluation.cost, 1.0, count - taken, count)
 
     def at(self, cost: float) -> float:
@@ -93,7 +93,7 @@ class Deviance:
         return self.minimum + 0.5 * self.variance * deviance
 
     def limit(self, level: float) -> float:
-        """Return the deviance up to which values belong to the confidence interval of a level.
+        """Return the largest deviance of values in the confidence interval of a level.
 
         It is NaN where there are too few measurements to estimate the noise.
         """
@@ -112,10 +112,10 @@ class Deviance:
         return quantile
 
     def root(self, deviance: float) -> float:
-        """Return what the deviance of a linear model is the square of, in standard errors.
+        """Return the number of standard errors whose square is a linear model's deviance.
 
-        The limit has as its root the quantile of Student's t (or of the normal distribution), so
-        that roots of deviances can be compared with distances in standard errors.
+        The root of the limit is the quantile of Student's t (or of the normal distribution), so
+        that roots of deviances are comparable with distances in standard errors.
         """
         deviance = max(deviance, 0.0)
         if self.estimated:

@@ -1,8 +1,8 @@
 """Directions that the data do not determine, in words.
 
-A null vector of the Jacobian holds for infinitesimal changes only. Where it looks like a product,
-ratio, sum or difference of the unknowns, the unknowns are moved along that curve by a finite
-amount, and the words are used only if the residuals then stay the same.
+A null vector of the Jacobian applies only to infinitesimal changes. If it looks like a product,
+ratio, sum or difference of the unknowns, they are moved along that curve by a finite amount. The
+words are used only if the residuals then stay the same.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 
 CHANGE_FACTOR = 1.3
-"""Factor by which unknowns are changed to test whether the words hold."""
+"""Factor by which unknowns are changed to test the words."""
 
 MAX_POWER = 3
-"""Largest power or weight of an unknown for which words are sought."""
+"""Largest power or weight of an unknown in the words."""
 
 
 def describe_directions(
@@ -38,7 +38,7 @@ def describe_directions(
 def relative_directions(problem: Problem, vector: Array, basis: Array) -> Array:
     """Return a basis of the same directions that involves few unknowns each, shape (d, n).
 
-    It is relative to the sizes of the unknowns, and `basis` in natural units.
+    It is relative to the sizes of the unknowns; `basis` is in natural units.
     """
     return _sparse_basis(basis / sizes_at(problem, vector, part=0.0))
 
@@ -89,7 +89,7 @@ def _product(
     relative: Array,
     involved: list[int],
 ) -> str | None:
-    """Return words for a direction along which a product of powers stays the same, or None."""
+    """Return words for a direction that conserves a product of powers, or None."""
     keys = forward.problem.keys
     ratios = _integers([relative[k] for k in involved])
     if ratios is None or any(vector[k] == 0 for k in involved):
@@ -127,7 +127,7 @@ def _sum(
     involved: list[int],
     sizes: Array,
 ) -> str | None:
-    """Return words for a direction along which a sum with small integer weights stays the same."""
+    """Return words for a direction that conserves a sum with small integer weights."""
     keys = forward.problem.keys
     ratios = _integers([absolute[k] for k in involved])
     if ratios is None:
@@ -162,17 +162,17 @@ def _sum(
 def _unseen(
     forward: ForwardMap, evaluation: Evaluation, move: Callable[[float], Array], power: float
 ) -> bool:
-    """Tell whether finite moves both ways leave the residuals as they are."""
+    """Tell whether finite moves both ways leave the residuals unchanged."""
     for factor in (CHANGE_FACTOR**power, CHANGE_FACTOR**-power):
         there = forward.evaluate(move(factor), evaluation.choice)
         if not isinstance(there, Evaluation):
             return False
         if there.residuals.shape != evaluation.residuals.shape:
-            return False  # on nodes, which a finite move does not take along
+            return False  # on nodes, which a finite move does not change
         change, size = column_norms(
             np.column_stack([there.residuals - evaluation.residuals, evaluation.residuals])
         )
-        # What such a move would do if the data saw it: the same move of one unknown alone.
+        # For comparison: the effect of the same move of a single unknown.
         typical = max(
             size,
             0.3 * np.abs(evaluation.jacobian * np.abs(move(1.0))).max(initial=0.0),
@@ -196,7 +196,7 @@ def _integers(values: list[float]) -> list[int] | None:
 
 
 def _monomial(a: str, p: int, b: str, q: int) -> str:
-    """Return ``a^p b^q`` as people write it."""
+    """Return ``a^p b^q`` in the usual notation."""
     if p < 0 and q < 0:
         p, q = -p, -q
     if p < 0:

@@ -1,10 +1,10 @@
 """Dispersions of negative binomial counts, estimated from few of them.
 
-The maximum of the likelihood is too small, for the means were fitted to the same counts, and its
-distribution is skewed. The adjusted profile likelihood of D. R. Cox and N. Reid (Journal of the
+The maximum likelihood estimate is too small, because the means were fitted to the same counts, and
+its distribution is skewed. The adjusted profile likelihood of D. R. Cox and N. Reid (Journal of the
 Royal Statistical Society B 49, 1987, 1-39) takes half the logarithm of the determinant of the
-information on the other unknowns from it, as restricted likelihood does for normal noise; so are
-dispersions of few replicates estimated in genetics (D. J. McCarthy, Y. Chen and G. K. Smyth,
+information on the other unknowns from it, as restricted likelihood does for normal noise. Genetics
+uses this estimate for dispersions from few replicates (D. J. McCarthy, Y. Chen and G. K. Smyth,
 Nucleic Acids Research 40, 2012, 4288-4297). Means and dispersion are orthogonal, so that the means
 stay where they are. The interval has all dispersions whose adjusted likelihood ratio is below the
 limit of chi-square.
@@ -26,15 +26,15 @@ from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 
 LEAST, MOST = 1e-8, 1e8
-"""Dispersions beyond which none is looked for; the least stands for Poisson counts."""
+"""Range of dispersions; the smallest represents Poisson counts."""
 
 GRID = 80
-"""Number of dispersions among which the best one is looked for first."""
+"""Number of dispersions in the first search for the best one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """The m counts with one dispersion, and how far their means follow them.
+    """The m counts that share one dispersion, and the extent to which their means follow them.
 
     `rows` are those of the counts among the residuals, `basis` their rows of an orthonormal basis
     of the information on all other unknowns, shape (m, rank).
@@ -48,7 +48,7 @@ class Counted:
     basis: Array
 
     def cost(self, dispersion: float) -> float:
-        """Return the negative log-likelihood, but for constants."""
+        """Return the negative log-likelihood without constants."""
         spreads = np.full(len(self.counts), dispersion)
         terms = self.law.terms(self.means, self.counts, spreads)
         return float(np.sum(0.5 * terms.residuals**2 + terms.scale_terms))
@@ -56,12 +56,12 @@ class Counted:
     def weights(self, dispersion: float) -> Array:
         """Return the information on the means relative to that at the maximum, shape (m,).
 
-        The maximum of the likelihood takes the counts to scatter too little.
+        Maximum likelihood underestimates the scatter of the counts.
         """
         return (1 + self.dispersion * self.means) / (1 + dispersion * self.means)
 
     def adjusted(self, dispersion: float) -> float:
-        """Return the same with the adjustment for the means that were fitted."""
+        """Return the negative log-likelihood adjusted for the fitted means."""
         change = self.weights(dispersion) - 1
         matrix = np.eye(self.basis.shape[1]) + (self.basis.T * change) @ self.basis
         return self.cost(dispersion) + 0.5 * float(np.linalg.slogdet(matrix)[1])
@@ -86,7 +86,7 @@ class AdjustedDispersion:
 def adjusted_dispersions(
     forward: ForwardMap, vector: Array, evaluation: Evaluation, level: float
 ) -> list[AdjustedDispersion]:
-    """Return the dispersions that are estimated, except those at a bound."""
+    """Return the estimated dispersions, except those at a bound."""
     return [
         _adjusted(index, counted, level) for index, counted in _counted(forward, vector, evaluation)
     ]
@@ -181,7 +181,7 @@ def _adjusted(index: int, counted: Counted, level: float) -> AdjustedDispersion:
 def _crossing(
     function: Callable[[float], float], far: float, near: float, allowed: float
 ) -> float | None:
-    """Return where a function reaches a value on the way from its minimum; None where nowhere."""
+    """Return the point at which a function reaches a value beyond its minimum, or None."""
     from scipy.optimize import brentq
 
     if function(far) <= allowed or far == near:

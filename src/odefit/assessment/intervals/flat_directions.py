@@ -1,10 +1,10 @@
-"""Unknowns that a direction which the data do not determine hardly moves.
+"""Unknowns that an undetermined direction hardly moves.
 
-A null vector of the Jacobian has a part of nearly every unknown. After absorption is over, a
-subject no longer tells its rate, and the volume changes by a thousandth with it: that rate alone is
-not determined. How far the others go with it is asked of the model and not of the null vector,
-which holds for small changes alone: the unknown that the direction moves most is held at other
-values, and all others of its experiments are fitted again.
+A null vector of the Jacobian involves nearly every unknown. For example, data after absorption do
+not determine its rate, and the volume changes by a thousandth with that rate; only the rate is
+undetermined. The null vector applies only to small changes, so the model itself shows how far the
+other unknowns move. The unknown that the direction moves most is held at other values, and all
+others of its experiments are refitted.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from odefit.simulation import ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
 SMALL_MOVE = 3.0
-"""Change of an unknown along a flat direction, in standard errors, up to which it has an interval.
-The square of the change is added to its variance, and the change is the largest within the bounds,
-so that the interval covers it."""
+"""Largest change of an unknown along a flat direction, in standard errors, for which it has an
+interval. The square of the largest change within the bounds is added to its variance, so that the
+interval covers it."""
 
 ALIKE = 0.5
-"""Relative change of an unknown along a flat direction, over the largest one, from which on the
-unknowns cannot be told apart."""
+"""Smallest change of an unknown along a flat direction, relative to the largest, that makes the two
+inseparable."""
 
 FACTORS = (1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.5)
-"""Factors by which the unknown that moves most is changed to both sides, the largest first."""
+"""Factors that change the most affected unknown both ways, largest first."""
 
 BISECTIONS = 3
-"""Bisections between the farthest of these values that fits as well and the next one."""
+"""Number of bisections between the farthest value that fits as well and the next one."""
 
-ONE_STANDARD_ERROR = 1.0  # deviance up to which such a change counts
+ONE_STANDARD_ERROR = 1.0  # largest deviance of such a change
 
 
 def small_moves(
@@ -49,12 +49,12 @@ def small_moves(
     errors: Array,
     variance: float,
 ) -> Array:
-    """Return how far flat directions move each unknown, in natural units, shape (n,).
+    """Return the changes of unknowns along flat directions, in natural units, shape (n,).
 
-    `rows` are these directions relative to the sizes of the unknowns, shape (d, n), `taking_part`
-    says which unknowns are to be looked at, shape (n,), and `errors` are the standard errors with
-    the directions left out, shape (n,). What moves by more than :data:`SMALL_MOVE` of these is
-    infinite, and so is what cannot be told.
+    `rows` are these directions relative to the sizes of the unknowns, shape (d, n). `taking_part`
+    marks the unknowns to examine, shape (n,). `errors` are the standard errors without these
+    directions, shape (n,). Changes above :data:`SMALL_MOVE` of these errors, and unknown changes,
+    are infinite.
     """
     moves = np.zeros(len(vector))
     usable = forward.nodes is None and math.isfinite(variance) and variance > 0.0
@@ -122,7 +122,7 @@ def _moves_with(
 
 
 def _values(value: float, lower: float, upper: float) -> Iterator[list[float]]:
-    """Yield values below and above one, within the bounds, the farthest first."""
+    """Yield values below and above a value within the bounds, farthest first."""
     for sign, bound in ((-1, lower), (1, upper)):
         factors = [value * factor**sign if value else sign * factor for factor in FACTORS]
         inside = [v for v in factors if lower <= v <= upper]
@@ -132,7 +132,7 @@ def _values(value: float, lower: float, upper: float) -> Iterator[list[float]]:
 
 
 def _refitted(problem: Problem, held: dict[str, float], start: Array) -> Start | None:
-    """Return the best fit beside a start with an unknown held at a value; None without one."""
+    """Return the best fit near a start with one unknown held; None if it fails."""
     forward = ForwardMap(problem.with_unknowns(fix=held))
     end = START_SEARCH.run(forward, 0, start, Control(jobs=1))
     return None if end.status is Status.FAILED or not math.isfinite(end.cost) else end

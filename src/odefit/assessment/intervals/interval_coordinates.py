@@ -1,8 +1,8 @@
-"""Coordinates without bounds for unknowns with bounds, and the prior densities there.
+"""Unbounded coordinates for bounded unknowns, and their prior densities.
 
-An unknown between two bounds has the logit of its place between them, one with a single bound the
-logarithm of its distance from it (B. Carpenter et al., Stan: A Probabilistic Programming Language,
-Journal of Statistical Software 76, 2017, section 2.9), on its own scale.
+An unknown between two bounds is represented by the logit of its position, one with a single bound
+by the logarithm of its distance from it (B. Carpenter et al., Stan: A Probabilistic Programming
+Language, Journal of Statistical Software 76, 2017, section 2.9), on its own scale.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import expected_sizes
 
 LEAST_PLACE = 1e-4
-"""Distance from a bound, relative to the interval, from which an estimate at a bound begins."""
+"""Distance from a bound, relative to the interval, to which an estimate at the bound is moved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +24,8 @@ class IntervalCoordinates:
     """The transformation of the n unknowns to coordinates without bounds.
 
     Bounds and typical `sizes` are on the unknown's own scale, its natural logarithm where
-    `logarithmic`. `powers` are those by which the density that a prior is of (of the value, or of
-    its logarithm) differs from one on that scale.
+    `logarithmic`. `powers` convert the prior's density (of the value, or of its logarithm) to one
+    on that scale.
     """
 
     logarithmic: BoolArray
@@ -60,7 +60,7 @@ class IntervalCoordinates:
         return low & high, low & ~high, ~low & high
 
     def inside(self, vector: Array) -> Array:
-        """Return the coordinates of a vector, moved off the bounds a little where it is there."""
+        """Return the coordinates of a vector, moved slightly off the bounds."""
         w = np.array(vector, dtype=float)
         with np.errstate(divide="ignore"):
             w[self.logarithmic] = np.log(np.maximum(w[self.logarithmic], 1e-300))
@@ -105,7 +105,7 @@ class IntervalCoordinates:
         gradient[low] = 1.0
         gradient[high] = -1.0
         u = np.abs(coordinates[both])
-        # The derivative of the logistic function, safe from overflow.
+        # derivative of the logistic function without overflow
         value = float(np.sum(-u - 2 * np.log1p(np.exp(-u))))
         value += float(np.sum(coordinates[low]) - np.sum(coordinates[high]))
         own = self.powers != 0
@@ -116,7 +116,7 @@ class IntervalCoordinates:
         return value, gradient
 
     def prior_precision(self, coordinates: Array) -> Array:
-        """Return a precision of the coordinates that stands for the prior, shape (n,)."""
+        """Return the precision of the coordinates that represents the prior, shape (n,)."""
         both, _, _ = self._kinds
         u = coordinates[both]
         precision = np.full(len(coordinates), 1e-2)

@@ -1,4 +1,4 @@
-"""The distribution of the likelihood ratio of nested models, for few measurements too.
+"""The distribution of the likelihood ratio of nested models, also for few measurements.
 
 With noise that is given it is chi-square. Where standard deviations are estimated, few measurements
 make larger ratios likely: with one standard deviation the ratio is a function of the F statistic,
@@ -25,7 +25,7 @@ from odefit.simulation.engines.engine_choice import UNDECIDED
 class TestKind(Enum):
     """The distribution that a test of nested models takes."""
 
-    __test__ = False  # no test of pytest's
+    __test__ = False  # pytest must not collect it
 
     F = "F"
     CHI_SQUARE = "likelihood ratio"
@@ -34,7 +34,7 @@ class TestKind(Enum):
 
 @dataclass(frozen=True)
 class RatioTest:
-    """A statistic, its distribution, and the probability of so large a value by chance."""
+    """A statistic, its distribution, and the probability of a value at least as large."""
 
     kind: TestKind
     statistic: float
@@ -76,7 +76,7 @@ def ratio_test(
 
 
 def f_test(statistic: float, count: int, degrees: float, more: int) -> RatioTest | None:
-    """Return the test by F; None where no noise is estimated, or too few values tell of it.
+    """Return the F test; None if no noise is estimated, or too few values inform about it.
 
     The ratio of n values with one estimated standard deviation is n log(1 + m F/v), with m
     parameters `more` and v `degrees` of freedom of the larger model.

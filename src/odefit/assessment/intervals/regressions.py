@@ -1,4 +1,4 @@
-"""Many linear regressions with the same design at once, by the maximum of any likelihood.
+"""Many linear regressions with one design at once, by maximum likelihood of any density.
 
 Least absolute deviations are computed by the affine scaling algorithm of M. S. Meketon (Least
 absolute value regression, AT&T Bell Laboratories, 1986), whose dozen iterations are weighted least
@@ -22,14 +22,14 @@ AFFINE_ITERATIONS, ITERATIONS = 14, 20
 """Numbers of iterations: of least absolute deviations, and of reweighted least squares."""
 
 STEP = 0.97
-"""Share of the way to the boundary that a step of affine scaling goes."""
+"""Fraction of the way to the boundary in a step of affine scaling."""
 
 ROUNDING = 0.005
 """Size of residuals, in scales, within which the kink of Laplace's density is rounded off where
 measurements of other densities stand beside those with it."""
 
 RELAXATION = 1.5
-"""Factor of the steps of reweighted least squares where there is a kink, which shortens them."""
+"""Factor that shortens steps of reweighted least squares at a kink."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Fitted:
 
     @classmethod
     def joined(cls, several: Sequence[Fitted]) -> Fitted:
-        """Return the fits of several parts of the data as one."""
+        """Return the joint fits of several parts of the data."""
         return cls(
             np.concatenate([f.coordinates for f in several]),
             np.concatenate([f.scales for f in several]),
@@ -142,7 +142,7 @@ def _weights(residuals: Array, scales: Array, parts: Sequence[Part]) -> Array:
 
 
 def _rescale(scales: Array, residuals: Array, parts: Sequence[Part], free: Sequence[int]) -> None:
-    """Bring the unknown scales nearer to where the likelihood is largest; Laplace's are there."""
+    """Move the unknown scales towards the maximum of the likelihood; Laplace's are exact."""
     for position in free:
         part = parts[position]
         u = residuals[:, part.rows] / scales[:, position, None]

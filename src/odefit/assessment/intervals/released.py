@@ -1,4 +1,4 @@
-"""Unknowns at a bound, released: how far they can go, and how the others follow them."""
+"""Unknowns released from a bound: how far they can move, and how the others follow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odefit.simulation import Evaluation, ForwardMap
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """An unknown at a bound by its number, and the changes that go with its leaving the bound.
+    """An unknown at a bound, by index, and the changes that accompany its release.
 
     `direction`, shape (n,), has the changes of all unknowns for one unit of it; `inward`, 1 or -1,
     is the sign of its way from the bound, and `distance` how far it can go before the fit becomes
@@ -34,7 +34,7 @@ def released(
 ) -> list[Released]:
     """Return the unknowns that are at a bound, each released and moved inwards.
 
-    The unknowns `known`, by number, follow it. `allowed` is how much twice the cost may rise.
+    The unknowns `known`, by number, follow it. `allowed` is the allowed rise of twice the cost.
     """
     problem, jacobian = forward.problem, evaluation.information
     gradient = evaluation.jacobian.T @ evaluation.residuals
@@ -48,7 +48,7 @@ def released(
         follow = -np.linalg.lstsq(jacobian[:, known] / norms, column, rcond=1e-8)[0] / norms
         along = column + jacobian[:, known] @ follow
         curvature, slope = float(along @ along), abs(float(gradient[j]))
-        # The distance at which 2 slope d + curvature d^2 is what is allowed.
+        # The distance at which 2 slope d + curvature d^2 equals the allowed rise.
         room = problem.upper[j] - problem.lower[j]
         bottom = slope + math.sqrt(slope**2 + curvature * allowed)
         distance = min(allowed / bottom if bottom > 0 else math.inf, room)

@@ -1,19 +1,19 @@
-"""Small-sample limits where no table has them: simulated fits of the linearised model.
+"""Small-sample limits from simulated fits of the linearised model.
 
-With normal noise Student's t and chi-square say what an estimated standard deviation costs. With
-Laplace noise, Student's or Huber's loss nothing like it is known in closed form. But for a linear
-model whose errors have a density of known form, the distribution of an estimate's error over the
-estimated scale, of the estimated scale over the true one, and of the likelihood ratio depend on
-neither the parameters nor the scale (C. E. Antle and L. J. Bain, A property of maximum likelihood
+For normal noise, Student's t and chi-square account for an estimated standard deviation. For
+Laplace noise, Student's or Huber's loss no closed form is known. But take a linear model whose
+errors have a density of known form. Then three distributions depend on neither the parameters nor
+the scale: those of an estimate's error over the estimated scale, of the estimated over the true
+scale, and of the likelihood ratio (C. E. Antle and L. J. Bain, A property of maximum likelihood
 estimators of location and scale parameters, SIAM Review 11, 1969, 251-253; J. F. Lawless,
-Statistical Models and Methods for Lifetime Data, 1982, chapter 4): they depend on the design alone,
-and a simulation of pure noise on that design has them. Here the design is the model's
+Statistical Models and Methods for Lifetime Data, 1982, chapter 4): They depend only on the design,
+so that a simulation of pure noise on that design gives them. Here the design is the model's
 linearisation at the estimate, as it is for Student's t.
 
-Where several normal standard deviations are estimated, F does not bound the likelihood ratio either
-(five values each: 7.8 instead of 5.9), and a simulation on the estimated ratios of them does.
+With several estimated normal standard deviations, F does not bound the likelihood ratio either
+(five values each: 7.8 instead of 5.9), but a simulation at their estimated ratios does.
 
-The density of Laplace has a kink, so that asymptotic theory holds late: the variance of a median
+Laplace's density has a kink, so that asymptotic theory needs many values: the variance of a median
 of n values is 1 + 1.6/sqrt(n) times the asymptotic one, a quarter more for 40 values.
 """
 
@@ -39,25 +39,25 @@ SEED = 1969
 """Seed of the simulation: the same problem always has the same limits."""
 
 SAMPLES = 2000
-"""Number of simulated fits: of a share of 0.95 the error is 0.005 then."""
+"""Number of simulated fits: the error of a share of 0.95 is then 0.005."""
 
 LEAST_SAMPLES = 200
-"""Number of simulated fits below which there is no use of them."""
+"""Smallest useful number of simulated fits."""
 
 MOST_WORK = 5e7
 """Fits times measurements times the operations for each of them, as far as fits may differ."""
 
 ELEMENTWISE = 40
-"""Operations for each measurement of a fit, beside the squares of the unknowns."""
+"""Operations for each measurement of a fit, besides the squares of the unknowns."""
 
 PILOT = 400
-"""Number of fits that show how much too short the correlation times are that fits find."""
+"""Number of fits that estimate the bias of fitted correlation times."""
 
 MOST_STEPS = 5
-"""Steps of the grid of correlation times by which they are corrected at most: a factor of e."""
+"""Largest correction of correlation times, in steps of the grid: a factor of e."""
 
 BLOCK = 50
-"""Number of data sets that are simulated and fitted together."""
+"""Number of data sets simulated and fitted together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +78,10 @@ class SimulatedFits:
 
     @classmethod
     def of(cls, forward: ForwardMap, vector: Array, evaluation: Evaluation) -> SimulatedFits | None:
-        """Return the simulation of a problem, made once; None where it is useless or too long.
+        """Return the simulation of a problem, made once; None if it is useless or too long.
 
-        That is where all noise is normal and not correlated, where standard deviations are
-        expressions or those of censored values are estimated, and for designs that are large.
+        It is None if all noise is normal and uncorrelated, if standard deviations are expressions
+        or those of censored values are estimated, and for large designs.
         """
         found = cls.for_limits(forward, vector, evaluation)
         return None if found is None or not (found.correlated or not found.normal) else found
@@ -90,7 +90,7 @@ class SimulatedFits:
     def for_limits(
         cls, forward: ForwardMap, vector: Array, evaluation: Evaluation
     ) -> SimulatedFits | None:
-        """Return the simulation also where several normal standard deviations are estimated.
+        """Return the simulation also for several estimated normal standard deviations.
 
         These have intervals by theory, but no limit of the likelihood ratio.
         """
@@ -139,9 +139,9 @@ class SimulatedFits:
         return fits._at_corrected_times() if fits.correlated else fits
 
     def _at_corrected_times(self) -> SimulatedFits:
-        """Return simulations with correlation times of which fits find those of the estimate.
+        """Return simulations with correlation times whose fits average to the estimate.
 
-        They find too short ones, as the unknowns have followed a part of the correlated noise.
+        Fitted times are too short, because the unknowns follow part of the correlated noise.
         """
         pilot = replace(self, samples=min(PILOT, self.samples))
         parts = list(self.parts)
@@ -209,14 +209,14 @@ class SimulatedFits:
         return found
 
     def _logs_of_times(self, position: int, chains: Chains) -> Array:
-        """Return the logarithms of correlation times that fits find, over the true one."""
+        """Return the logarithms of the ratio of fitted to true correlation times."""
         found = chains.times[self._fitted.times[:, position]]
         return np.asarray(np.log(found / chains.times[chains.true]))
 
     def limit(self, level: float) -> float:
         """Return the limit of the deviance of an unknown or of any combination of them.
 
-        Each direction of a random basis is held at the truth in its share of the fits.
+        Each direction of a random basis is held at its true value in a share of the fits.
         """
         rank, blocks = self.design.shape[1], self._blocks
         differences = []
@@ -228,7 +228,7 @@ class SimulatedFits:
         return float(np.quantile(2 * np.concatenate(differences), level))
 
     def deviances(self, gradients: Array) -> Array:
-        """Return how much worse each data set fits where combinations have their true values.
+        """Return how much worse data sets fit if combinations have their true values.
 
         `gradients`, shape (k, n), are as in :meth:`errors`; all k are held at once.
         """
@@ -332,7 +332,7 @@ class SimulatedFits:
         return np.atleast_2d(np.cov(self._fitted.coordinates, rowvar=False))
 
     def _factors(self, gradients: Array) -> Array:
-        """Return directions, larger as the scales that fits find are too small for them."""
+        """Return directions enlarged where fitted scales are too small for them."""
         directions = self._directions(gradients)
         sizes = np.linalg.norm(directions, axis=1)
         found = self._standard_errors(directions)
@@ -344,7 +344,7 @@ class SimulatedFits:
         return np.asarray(gradients[:, self.unknowns] @ self.to_coordinates)
 
     def _standard_errors(self, directions: Array) -> Array:
-        """Return what each fit takes for the standard errors of some directions."""
+        """Return each fit's own standard errors of some directions."""
         sizes = np.linalg.norm(directions, axis=1)
         if all(part.unknown is None for part in self.parts) and not self.correlated:
             return np.asarray(np.broadcast_to(sizes, (self.samples, len(sizes))))
@@ -367,9 +367,9 @@ class SimulatedFits:
 
 
 _KNOWN: WeakKeyDictionary[Evaluation, SimulatedFits | None] = WeakKeyDictionary()
-"""Simulations by the evaluation at the solution: several parts of the assessment ask for them."""
+"""Simulations by the evaluation at the solution, shared by several parts of the assessment."""
 
 
 def _complement(directions: Array) -> Array:
-    """Return an orthonormal basis of what is orthogonal to k directions, shape (rank, rank - k)."""
+    """Return an orthonormal basis of the complement of k directions, shape (rank, rank - k)."""
     return np.asarray(np.linalg.svd(directions)[2][len(directions) :].T)

@@ -18,13 +18,13 @@ from odefit.simulation import ForwardMap
 from odefit.simulation.residuals.series_rows import SeriesRows
 
 Noise = tuple[NoiseDistribution, int | None, Bound | None]
-"""The density of values, the unknown that their scale is, and their correlation time."""
+"""The density of values, the unknown of their scale, and their correlation time."""
 
 
 def parts_of(forward: ForwardMap, vector: Array, count: int) -> tuple[list[Part], IntArray] | None:
     """Return the measurements by density and scale, and their rows among all residuals.
 
-    Values whose noise is given and normal, counts and priors stand as normal ones.
+    Values with given normal noise, counts and priors are treated as normal.
     """
     problem = forward.problem
     numbers = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
@@ -76,7 +76,7 @@ def parts_of(forward: ForwardMap, vector: Array, count: int) -> tuple[list[Part]
 def _chains(
     forward: ForwardMap, vector: Array, blocks: Sequence[SeriesRows], time: Bound
 ) -> Chains:
-    """Return how the noise of series with the same correlation time is correlated."""
+    """Return the correlation of the noise of series that share a correlation time."""
     first = forward.correlated[blocks[0].condition, blocks[0].name]
     conditions = forward.problem.conditions
     times = [conditions[b.condition].times[b.series.rows] for b in blocks]

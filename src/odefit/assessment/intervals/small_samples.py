@@ -28,13 +28,13 @@ UNCORRECTED = (
     "The noise is not normal, and the intervals hold for many values alone: with few, they hold "
     "the truth less often than they say (a bootstrap shows how the estimates scatter)."
 )
-"""The sentence on intervals that neither theory nor simulated fits correct for small samples."""
+"""The sentence on intervals without any small-sample correction."""
 
 
 def with_small_samples(
     forward: ForwardMap, vector: Array, evaluation: Evaluation, uncertainty: Uncertainty
 ) -> Uncertainty:
-    """Return the uncertainty of large samples with intervals that hold for small ones."""
+    """Return the large-sample uncertainty with intervals corrected for small samples."""
     fits = SimulatedFits.of(forward, vector, evaluation)
     if fits is not None:
         uncertainty = _simulated(forward.problem, vector, uncertainty, fits)
@@ -51,7 +51,7 @@ def with_small_samples(
 def _simulated(
     problem: Problem, vector: Array, uncertainty: Uncertainty, fits: SimulatedFits
 ) -> Uncertainty:
-    """Return the uncertainty with what simulated fits say of it."""
+    """Return the uncertainty with the results of simulated fits."""
     level, corrected = uncertainty.level, dict[str, float]()
     intervals, covariance = uncertainty.intervals.copy(), uncertainty.covariance.copy()
     known = np.isfinite(uncertainty.standard_errors)
@@ -83,7 +83,7 @@ def _rescattered(
     uncertainty: Uncertainty,
     dispersions: Sequence[AdjustedDispersion],
 ) -> Uncertainty:
-    """Return the uncertainty of all others where counts scatter as the dispersions say."""
+    """Return the uncertainty of the other unknowns for corrected dispersions."""
     known = np.flatnonzero(np.isfinite(uncertainty.standard_errors))
     others = [k for k in known if problem.unknowns[k].kind != "noise"]
     jacobian = evaluation.information[:, known]

@@ -1,4 +1,4 @@
-"""Standard errors, confidence intervals, and the directions that the data do not determine."""
+"""Standard errors, confidence intervals, and directions that the data do not determine."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 
 PARTICIPATION = 1e-4
-"""Share in the null space above which an unknown takes part in an undetermined direction; less
-is what rounding leaves there."""
+"""Share in the null space above which an unknown takes part in an undetermined direction; smaller
+shares are rounding."""
 
 
 UNSEEN = 1e6
-"""A standard error so many times the size of its unknown has no meaning: not even a change by that
-size moves the residuals by a millionth of the noise."""
+"""Standard errors above this multiple of the unknown's size are meaningless: a change by that size
+moves the residuals by less than a millionth of the noise."""
 
 
 def assess_uncertainty(
@@ -49,10 +49,10 @@ def assess_uncertainty(
 ) -> Uncertainty:
     """Return covariances from the Gauss-Newton (Fisher) matrix at the solution.
 
-    Unknowns at a bound are held there: they get no standard error, and the standard errors of the
-    others hold under the condition that they stay. Unknowns that an undetermined direction really
-    moves get none either, see :mod:`odefit.assessment.intervals.flat_directions`. All others hardly
-    depend on the undetermined ones.
+    Unknowns at a bound are held there: they get no standard error, and those of the others assume
+    that they stay. Unknowns that an undetermined direction moves noticeably get none either, see
+    :mod:`odefit.assessment.intervals.flat_directions`. All others hardly depend on the undetermined
+    ones.
 
     Where the noise is estimated, variances, quantiles and the intervals of the noise parameters
     allow for the degrees of freedom that the fit has used up, see
@@ -81,7 +81,7 @@ def assess_uncertainty(
     of_each: Array | None = None
     freedom: NoiseFreedom | None = None
     directions: tuple[Direction, ...] = ()
-    moves = np.zeros(n)  # by directions that the data do not determine
+    moves = np.zeros(n)  # moved by directions that the data do not determine
     rank = 0
     if len(free):
         scaled = jacobian[:, free] / norms[free]
@@ -89,7 +89,7 @@ def assess_uncertainty(
         rank = int(known.sum())
         basis, orthonormal = _determined(scaled, norms[free], s, vt, known)
         if not forward.given_noise:
-            # A direction that does not matter has not been fitted.
+            # A direction without effect has not been fitted.
             degrees = float(_measurements(forward) - max(rank - conditions, 0))
             variance = evaluation.objective / degrees if degrees > 0 else math.nan
         if rank < len(free):
@@ -109,7 +109,7 @@ def assess_uncertainty(
                 trouble[problem.keys[k]] = Trouble.NOT_DETERMINED
         good = np.array([problem.keys[k] not in trouble for k in free])
         with np.errstate(over="ignore", invalid="ignore"):
-            # The variance of what has hardly any effect may be beyond all numbers.
+            # The variance of an unknown with hardly any effect may overflow.
             inverse = variance * basis @ basis.T
         if forward.likelihood and forward.nodes is None:
             held = np.zeros_like(jacobian)
@@ -136,7 +136,7 @@ def assess_uncertainty(
     unseen = errors > UNSEEN * np.maximum(np.abs(vector), sizes_at(problem, vector))
     series = [s for c in problem.conditions for s in c.series.values()]
     if series and all(s.censored is not None and s.censored.all() for s in series):
-        unseen = np.isfinite(errors)  # there are bounds from one side alone
+        unseen = np.isfinite(errors)  # bounds exist on one side only
     for k in np.flatnonzero(unseen):
         trouble.setdefault(problem.keys[k], Trouble.WEAKLY_DETERMINED)
     errors[unseen] = covariance[unseen, :] = covariance[:, unseen] = np.nan
@@ -180,7 +180,7 @@ def assess_uncertainty(
 def _determined(
     scaled: Array, norms: Array, s: Array, vt: Array, known: BoolArray
 ) -> tuple[Array, Array]:
-    """Return what is determined, in natural units and as orthonormal residuals, one a column."""
+    """Return the determined directions as columns, in natural units and as residuals."""
     basis = vt[known].T / s[known]
     return basis / norms[:, None], scaled @ basis
 
@@ -188,10 +188,10 @@ def _determined(
 def _with_pivots_held(
     scaled: Array, norms: Array, rows: Array, basis: Array, orthonormal: Array
 ) -> tuple[Array, Array]:
-    """Return the same with the unknown held that each flat direction moves most.
+    """Return the same with each flat direction's most affected unknown held.
 
-    What does not take part in the directions is the same in both; what takes part a little has the
-    standard error that it has where these unknowns are known.
+    Unknowns outside the directions are the same in both. Slightly affected ones get the standard
+    error for known values of the held unknowns.
     """
     pivots = np.unique(np.argmax(np.abs(rows), axis=1))
     kept = np.setdiff1d(np.arange(len(norms)), pivots)
@@ -208,7 +208,7 @@ def _with_pivots_held(
 def _without_exact_rows(
     forward: ForwardMap, vector: Array, evaluation: Evaluation
 ) -> tuple[Array, BoolArray]:
-    """Return the information of all values with noise, and which unknowns the others determine.
+    """Return the information of all values with noise, and the unknowns that the others determine.
 
     Where an observable is reproduced to rounding, its estimated noise vanishes: what acts on it is
     known without an error, and nothing else is.
@@ -224,7 +224,7 @@ def _without_exact_rows(
 
 
 def _without_noise(forward: ForwardMap, found: Uncertainty) -> Uncertainty:
-    """Return what is known where all residuals are zero: no errors, but troubles."""
+    """Return the uncertainty if all residuals are zero: no errors, but troubles."""
     nothing = {
         name: np.full_like(getattr(found, name), np.nan)
         for name in ("standard_errors", "intervals", "covariance", "correlation")
@@ -315,7 +315,7 @@ def _sentence(
             "noise is left from which standard errors could be estimated."
         )
     if exact and len(trouble) == len(forward.problem.keys):
-        return " ".join(parts)  # there are no errors of which the rest would speak
+        return " ".join(parts)  # the rest is about errors, which are missing
     if freedom is not None and degrees > 0:
         fewest = f" with {degrees_in_words(degrees)}" if math.isfinite(degrees) else ""
         parts.append(
@@ -348,7 +348,7 @@ def intervals_of_bad_fit(
     goodness: Goodness | None,
     choice: Treatment,
 ) -> Uncertainty:
-    """Return the uncertainty as the user wants it where the goodness of fit is bad.
+    """Return the uncertainty as the user requests for a bad goodness of fit.
 
     Elsewhere nothing changes. ``"scaled"`` takes standard errors times the root of the reduced
     chi-square, with as many degrees of freedom as that (R. T. Birge, Physical Review 40, 1932,

@@ -15,7 +15,7 @@ from odefit.simulation import Failure
 
 
 class NoBand(Enum):
-    """The reasons why values of a curve have no band."""
+    """The reasons for missing bands of a curve."""
 
     UNDETERMINED = "undetermined"
     UNBOUNDED = "unbounded"
@@ -79,12 +79,12 @@ class Interval:
 
 
 class BandSource(Protocol):
-    """Makes bands of the predictions of an experiment."""
+    """Computes bands of the predictions of an experiment."""
 
     def bands(
         self, condition: Condition, times: Array, level: float, names: Collection[str] | None = None
     ) -> list[Band] | Failure:
         """Return the bands of all observables and states at increasing times, or a failure.
 
-        Where there are `names`, no others are asked for.
+        With `names`, only these are computed.
         """

@@ -1,4 +1,4 @@
-"""Cross-validation: parts of the data are left out in turn, and predicted by a fit of the rest.
+"""Cross-validation: leave out parts of the data in turn, and predict them from the rest.
 
 M. Stone, Cross-validatory choice and assessment of statistical predictions, Journal of the Royal
 Statistical Society B 36, 1974.
@@ -33,19 +33,18 @@ from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.simulations import residuals_by
 
 Division = Literal["experiment", "subject", "block"]
-"""The parts of the data that are left out: experiments, of which subjects are a kind, or blocks of
-time."""
+"""The parts left out: experiments (subjects are a kind of these), or blocks of time."""
 
 DEFAULT_BLOCKS = 5
-"""Number of blocks of time, unless it is given."""
+"""Default number of blocks of time."""
 
 LOCAL_SEARCH = SingleShooting()
-"""The search of the optimum of the rest, from the estimate."""
+"""The search for the optimum of the rest, from the estimate."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """One part that was left out: its measurements beside the prediction by a fit of the rest.
+    """One part left out: its measurements and their prediction by a fit of the rest.
 
     `residuals` are measured minus predicted, in standard deviations of the noise, shape (n,);
     `vector` has the estimates of the rest. `failure` says why they are missing.
@@ -64,7 +63,7 @@ class Fold:
 
 @dataclass(frozen=True, eq=False)
 class CrossValidationData:
-    """A model cross-validated.
+    """A cross-validated model.
 
     Attributes
     ----------
@@ -120,12 +119,12 @@ def cross_validated(
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
 ) -> CrossValidationData:
-    """Leave out parts of the data in turn, and predict each by a fit of the rest.
+    """Leave out parts of the data in turn, and predict each from a fit of the rest.
 
-    The fits begin at the estimate `vector`. `folds` is the number of parts: of experiments (as
-    many as there are), which are dealt out by `seed`, or of blocks of time (5), which follow one
-    another in each experiment. What a limit ends early has the folds so far. Raises InputError for
-    arguments that make no sense, and where a part alone determines an unknown.
+    The fits begin at the estimate `vector`. `folds` is the number of parts: groups of experiments
+    (by default one each), drawn by `seed`, or successive blocks of time in each experiment (by
+    default 5). If a limit ends the work, the folds so far are returned. Raises InputError for
+    invalid arguments, and if only one part determines an unknown.
     """
     if by not in get_args(Division):
         raise InputError(f"by: {shown(by)} is not known{one_of(str(by), get_args(Division))}")
@@ -160,7 +159,7 @@ def without(problem: Problem, left: Mapping[tuple[str, str], BoolArray]) -> Prob
 
 
 def _kept(problem: Problem, kept: Mapping[tuple[str, str], BoolArray], *, others: bool) -> Problem:
-    """Return the problem with these measurements, and all `others` that are not mentioned."""
+    """Return the problem with these measurements, and all `others` not mentioned."""
 
     def changed(condition: Condition) -> Condition:
         series = {}
@@ -180,7 +179,7 @@ def _kept(problem: Problem, kept: Mapping[tuple[str, str], BoolArray], *, others
 def _parts(
     problem: Problem, by: str, folds: int | None, seed: int
 ) -> list[tuple[str, dict[tuple[str, str], BoolArray]]]:
-    """Return the name of each part, and which measurements it has."""
+    """Return the name of each part, and its measurements."""
     if folds is not None and (not isinstance(folds, int) or isinstance(folds, bool) or folds < 2):
         raise InputError(f"folds: expected a whole number from 2, got {shown(folds)}")
     conditions = problem.conditions
@@ -236,7 +235,7 @@ def _check_determined(
     vector: Array,
     parts: Sequence[tuple[str, Mapping[tuple[str, str], BoolArray]]],
 ) -> None:
-    """Refuse parts that alone determine an unknown: nothing predicts what belongs to them."""
+    """Refuse a part that alone determines an unknown, since the rest cannot predict it."""
     evaluation = forward.evaluate(vector, UNDECIDED)
     if isinstance(evaluation, Failure):
         raise InputError(f"cross-validation needs a model that can be integrated: {evaluation}")
@@ -265,7 +264,7 @@ def _check_determined(
 def _fold(
     forward: ForwardMap, name: str, left: Mapping[tuple[str, str], BoolArray], end: Start
 ) -> Fold:
-    """Return what the fit of the rest predicts of a part."""
+    """Return the prediction of a part by the fit of the rest."""
     none = np.zeros(0)
     if end.status is Status.FAILED or not math.isfinite(end.cost):
         return Fold(name, (), (), none, none, none, none, end.vector, end.message or "no fit")

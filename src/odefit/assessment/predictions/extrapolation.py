@@ -1,4 +1,4 @@
-"""Extrapolation: what a prediction takes beyond what was fitted, as values."""
+"""Extrapolation: how far a prediction leaves the fitted ranges, as values."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
 
 TOLERANCE = 1e-9
-"""Part of a range by which a value may lie beyond it and still count as inside."""
+"""Fraction of a range by which a value may exceed it and still count as inside."""
 
 
 class Kind(Enum):
-    """The kinds of quantities that can be beyond what was fitted."""
+    """The kinds of quantities that may leave their fitted range."""
 
     TIME = "time"
     INPUT = "input"
@@ -34,8 +34,8 @@ class Kind(Enum):
 class Extrapolation:
     """A quantity of a run that leaves the range that it has in the fitted experiments.
 
-    `low` and `high` are its range in the run, `fitted` that of all experiments; a pair of NaN
-    tells that no experiment had any, such as doses.
+    `low` and `high` are its range in the run, `fitted` that of all experiments; a pair of NaN means
+    that no experiment had any, such as doses.
     """
 
     run: str
@@ -47,7 +47,7 @@ class Extrapolation:
 
 
 def extrapolations(problem: Problem, run: Run, vector: Array) -> list[Extrapolation]:
-    """Return what a run takes beyond the experiments of a fitted problem, at its estimate.
+    """Return the quantities in which a run leaves the ranges of the fitted experiments.
 
     Times count from the initial time of each experiment. Inputs count as far as measurements, or
     the prediction, reach; initial values and constants by their values at the estimate.
@@ -76,7 +76,7 @@ def extrapolations(problem: Problem, run: Run, vector: Array) -> list[Extrapolat
 def _ranges(
     condition: Condition, end: float, vector: Array
 ) -> dict[tuple[Kind, str], tuple[float, float]]:
-    """Return the ranges of everything in a condition up to a time."""
+    """Return the ranges of all quantities of a condition up to a time."""
     found = {(Kind.TIME, ""): (end - condition.t0, end - condition.t0)}
     for name, given in condition.inputs.items():
         inside = given.times[(given.times >= condition.t0) & (given.times <= end)]

@@ -1,4 +1,4 @@
-"""Predictions with bands: the model's values at any time, and how far the data support them.
+"""Predictions with bands: the model's values at any time, with their uncertainty.
 
 A confidence band holds the model's own curve, a prediction band the next measurement of it. The
 linear bands (G. A. F. Seber and C. J. Wild, Nonlinear Regression, 1989, section 5.1) take the
@@ -47,11 +47,11 @@ ROUNDING = 1e-9
 """Part of the largest value of a curve that integration may make of nothing."""
 
 WIDENED = 0.1
-"""Movement with an unknown that leaves its bound, relative to the half-width of the band, from
-which on it is worth telling."""
+"""Smallest movement with an unknown leaving its bound, relative to the band's half-width, that is
+reported."""
 
 PARTICIPATION = 1e-3
-"""Part of the largest share in an undetermined change from which on an unknown takes part."""
+"""Smallest part of the largest share in an undetermined change with which an unknown takes part."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +78,10 @@ class _Errors:
 class LinearBands:
     """Bands by linearisation at the estimate, with Student's t where the noise is estimated.
 
-    Unknowns at a bound are held there; a curve that moves with them has a wider band for it, or
-    none where that is most of it. Raises InputError if the model cannot be integrated at the
-    estimate, or if its trajectories begin anew at shooting nodes, so that they have no
-    sensitivities. `rise` is the deviance of the estimate from the best solution: confidence bands
-    are narrower by it.
+    Unknowns at a bound are held there; a curve that moves with them gets a wider band, or none if
+    that movement dominates. Raises InputError if the model cannot be integrated at the estimate, or
+    if its trajectories begin anew at shooting nodes, so that they have no sensitivities. `rise` is
+    the deviance of the estimate from the best solution: confidence bands are narrower by it.
     """
 
     def __init__(self, forward: ForwardMap, vector: Array, rise: float = 0.0) -> None:
@@ -126,7 +125,7 @@ class LinearBands:
                 self._covariance = np.full_like(self._covariance, np.nan)
 
     def _scatter_of_counts(self, dispersions: Sequence[AdjustedDispersion]) -> None:
-        """Let counts scatter as adjusted dispersions say, larger than those of the likelihood."""
+        """Use adjusted dispersions of counts, which are larger than those of the likelihood."""
         weighted = self._orthonormal.copy()
         for found in dispersions:
             weighted[found.counts.rows] *= np.sqrt(found.counts.weights(found.estimate))[:, None]
@@ -140,8 +139,8 @@ class LinearBands:
     ) -> list[Band] | Failure:
         """Return the bands of observables and states, see :class:`BandSource`.
 
-        A confidence band ends at zero for what the equations and the bounds keep from being
-        negative: there its level is as high, since nothing that is left out can be true.
+        A confidence band ends at zero for quantities that equations and bounds keep nonnegative.
+        Its level stays the same, since the values left out are impossible.
         """
         found = self.uncut(condition, times, level, names)
         if isinstance(found, Failure):
@@ -173,7 +172,7 @@ class LinearBands:
                 sds = noise_sds(self._forward, condition, name, at, predicted, times)
                 unit = 1.0 if self._forward.given_noise else math.sqrt(self._deviance.variance)
                 own = self._forward.problem.noise.get(name, Noise())
-                # Nobody measures a function that is not known, whose next value would be noise.
+                # An unknown function is not measured, so it has no prediction band.
                 if sds is not None and name not in self._functions:
                     ends = [end / quantile_of(level, math.inf) for end in own.law.interval(level)]
                     sides = [unit * end * sds for end in ends]
@@ -328,7 +327,7 @@ class LinearBands:
 
 
 def _cut(band: Band) -> Band:
-    """Return a band without what is below zero, if the value itself is not below."""
+    """Return a band cut off at zero, if the value itself is not negative."""
     low, high = band.confidence
     beyond = (low < 0) & (band.values >= 0)
     if not beyond.any():

@@ -1,4 +1,4 @@
-"""The runs of a system that are to be predicted: experiments of the fit, and scenarios."""
+"""The runs to predict: experiments of the fit, and scenarios."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from odefit.problem.variants.scenario_problem import (
 class Run:
     """A condition that is predicted at some times, with the scenario that it comes from, if any.
 
-    `like` is the condition of the experiment that the scenario is like, or the condition itself.
+    `like` is the condition of the experiment that the scenario modifies, or the condition itself.
     """
 
     condition: Condition
@@ -38,7 +38,7 @@ class Run:
 def runs_of(
     problem: Problem, experiment: Any = None, times: Any = None
 ) -> tuple[Problem, list[Run]]:
-    """Return the runs that a user asks for, and the problem that has a condition for each.
+    """Return the requested runs, and a problem with a condition for each.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def _of(times: Any, condition: Condition) -> Any:
 
 
 def refused_on_nodes(what: str) -> InputError:
-    """Return the error for something that an answer on shooting nodes has none of."""
+    """Return the error for an output that an answer on shooting nodes lacks."""
     return InputError(
         "the answer is on shooting nodes, since no single integration can follow it; there are no "
         f"{what} of it"
@@ -113,7 +113,7 @@ def refused_on_nodes(what: str) -> InputError:
 
 
 def checked_times(times: Any, problem: Problem, condition: Condition) -> Array:
-    """Return the times of a prediction, increasing and none twice; InputError otherwise."""
+    """Return the times of a prediction, strictly increasing; otherwise raise InputError."""
     found = as_times(times, problem, condition)
     if found.ndim != 1 or not len(found) or np.isnan(found).any():
         expected = "expected a number or a list of numbers, such as [0, 5, 10]"

@@ -1,9 +1,9 @@
-"""Bands by profile likelihood: right where the model is far from linear in its unknowns.
+"""Bands by profile likelihood, valid for strongly nonlinear models.
 
 Each value at a time has a profile of its own (C. Kreutz, A. Raue and J. Timmer, Likelihood based
 observability analysis and confidence intervals for predictions of dynamic models, BMC Systems
-Biology 6, 2012), whose ends alone are needed. For a smooth curve the ends at some times are sought,
-and how much wider than the linear band they are is interpolated between them.
+Biology 6, 2012), of which only the ends are needed. For a smooth curve the ends are computed at
+some times, and their ratio to the linear band is interpolated between these.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from odefit.problem.condition import Condition
 from odefit.simulation import Failure, ForwardMap
 
 MAX_TIMES = 16
-"""Largest number of times at which the ends of each band are sought."""
+"""Largest number of times at which the ends of each band are computed."""
 
 LEAST_ERROR = 1e-9
 """Standard error, relative to the largest value, below which a value is known and has no width."""
 
 MAX_ROUNDS = 3
-"""Number of times that ends are sought anew from points which refute them."""
+"""Number of times that ends are recomputed from points that refute them."""
 
 REFUTED = 0.01
 """Part of its distance from the estimate by which a point beyond an end refutes it."""
 
 
 class ProfileBands:
-    """Bands whose ends are those of the profile likelihood of each value.
+    """Bands whose ends come from the profile likelihood of each value.
 
     Raises InputError if the model cannot be integrated at the estimate, or if the answer is on
     shooting nodes. Where the estimate is another solution that fits, `best` is the one with which

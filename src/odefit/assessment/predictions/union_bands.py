@@ -1,8 +1,8 @@
 """Bands over several solutions that fit: their union, or a mixture with weights.
 
-The union has every value that belongs to the band of one of them, and all between: its ends are the
-outermost ones. In a mixture each solution counts with its weight, its band as a distribution whose
-halves below and above the curve are those of normal distributions.
+The union contains the bands of all solutions and the values between, so that its ends are the
+outermost ones. In a mixture each solution counts with its weight; its band is a distribution with
+half-normal parts below and above the curve.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class UnionBands:
     def _ends(
         self, ends: Sequence[Array], bands: Sequence[Band], weights: Array, level: float
     ) -> Array:
-        """Return the ends that bands make together; NaN where one of them has none."""
+        """Return the joint ends of bands; NaN if one of them has none."""
         if not self._mixed or len(ends) < len(weights):
             return np.stack(
                 [

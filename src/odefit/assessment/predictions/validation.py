@@ -1,9 +1,9 @@
-"""Validation: a fitted model beside measurements that were not fitted.
+"""Validation: a fitted model compared with measurements that were not fitted.
 
-Nothing is fitted again but initial values that the user frees. The test of all residuals together
-allows for the uncertainty of the estimates: with the covariance of measurements and predictions,
-the sum of squares has a chi-square distribution, or F where the noise is estimated (G. A. F. Seber
-and C. J. Wild, Nonlinear Regression, 1989, section 5.1, for several measurements).
+Only initial values that the user frees are fitted again. The test of all residuals together allows
+for the uncertainty of the estimates: with the covariance of measurements and predictions, the sum
+of squares has a chi-square distribution, or F where the noise is estimated (G. A. F. Seber and C.
+J. Wild, Nonlinear Regression, 1989, section 5.1, for several measurements).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ SIGNIFICANT = 0.05
 """Probability below which residuals are larger than noise and estimates explain."""
 
 FEWEST_OF_A_TEST = 8
-"""Number of residuals of a series from which on it is looked for a pattern."""
+"""Smallest number of residuals of a series that is checked for a pattern."""
 
 
 class Verdict(Enum):
-    """The judgement on predictions beside new measurements."""
+    """The verdict on predictions of new measurements."""
 
     AS_WELL = "as well"
     WORSE = "worse"
@@ -53,7 +53,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, eq=False)
 class ValidatedSeries:
-    """New measurements of one observable in one run, shape (n,), and the model beside them.
+    """New measurements of one observable in one run, shape (n,), and the model's values.
 
     `low` and `high` are the prediction band; `residuals` are measured minus predicted, in standard
     deviations of the noise (not those of the estimates). `fit_percent` is 100 times one minus the
@@ -81,7 +81,7 @@ class ValidatedSeries:
 
 @dataclass(frozen=True, eq=False)
 class ValidationData:
-    """New measurements beside the model.
+    """New measurements compared with the model.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ def validated(
     level: float = 0.95,
     control: Control | None = None,
 ) -> ValidationData:
-    """Compare a fit with runs in whose tables there are measurements.
+    """Compare a fit with runs that have measurements in their tables.
 
     `runs` are scenarios in any form that :func:`as_scenario` takes. `free_initial` names states
     whose initial values are fitted to the new measurements, True means all. Raises InputError for
@@ -354,7 +354,7 @@ def _measured(problem: Problem, scenarios: Sequence[Scenario]) -> Problem:
 def _initial_values(
     measured: Problem, vector: Array, states: Sequence[str], control: Control
 ) -> dict[str, float]:
-    """Return initial values of states that fit new measurements best, all else being held."""
+    """Return initial values of states that best fit new measurements, all else being fixed."""
     unknowns: list[Unknown] = []
     start: list[float] = []
     conditions = []
@@ -386,7 +386,7 @@ def _initial_values(
 
 
 def _with_numbers(condition: Condition, vector: Array) -> Condition:
-    """Return a condition in which nothing is unknown."""
+    """Return a condition without unknowns."""
     unknowns = list(vector)
 
     def number(bound: Any) -> float:

@@ -13,16 +13,16 @@ from odefit.problem.sbml.sbml_model import SbmlModel
 from odefit.problem.sbml.sbml_reading import read_sbml
 
 MAX_SIZE = 1_000_000
-"""The length of a text in characters is no larger."""
+"""Largest length of a text in characters."""
 
 MAX_STATEMENT = 20_000
-"""Characters of one statement: libAntimony takes quadratic time for a formula."""
+"""Longest statement in characters: libAntimony needs quadratic time for a formula."""
 
 MAX_STATEMENTS = 3000
-"""Statements of a text: libAntimony takes quadratic time for reactions."""
+"""Largest number of statements: libAntimony needs quadratic time for reactions."""
 
 MAX_SUBMODELS = 1000
-"""Models in a model, those in these included: each level can double their number."""
+"""Largest number of nested submodels: each level can double their number."""
 
 _COMMENTS_AND_STRINGS = re.compile(r'"[^"\n]*"|//[^\n]*|#[^\n]*|/\*.*?\*/', re.DOTALL)
 _IMPORT = re.compile(r"\bimport\b")
@@ -30,30 +30,30 @@ _LONG_QUOTES = re.compile(r'```|"{3}')
 """Text that may hide quotes and comments from the pattern above."""
 
 _UNNAMED = "__main"
-"""The name that libAntimony gives to a model without one."""
+"""The name that libAntimony gives to an unnamed model."""
 
 _MODEL_OR_PART = re.compile(r"\b(?:model|module)\s+\*?\s*(?P<model>\w+)|:\s*(?P<part>\w+)\s*\(")
-"""The beginning of a model, or a model that becomes part of another."""
+"""The start of a model, or of an inclusion of one model in another."""
 
 _STATEMENT = re.compile(r"[\n;=]")
 
 
 def read_antimony(path_or_text: str | os.PathLike[str]) -> SbmlModel:
-    """Read a model in Antimony (Smith et al., Bioinformatics 25, 2009), by way of SBML.
+    """Read a model in Antimony (Smith et al., Bioinformatics 25, 2009), translated to SBML.
 
     Parameters
     ----------
     path_or_text
         The path of a file, or Antimony itself: a text with a line break, a semicolon or an equals
-        sign. Of several models in it the last one is read, as Antimony defines its main model.
-        Other files, which ``import`` would name, are never read.
+        sign. Of several models the last one is read, which is Antimony's main model. Files named by
+        ``import`` are never read.
 
     Raises
     ------
     InputError
-        The file cannot be read, the text is no Antimony, or the model has something that odefit
-        has not, see :func:`odefit.read_sbml`. Or the package antimony or python-libsbml is
-        missing (``pip install 'odefit[antimony]'``).
+        The file cannot be read, the text is not Antimony, or the model has a feature that odefit
+        lacks, see :func:`odefit.read_sbml`. Or the package antimony or python-libsbml is missing
+        (``pip install 'odefit[antimony]'``).
 
     Examples
     --------
@@ -89,7 +89,7 @@ def read_antimony(path_or_text: str | os.PathLike[str]) -> SbmlModel:
             raise InputError(f"{source}: {' '.join(message.split())}")
         name = antimony.getMainModuleName()
         sbml = antimony.getSBMLString(name)
-    except UnicodeDecodeError:  # libAntimony quotes half a character
+    except UnicodeDecodeError:  # libAntimony may quote half a character
         raise InputError(
             f"{source}: a character that Antimony does not know; write ASCII"
         ) from None
@@ -104,7 +104,7 @@ def read_antimony(path_or_text: str | os.PathLike[str]) -> SbmlModel:
 
 
 def _refuse_bombs(text: str, source: str) -> None:
-    """Refuse a short text that would keep libAntimony, which cannot be interrupted, busy."""
+    """Refuse a short text that would keep libAntimony busy, which cannot be interrupted."""
     statements = [s for s in re.split(r"[;\n]", text) if s.strip()]
     if len(statements) > MAX_STATEMENTS:
         raise InputError(

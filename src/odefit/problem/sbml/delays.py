@@ -1,9 +1,9 @@
-"""Delays in formulas, where they have an exact form.
+"""Delays in formulas, where an exact form exists.
 
-What a delayed expression depends on is integrated a second time, later by the delay, in states of
-its own: they rest at the initial values until the delay has passed. That is exact wherever the
-delayed expression does not depend on its own past. Before the start states have their initial
-values, functions of the time go on, and rates of change are zero.
+The states in a delayed expression are integrated a second time, shifted by the delay, as additional
+states. These rest at the initial values until the delay has passed. This is exact if the delayed
+expression does not depend on its own past. Before the start, states have their initial values,
+functions of time continue, and rates of change are zero.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from odefit.problem.sbml.terms import (
 
 
 class Delays:
-    """Delayed expressions of a model with these right-hand sides, which are defined here."""
+    """Delayed expressions of a model with these right-hand sides, with their new states."""
 
     def __init__(self, reading: Reading, states: Mapping[str, str]) -> None:
         self.copies: dict[str, str] = {}  # right-hand sides of the copies of states
-        self.starts: dict[str, Term] = {}  # and their initial values
+        self.starts: dict[str, Term] = {}  # their initial values
         self._reading = reading
         self._states = {n: Term(text) for n, text in states.items()}
         rates = {n for n in reading.definitions if n.startswith(RATE_PREFIX)}
@@ -47,7 +47,7 @@ class Delays:
                 reading.definitions[name] = ZERO
 
     def _define(self, name: str, inside: tuple[str, ...]) -> None:
-        """Define what stands for a delayed expression."""
+        """Define the replacement of a delayed expression."""
         if name in self._reading.definitions:
             return
         if name in inside:
@@ -81,7 +81,7 @@ class Delays:
         self._reading.definitions[name] = replaced_in(now, shift)
 
     def _whole(self, term: Term, inside: tuple[str, ...]) -> Term:
-        """Return a term with what stands for the delayed expressions in it."""
+        """Return a term with its delayed expressions replaced."""
         found = [n for n in names_in(term.text) if n in self._reading.delays]
         for name in found:
             self._define(name, inside)
@@ -104,7 +104,7 @@ class Delays:
         return found
 
     def _check(self, delay: Term) -> None:
-        """Refuse a delay of states that is not constant."""
+        """Refuse a non-constant delay of states."""
         for name in names_in(delay.text):
             if name == TIME or name in self._states or name in self._changed:
                 raise ExpressionError(
@@ -113,7 +113,7 @@ class Delays:
                 )
 
     def _copy(self, state: str, delay: Term) -> str:
-        """Return the name of a state that is another one, later by a delay."""
+        """Return the name of a state's delayed copy."""
         key = state, delay.text
         if key not in self._made:
             self._made[key] = self._reading.new_name(f"{state}_delayed")

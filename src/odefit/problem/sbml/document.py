@@ -1,4 +1,4 @@
-"""SBML documents, opened such that no text can do harm."""
+"""SBML documents, opened so that no text can do harm."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from odefit.problem.inputs.issues import Issues
 from odefit.problem.sbml.hierarchy import flattened
 
 MAX_DEPTH = 1500
-"""Elements are nested no deeper: libsbml calls itself for each level, and ends in a crash."""
+"""Deepest nesting of elements: libsbml recurses for each level and crashes beyond it."""
 
 MAX_SIZE = 100_000_000
-"""The length of a document in characters is no larger."""
+"""Largest length of a document in characters."""
 
 MAX_ELEMENTS, MAX_COMPONENTS = 1_000_000, 20_000
-"""Elements of a document, and those among them that :data:`COMPONENTS` names."""
+"""Largest numbers of elements, and of those that :data:`COMPONENTS` names."""
 
 COMPONENTS = frozenset(
     {"compartment", "species", "parameter", "localParameter", "reaction", "event", "rateRule",
      "assignmentRule", "algebraicRule", "initialAssignment", "functionDefinition",
      "unitDefinition", "constraint"}
 )  # fmt: skip
-"""Elements of SBML of which each takes time of its own to be read."""
+"""Elements of SBML that take separate time to read."""
 
 XINCLUDE = "http://www.w3.org/2001/XInclude"
-"""The namespace of elements that stand for other files."""
+"""The namespace of elements that include other files."""
 
 MAX_MESSAGES = 20
-"""So many of libsbml's messages are passed on; the rest are consequences, as a rule."""
+"""Largest number of libsbml's messages passed on; the rest are usually consequences."""
 
 MATHML = "http://www.w3.org/1998/Math/MathML"
 """The namespace of MathML."""
@@ -42,16 +42,16 @@ MATHML = "http://www.w3.org/1998/Math/MathML"
 NUMBER_ATTRIBUTES = (
     "type", "base", "encoding", "definitionURL", "id", "class", "style", "xref", "other",
 )  # fmt: skip
-"""Attributes that MathML 2 has for a number."""
+"""Attributes that MathML 2 defines for a number."""
 
 BLANK = "\ufeff \t\r\n"
-"""Text that may stand before a document."""
+"""Text that may precede a document."""
 
 _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 
 
 def open_model(path_or_text: str | os.PathLike[str]) -> tuple[Any, Any, str]:
-    """Return libsbml's document, its model, and the name of the file for messages."""
+    """Return libsbml's document, its model, and the file's name in messages."""
     require("libsbml")
     import libsbml
 
@@ -65,18 +65,18 @@ def open_model(path_or_text: str | os.PathLike[str]) -> tuple[Any, Any, str]:
     _check_errors(document, source)
     if hierarchical and document.getModel() is not None:
         text, source = flattened(document, source), f"{source}, flattened"
-        _check_xml(text, source)  # other packages within the submodels
+        _check_xml(text, source)  # packages within the submodels
         document = libsbml.readSBMLFromString(text)
         _check_errors(document, source)
     model = document.getModel()
     if model is None:
         raise InputError(f"{source}: the document has no model")
-    # The document owns the model, and is kept as long as that.
+    # The document owns the model, and must live as long.
     return document, model, source
 
 
 def remove_empty_formulas(model: Any) -> list[str]:
-    """Remove what level 3 version 2 allows to be without a formula, as it says nothing then."""
+    """Remove elements that level 3 version 2 allows without a formula, as they have no effect."""
     found = []
     listed = [(model.getListOfRules(), "rule"), (model.getListOfInitialAssignments(), "assignment")]
     listed += [(e.getListOfEventAssignments(), "assignment") for e in model.getListOfEvents()]
@@ -92,7 +92,7 @@ def remove_empty_formulas(model: Any) -> list[str]:
 
 
 def promote_local_parameters(document: Any, issues: Issues) -> list[str]:
-    """Make the local parameters of reactions parameters of the model, and tell their new names."""
+    """Turn reactions' local parameters into parameters of the model; return their new names."""
     import libsbml
 
     model = document.getModel()
@@ -105,7 +105,7 @@ def promote_local_parameters(document: Any, issues: Issues) -> list[str]:
         listed = law.getListOfLocalParameters() if level3 else law.getListOfParameters()
         names = [parameter.getId() for parameter in listed]
         for name in dict.fromkeys(n for n in names if names.count(n) > 1):
-            # libsbml would give the second one another name.
+            # libsbml would rename the second one.
             issues.error(
                 f"reaction '{reaction.getId()}'", f"two of its local parameters are named '{name}'"
             )
@@ -122,7 +122,7 @@ def promote_local_parameters(document: Any, issues: Issues) -> list[str]:
 
 
 def _check_xml(text: str, source: str) -> PackageUse:
-    """Refuse what is not SBML, and what a parser cannot read without risk."""
+    """Refuse anything but SBML, and texts that a parser cannot read safely."""
     if not text:
         raise InputError(f"{source}: the file is empty; an SBML file starts with <?xml or <sbml")
     if len(text) > MAX_SIZE:
@@ -146,11 +146,11 @@ def _check_xml(text: str, source: str) -> PackageUse:
 
 
 class _RefusedError(Exception):
-    """The reason for which a document is not read."""
+    """The reason for refusing a document."""
 
 
 class _Scan:
-    """Handlers of the first look at a document."""
+    """Handlers of a first scan of a document."""
 
     def __init__(self, parser: expat.XMLParserType) -> None:
         self.parser = parser
@@ -194,7 +194,7 @@ class _Scan:
         )
 
     def _number(self, attributes: dict[str, str]) -> None:
-        """Refuse attributes of a number that libsbml would pass over in silence."""
+        """Refuse attributes of a number that libsbml would silently ignore."""
         for key in attributes:
             namespace, _, what = key.rpartition(" ")
             if not namespace and what not in NUMBER_ATTRIBUTES:
@@ -208,16 +208,16 @@ class _Scan:
 
 
 def _matters(error: Any) -> bool:
-    """Return whether libsbml found an error because of which a model cannot be read.
+    """Return whether libsbml found an error that prevents reading the model.
 
-    Rules of packages do not matter, since elements of packages that are part of the model were
-    refused before. Later versions of SBML allow empty lists.
+    Rules of packages do not matter, since package elements that affect the model were refused
+    before. Later versions of SBML allow empty lists.
     """
     import libsbml
 
     if error.getSeverity() < libsbml.LIBSBML_SEV_ERROR or error.getPackage() not in {"", "core"}:
         return False
-    if error.getErrorId() == libsbml.NotSchemaConformant:  # as it says of lists of packages
+    if error.getErrorId() == libsbml.NotSchemaConformant:  # as for lists of packages
         return not str(error.getMessage()).rstrip().endswith("cannot be empty.")
     return error.getErrorId() not in {
         libsbml.EmptyListElement,
@@ -230,7 +230,7 @@ def _matters(error: Any) -> bool:
 
 
 def _check_errors(document: Any, source: str) -> None:
-    """Raise what libsbml found wrong on reading and what matters here."""
+    """Raise the relevant errors that libsbml found on reading."""
     grave = [e for e in map(document.getError, range(document.getNumErrors())) if _matters(e)]
     if not grave:
         return
@@ -246,49 +246,48 @@ def _check_errors(document: Any, source: str) -> None:
 _PACKAGE = re.compile(r"sbml\.org/sbml/level\d+/version\d+/(\w+)/version\d+")
 
 BESIDE_THE_MODEL = frozenset({"fbc", "groups", "layout", "render"})
-"""Packages that say nothing of how a model changes in time, whatever they declare of themselves."""
+"""Packages that do not affect a model's dynamics, whatever they declare."""
 
 PART_OF_THE_MODEL = frozenset({"arrays", "distrib", "dyn", "multi", "spatial"})
-"""Packages whose elements are part of the model, whatever they declare of themselves."""
+"""Packages whose elements are part of the model, whatever they declare."""
 
 WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
     "": frozenset({"annotation", "notes"}),
-    # What others may refer to, and models that are part of this one only as submodels.
+    # Targets of references, and models included only as submodels.
     "comp": frozenset({"port", "modelDefinition", "externalModelDefinition"}),
     "distrib": frozenset({"uncertainty"}),
 }
-"""Elements by package, that of SBML itself among them, which change no equation, nor what they
-contain."""
+"""Elements by package, including SBML itself, that change no equation; nor does their content."""
 
 DESCRIPTIONS = frozenset({"id", "name", "metaid", "sboTerm"})
-"""Attributes that name and describe an element."""
+"""Attributes that name or describe an element."""
 
 NO = {"isType": "false", "isLocal": "false", "isSpatial": "false", "isBasis": "false"}
-"""Attributes, and the value of each that says that an element uses nothing of the package."""
+"""Attributes with the value that shows that an element does not use the package."""
 
 
 class PackageUse:
-    """The use of packages in a document, as its parser comes to their elements.
+    """The packages used in a document, collected as its parser meets their elements.
 
-    A declared package is no obstacle: many programs declare those that they could write.
+    A declaration alone does not matter: many programs declare all packages that they can write.
     """
 
     def __init__(self) -> None:
         self._required: dict[str, bool] = {}
-        self.hierarchical = False  # whether it has submodels
-        self._inside = 0  # how many elements are open of one that has no effect
+        self.hierarchical = False  # True with submodels
+        self._inside = 0  # number of open elements inside one without effect
 
     def root(self, attributes: Mapping[str, str]) -> None:
-        """Note what packages declare of themselves, in attributes of the outermost element."""
+        """Record the packages declared in the attributes of the outermost element."""
         for key, value in attributes.items():
             namespace, _, what = key.rpartition(" ")
             if namespace and what == "required":
                 self._required[namespace] = value.strip() in {"true", "1"}
 
     def start(self, name: str, attributes: Mapping[str, str]) -> str:
-        """Return why a document with this element cannot be read, empty if it can.
+        """Return the reason why a document with this element cannot be read, empty if it can.
 
-        Names of element and attributes have their namespace before them, with a blank between.
+        Names of elements and attributes follow their namespace and a blank.
         """
         namespace, _, local = name.rpartition(" ")
         package = _package(namespace)
@@ -306,11 +305,11 @@ class PackageUse:
         return ""
 
     def end(self) -> None:
-        """Note the end of an element."""
+        """Record the end of an element."""
         self._inside = max(0, self._inside - 1)
 
     def _matters(self, namespace: str) -> bool:
-        """True if what is in a namespace is part of the model."""
+        """True if elements of a namespace are part of the model."""
         package = _package(namespace)
         if package == "comp" or package in BESIDE_THE_MODEL or package in PART_OF_THE_MODEL:
             return package in PART_OF_THE_MODEL
@@ -318,14 +317,14 @@ class PackageUse:
 
 
 def declared_packages(model: Any) -> list[str]:
-    """Return the packages that the document of a model declares, further functions apart."""
+    """Return the packages that a model's document declares, except further functions."""
     spaces = model.getSBMLDocument().getNamespaces()
     names = [_package(spaces.getURI(i)) for i in range(spaces.getNumNamespaces())]
     return [name for name in dict.fromkeys(names) if name not in {"", "l3v2extendedmath"}]
 
 
 def _package(namespace: str) -> str:
-    """Return the name of the package of a namespace, or an empty text where SBML has none."""
+    """Return the name of a namespace's package, or an empty text for none of SBML's."""
     found = _PACKAGE.search(namespace)
     return found[1] if found else ""
 

@@ -29,7 +29,7 @@ from odefit.problem.sbml.terms import (
 
 
 def read_rules(reading: Reading) -> None:
-    """Read the rules of a model, except what algebraic ones determine."""
+    """Read the rules of a model, except the variables of algebraic rules."""
     for rule in reading.model.getListOfRules():
         if rule.isAlgebraic():
             continue
@@ -51,7 +51,7 @@ def read_rules(reading: Reading) -> None:
 
 
 def read_reactions(reading: Reading) -> None:
-    """Read the reactions of a model: their rates, and what they make of each species."""
+    """Read the reactions of a model: their rates and their effect on each species."""
     for reaction in reading.model.getListOfReactions():
         symbol = reading.by_id.get(reaction.getId())
         if symbol is None or (symbol.element is not reaction and symbol.kind != "reaction"):
@@ -88,7 +88,7 @@ def _species_of(reference: Any, place: str, reading: Reading) -> Symbol | None:
 
 
 def _stoichiometry(reference: Any, sign: float, reaction: Symbol, reading: Reading) -> bool:
-    """Note how often a reaction makes (or, with `sign` -1, takes) a species; whether it does."""
+    """Record how often a reaction makes (with `sign` -1, takes) a species; return success."""
     species = _species_of(reference, reaction.place, reading)
     if species is None or species.boundary:
         return False
@@ -128,7 +128,7 @@ def _coefficient(reference: Any, place: str, reading: Reading) -> float | Term |
 
 
 def read_algebraic_rules(reading: Reading) -> None:
-    """Read algebraic rules, and find the variable that each of them determines."""
+    """Read algebraic rules, and determine the variable of each."""
     rules = [rule for rule in reading.model.getListOfRules() if rule.isAlgebraic()]
     if not rules:
         return
@@ -164,9 +164,9 @@ def read_algebraic_rules(reading: Reading) -> None:
 
 
 def solve(conditions: dict[str, Term], reading: Reading) -> None:
-    """Solve conditions for the variables that they determine, where they are linear in these.
+    """Solve conditions for the variables that they determine, if they are linear in these.
 
-    Each condition is an expression that is zero. The others stay conditions.
+    Each condition is an expression equal to zero. Nonlinear ones stay conditions.
     """
     for name, term in conditions.items():
         try:
@@ -182,7 +182,7 @@ def solve(conditions: dict[str, Term], reading: Reading) -> None:
 
 
 def _matched(rule: int, candidates: list[list[str]], owner: dict[str, int], seen: set[str]) -> bool:
-    """Give a rule one of its variables, if need be by moving others (augmenting paths)."""
+    """Assign a variable to a rule, moving others if necessary (augmenting paths)."""
     for name in candidates[rule]:
         if name in seen:
             continue
@@ -199,7 +199,7 @@ def varies(compartment: Symbol) -> bool:
 
 
 def keep_amounts(reading: Reading) -> None:
-    """Keep the amounts of species in compartments whose size follows from a rule."""
+    """Convert species to amounts in compartments whose size follows from a rule."""
     for species in reading.of("species"):
         compartment = reading.by_id.get(species.compartment)
         if species.amount or species.rule or compartment is None:
@@ -211,7 +211,7 @@ def keep_amounts(reading: Reading) -> None:
 
 
 def changing_species(reading: Reading) -> Iterable[Symbol]:
-    """Return the species that reactions, events or their compartment change, rules apart."""
+    """Return the species that reactions, events or their compartment change, but not rules."""
     for species in reading.of("species"):
         compartment = reading.by_id.get(species.compartment)
         diluted = not species.amount and compartment is not None and varies(compartment)
@@ -228,7 +228,7 @@ def net_of(parts: list[float | Term]) -> Term:
 
 
 def right_hand_side(species: Symbol, reading: Reading, written: dict[str, Term]) -> Term:
-    """Return the rate of change of a species without a rule; rates not `written` stay names."""
+    """Return the rate of change of a species without a rule; rates not in `written` stay names."""
     amount = species.amount or species.name in reading.amounts
     volume = Term("" if amount else reading.by_id[species.compartment].name)
     undivided, divided = [], []
@@ -255,7 +255,7 @@ def right_hand_side(species: Symbol, reading: Reading, written: dict[str, Term])
 
 
 def converted(extent: Term, species: Symbol, reading: Reading) -> Term:
-    """Return the amount of a species that belongs to an extent of reactions."""
+    """Return the amount of a species for an extent of reactions."""
     level3 = reading.model.getLevel() > 2
     factor = species.element.getConversionFactor() if level3 else ""
     factor = factor or (reading.model.getConversionFactor() if level3 else "")
@@ -275,7 +275,7 @@ def scaled(coefficient: Term, rate: Term) -> Term:
 
 
 def define_rates_of_change(reading: Reading) -> None:
-    """Define what stands for rateOf of each name for which a formula asks."""
+    """Define the rate of change of each name in rateOf."""
     changing = {species.name: species for species in changing_species(reading)}
     for symbol in reading.by_id.values():
         name = symbol.name

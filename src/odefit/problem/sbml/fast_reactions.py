@@ -1,8 +1,9 @@
-"""Fast reactions, which are at equilibrium at all times.
+"""Fast reactions, which are always at equilibrium.
 
-The amount of a species is what slow reactions, rules and events make of it, a state, and what the
-extents of the fast reactions add to that. The extents are those at which the kinetic laws of the
-fast reactions are zero: expressions where the laws are linear in them, algebraic variables else.
+The amount of a species is a state, changed by slow reactions, rules and events, plus the
+contribution of the extents of fast reactions. At these extents the kinetic laws of the fast
+reactions are zero. They are expressions if the laws are linear in them, and otherwise algebraic
+variables.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from odefit.problem.sbml.terms import ZERO, Term, names_in, product, quotient, t
 
 
 def hold_equilibria(reading: Reading) -> None:
-    """Define the species that fast reactions change, and the extents of these reactions."""
+    """Define the species that fast reactions change, and these reactions' extents."""
     if not reading.fast:
         return
     extents = {name: reading.new_name(f"{name}_extent") for name in reading.fast}
@@ -47,7 +48,7 @@ def hold_equilibria(reading: Reading) -> None:
 
 
 def _check_coefficient(net: Term, species: Symbol, reading: Reading) -> None:
-    """Refuse how often a fast reaction makes a species, if that changes continuously."""
+    """Refuse a continuously changing stoichiometry of a fast reaction."""
     for symbol in reading.of("stoichiometry"):
         if symbol.rule and symbol.name in names_in(net.text):
             reading.error(
@@ -58,9 +59,9 @@ def _check_coefficient(net: Term, species: Symbol, reading: Reading) -> None:
 
 
 def mixed_again(terms: dict[str, Term], reading: Reading, written: dict[str, Term]) -> set[str]:
-    """Add to an event's assignments what is the amount of species before the extents begin anew.
+    """Add the amounts of species to an event's assignments before the extents restart.
 
-    Returns names of extents that no expression gives, which the event would need.
+    Return the names of extents that the event needs but no expression gives.
     """
     changed = terms.keys() | {s.name for s in reading.of("stoichiometry") if s.name in terms}
     names = {reading.amounts[s.name] for s in reading.mixed}

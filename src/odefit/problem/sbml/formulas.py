@@ -36,7 +36,7 @@ LEVELS = {
     "||": 1, "&&": 1, "<": 2, "<=": 2, ">": 2, ">=": 2, "==": 2, "!=": 2,
     "+": 3, "-": 3, "*": 4, "/": 4,
 }  # fmt: skip
-"""The precedence of operators, the loosest first; in PEtab ``&&`` and ``||`` bind alike."""
+"""The precedence of operators, lowest first; in PEtab ``&&`` and ``||`` have the same."""
 
 SIGN_LEVEL = 5
 
@@ -50,13 +50,13 @@ def formula_text(text: str, names: Mapping[str, str] | None = None) -> str:
         The formula: ``log`` is the natural logarithm, ``log(x, b)`` that to the base b, ``time``
         the time, ``&&`` and ``||`` bind alike.
     names
-        Expressions in place of names that have another name here.
+        Expressions that replace names.
 
     Raises
     ------
     ExpressionError
-        The text is not a formula, or no expression can stand for it; the message says why, and
-        where.
+        The text is not a formula, or no expression is equivalent; the message gives place and
+        reason.
 
     Examples
     --------
@@ -67,12 +67,12 @@ def formula_text(text: str, names: Mapping[str, str] | None = None) -> str:
 
 
 def condition_text(text: str, names: Mapping[str, str] | None = None) -> str:
-    """Return a formula of PEtab that is a condition, such as a trigger, as a comparison.
+    """Return a PEtab formula that is a condition, such as a trigger, as a comparison.
 
     Raises
     ------
     ExpressionError
-        The text is not a formula, or no expression can stand for it.
+        The text is not a formula, or no expression is equivalent.
     """
     return all_of([_Formula(text, names or {}).parsed()]).text
 
@@ -132,7 +132,7 @@ class _Formula:
                 self.position += 1
                 parts.append(self._operation(level + 1))
                 if operator not in {"+", "*", "&&", "||"}:
-                    break  # sums and products of many parts are put together at once
+                    break  # join sums and products of many parts at once
             result = _combined(operator, parts)
         return result
 
@@ -177,7 +177,7 @@ class _Formula:
         return self._name(token, start)
 
     def _closed(self, inside: list[Term]) -> list[Term]:
-        """Return what was read within parentheses, which have to close here."""
+        """Return the content of parentheses, which have to close here."""
         if self._peek() != ")":
             raise self._unexpected("')'")
         self.position += 1

@@ -7,14 +7,14 @@ from typing import Any
 from odefit.common.errors import InputError, did_you_mean, shown
 
 MAX_SUBMODELS = 1000
-"""Models in a model, those in these included: each level can double their number."""
+"""Largest number of nested models: each level can double their number."""
 
 MAX_LEVELS = 100
-"""Models are within each other no deeper."""
+"""Deepest nesting of models."""
 
 
 def flattened(document: Any, source: str) -> str:
-    """Return the text of a document whose submodels have become part of its model.
+    """Return the text of a document with its submodels merged into its model.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def flattened(document: Any, source: str) -> str:
 
 
 def _check_submodels(document: Any, source: str) -> None:
-    """Refuse submodels that would be read from elsewhere, or are without end."""
+    """Refuse submodels in other files, or in endless nesting."""
     plugin = document.getPlugin("comp")
     if plugin is None:
         raise InputError(

@@ -38,16 +38,16 @@ from odefit.problem.sbml.terms import (
 )
 
 RATE_PREFIX = "__rate_of_"
-"""The beginning of the name that stands for the rate of change of a name until it is known."""
+"""Prefix of the placeholder for the rate of change of a name until it is known."""
 
 
 DELAY_PREFIX = "__delayed_"
-"""The beginning of the name that stands for a delayed expression until it is known."""
+"""Prefix of the placeholder for a delayed expression until it is known."""
 
 
 @dataclass(frozen=True)
 class FunctionDefinition:
-    """A function that a model defines: its arguments, and the tree of its value."""
+    """A function defined in a model: its arguments, and the tree of its value."""
 
     arguments: tuple[str, ...]
     body: Any
@@ -55,23 +55,23 @@ class FunctionDefinition:
 
 @dataclass(frozen=True)
 class Translator:
-    """The names and functions with which a tree is translated."""
+    """The names and functions used to translate a tree."""
 
     name: Callable[[str], Term]  # the term for an identifier; raises for unknown ones
     functions: Mapping[str, FunctionDefinition] = field(default_factory=dict)
-    active: tuple[str, ...] = ()  # functions that are being written out
+    active: tuple[str, ...] = ()  # functions being expanded
     rates: set[str] = field(default_factory=set)  # names in rateOf; more are added
     # delayed expressions and their delays by what stands for them; more are added, unless None
     delays: dict[str, tuple[Term, Term]] | None = None
 
     def term(self, tree: Any) -> Term:
-        """Return a tree as a term; raise ExpressionError if no expression can stand for it."""
+        """Return a tree as a term; raise ExpressionError if no expression is equivalent."""
         if tree is None:
             raise ExpressionError("its formula is missing")
         kinds = _kinds()
         done: list[Term] = []
         pending: list[tuple[Any, str, int]] = [(tree, "", 0)]
-        while pending:  # trees can be deeper than Python calls may be nested
+        while pending:  # trees can be deeper than Python's recursion limit
             node, function, count = pending.pop()
             if function:
                 arguments = done[len(done) - count :]
@@ -132,7 +132,7 @@ class Translator:
     def _applied(self, node: Any, function: str, arguments: list[Term]) -> Term:
         if function == "function":
             return self._own(node.getName(), arguments)
-        if function == "log" and arguments:  # base, x; without a base 10 is meant
+        if function == "log" and arguments:  # base, x; the default base is 10
             x = arguments[-1]
             if len(arguments) == 1:
                 return applied("log10", [x])
@@ -174,14 +174,13 @@ def expression_text(tree: Any, names: Mapping[str, str] | None = None) -> str:
     Parameters
     ----------
     tree
-        libsbml's tree (ASTNode), without functions that the model defines itself.
-    names
-        Names of identifiers that have another one here; the others keep theirs.
+        libsbml's tree (ASTNode), without functions defined in the model. names New names of
+        identifiers; the others keep theirs.
 
     Raises
     ------
     ExpressionError
-        No expression can stand for it; the message has the element and the reason.
+        No expression is equivalent; the message has the element and the reason.
     """
     renamed = names or {}
     return numeric(Translator(lambda name: Term(renamed.get(name, name))).term(tree)).text
@@ -223,21 +222,21 @@ RECIPROCALS = {"sec": "cos", "csc": "sin", "cot": "tan", "sech": "cosh", "csch":
                "coth": "tanh"}  # fmt: skip
 
 INVERSES = {"arcsec": "acos", "arccsc": "asin", "arccot": "atan"}
-"""Inverse functions that are another one of the reciprocal."""
+"""Inverse functions that equal another function of the reciprocal."""
 
 UNWRITTEN = {
     "floor": math.floor, "ceiling": math.ceil, "ceil": math.ceil,
     "factorial": lambda x: math.factorial(int(x)) if x == int(x) <= 170 else math.nan,
     "quotient": lambda x, y: math.trunc(x / y), "rem": math.fmod,
 }  # fmt: skip
-"""Functions that no expression can stand for; of numbers alone, their value can."""
+"""Functions without equivalent in expressions; with numbers as arguments, their value is used."""
 
 
 def applied(function: str, arguments: Sequence[Term]) -> Term:
-    """Return the value of a function of MathML or PEtab, by its name there, as an expression.
+    """Return the value of a function of MathML or PEtab as an expression.
 
-    ``log`` is the natural logarithm, of two arguments the logarithm of the first to the base of the
-    second, as in PEtab. Raises ExpressionError if no expression can stand for it.
+    ``log`` is the natural logarithm, with two arguments that of the first to the base of the
+    second, as in PEtab. Raises ExpressionError if no expression is equivalent.
     """
     found = _BUILDERS.get(function)
     if found is None:
@@ -370,4 +369,4 @@ _BUILDERS: dict[str, tuple[int, int, Builder]] = {
         for name, operator in zip(("lt", "geq", "gt", "leq", "eq", "neq"), OPPOSITES, strict=True)
     },
 }  # fmt: skip
-"""For each function the fewest and most arguments, and what makes an expression of them."""
+"""For each function, the fewest and most arguments, and the constructor of its expression."""

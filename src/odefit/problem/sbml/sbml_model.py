@@ -35,22 +35,19 @@ class SbmlEvent:
     id
         Its identifier, or ``event 2`` and so on without one.
     trigger
-        The condition: the event happens each time that it becomes true.
+        The condition: the event happens each time it becomes true.
     assign
         New values of states and constants, from the values just before.
     initial_value
-        What counts as the value of the trigger before the start: if it is false and the trigger is
-        true at the start, the event happens then.
+        The trigger's value before the start: if it is false and the trigger is true at the start,
+        the event happens then.
     persistent
-        Whether it happens even if the trigger is false again before: because another event comes
-        first, or during the delay.
+        Whether it happens even if the trigger becomes false again, through another event or during
+        the delay.
     from_trigger_values
-        Whether the new values are those of the moment when the trigger became true.
-    delay
-        How long it waits after that, an expression with its value of that moment.
-    priority
-        Of events that are due at the same time that with the highest happens first; an expression,
-        None without one.
+        Whether new values are computed when the trigger became true. delay The delay after that, an
+        expression evaluated when the trigger became true. priority An expression, or None; of
+        events due at the same time, the one with the highest priority happens first.
     """
 
     id: str
@@ -69,14 +66,14 @@ class SbmlModel:
 
     Every expression is one of problem files. Function definitions, assignment rules and rates of
     reactions are written out in all of them. A species is a state if anything changes it, and a
-    constant otherwise; it is a concentration unless SBML says that it has only substance units.
+    constant otherwise; it is a concentration unless it has only substance units in SBML.
 
     Attributes
     ----------
     name
-        The name of the model, its identifier without one.
+        The name of the model, or else its identifier.
     time_unit
-        The unit of time as a label, empty if the file does not say it.
+        The unit of time as a label, empty if the file does not give it.
     states
         The right-hand side of each state, in states, constants and ``t``.
     initial
@@ -86,31 +83,25 @@ class SbmlModel:
         Constants with a number as their value: parameters, compartments, species that nothing
         changes. Events may change them.
     computed
-        Constants that an initial assignment gives, in other constants.
-    assigned
-        What stands for other identifiers (of assignment rules, reactions, stoichiometries), in
-        states, constants and ``t``; observables may name these.
+        Constants given by an initial assignment, in other constants. assigned Expressions for other
+        identifiers (of assignment rules, reactions, stoichiometries), in states, constants and
+        ``t``; observables may name these.
     algebraic
-        Variables of algebraic rules, and extents of fast reactions, that are no expressions in
-        others, each with an expression that is zero.
+        Variables of algebraic rules, and extents of fast reactions, without an explicit expression,
+        each with an expression equal to zero.
     concentrations
-        The compartment of each species that is held as a concentration: whatever changes the size
-        of the compartment at once changes these, too, as amounts are kept.
+        The compartment of each species represented as a concentration. A sudden change of the
+        compartment's size changes these too, since amounts are conserved.
     amounts
-        States that are the amount of a species, by the name of the species: of those that are
-        concentrations in compartments whose size follows from a rule.
+        States that are the amount of a species, by the species' name, for concentrations in
+        compartments whose size follows from a rule.
     without_value
         Constants and states for which the file has no value.
     events
-        Its events; those at the same time happen in this order, unless priorities that are no
-        numbers say otherwise.
-    names
-        Names here, by identifier, of what has another one in SBML.
-    translated
-        What was translated how, in sentences.
-    start
-        For each state, computed constant and assigned name its value at the start, in names of
-        others at the start; :meth:`at_start` puts them together.
+        Its events; those at the same time happen in this order, unless non-numeric priorities
+        decide otherwise. names New names, by SBML identifier. translated Sentences on the
+        translation. start The value at the start of each state, computed constant and assigned
+        name, in terms of others at the start; :meth:`at_start` combines them.
 
     Examples
     --------
@@ -136,15 +127,15 @@ class SbmlModel:
     start: Mapping[str, str] = field(repr=False)
 
     def at_start(self, values: Mapping[str, str | float] | None = None) -> Start:
-        """Return computed constants and initial values where some have other values.
+        """Return computed constants and initial values, given different values of some.
 
         Parameters
         ----------
         values
             Values of states and constants that differ from the file, by name: numbers, or
-            expressions in constants and parameters. What follows from them by initial assignments,
-            and concentrations that follow from an amount and the size of a compartment, follow
-            these. Constants among them stay as names in the result.
+            expressions in constants and parameters. Initial assignments that depend on them are
+            updated, and so are concentrations given by an amount and a compartment's size.
+            Constants among them stay as names in the result.
 
         Raises
         ------
@@ -176,22 +167,22 @@ class SbmlModel:
         Parameters
         ----------
         parameters
-            Constants that are to be estimated: they come to ``[parameters]``, with the value of
-            the file as the guess.
+            Constants to estimate: they go to ``[parameters]``, with the value of the file as the
+            guess.
 
         Returns
         -------
         dict
             ``format``, ``name``, ``time_unit``, ``ode``, ``constants``, ``parameters``,
-            ``initial``, and ``algebraic`` and ``experiment`` where the model has such. Computed
-            constants are written out, so that they follow what is estimated. The one experiment
-            begins at time 0, has the events, and lacks ``data``. Constants and states without a
-            value are parameters.
+            ``initial``, and ``algebraic`` and ``experiment`` if the model has them. Computed
+            constants are expanded, so that they follow the estimates. The one experiment begins at
+            time 0, has the events, and lacks ``data``. Constants and states without a value are
+            parameters.
 
         Raises
         ------
         InputError
-            There is no such constant.
+            A constant is unknown.
         """
         estimated = list(dict.fromkeys(parameters))
         known = {*self.constants, *self.computed, *self.without_value}
@@ -208,7 +199,7 @@ class SbmlModel:
         }
         constants = {n: v for n, v in self.constants.items() if n not in table}
         initial: dict[str, Any] = {name: start.initial.get(name, {}) for name in self.states}
-        for name in self.algebraic:  # from where its equation is solved
+        for name in self.algebraic:  # the start value for solving its equation
             value = number_in(as_term(self.start.get(name, "")))
             initial[name] = 1.0 if value is None else value
         found: dict[str, Any] = {
@@ -224,7 +215,7 @@ class SbmlModel:
         if self.algebraic:
             found["algebraic"] = _written(self.algebraic, written)
         held = {n: t for n, t in start.computed.items() if n in self._changed()}
-        experiment: dict[str, Any] = {"t0": 0.0}  # where time begins in SBML
+        experiment: dict[str, Any] = {"t0": 0.0}  # the start time of SBML
         if held or self.events:
             experiment["constants"] = held
             experiment["event"] = self.event_tables(written)
@@ -234,13 +225,13 @@ class SbmlModel:
     def event_tables(self, written: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
         """Return the events as tables of an experiment of format 1.
 
-        Names in `written` are written out. As in SBML, values at the time of an event are those
-        after it.
+        Names in `written` are expanded. As in SBML, values at the time of an event are those after
+        it.
         """
         return [_event(event, self.events, written or {}) for event in self.events]
 
     def _changed(self) -> set[str]:
-        """Return the names of what events change."""
+        """Return the names that events change."""
         return {name for event in self.events for name in event.assign}
 
 
@@ -266,7 +257,7 @@ def _written(table: Mapping[str, Any], written: Mapping[str, str]) -> dict[str, 
 def _event(
     event: SbmlEvent, events: Sequence[SbmlEvent], written: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return an event as a table of format 1, without what makes no difference among `events`."""
+    """Return an event as a table of format 1, without fields that do not matter among `events`."""
     found: dict[str, Any] = {
         "when": substituted(event.trigger, written),
         "assign": _written(event.assign, written),

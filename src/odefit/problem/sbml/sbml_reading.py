@@ -1,4 +1,4 @@
-"""SBML models read, with sentences on what was translated how."""
+"""Reading of SBML models, with sentences on their translation."""
 
 from __future__ import annotations
 
@@ -52,23 +52,23 @@ def read_sbml(path_or_text: str | os.PathLike[str]) -> SbmlModel:
     ----------
     path_or_text
         The path of an SBML file, or SBML itself: a text whose first character is ``<``. Nothing
-        else is read, from the disk or the network.
+        else is read from disk or network.
 
     Raises
     ------
     InputError
-        The file cannot be read, or the model has something that odefit has not: delays of what
-        depends on its own past, reactions without a kinetic law, algebraic rules of a higher index
-        than 1, functions that no expression can stand for, other packages that change its meaning.
-        There is a message for each, with the element, its line and the reason. Or the package
-        python-libsbml is missing.
+        The file cannot be read, or the model has a feature that odefit lacks: delays of expressions
+        that depend on their own past, reactions without a kinetic law, algebraic rules of an index
+        above 1, functions without equivalent, packages that change its meaning. There is a message
+        for each, with the element, its line and the reason. Or the package python-libsbml is
+        missing.
     """
     document, model, source = open_model(path_or_text)
     issues = Issues(source)
     promoted = promote_local_parameters(document, issues) + remove_empty_formulas(model)
     found = _read(gathered(model, issues))
     issues.raise_errors()
-    del document  # it owns what libsbml has given
+    del document  # it owns libsbml's objects
     return replace(found, translated=(*found.translated, *promoted))
 
 
@@ -103,7 +103,7 @@ def _read(reading: Reading) -> SbmlModel:
     reading.issues.raise_errors()
     variables = {*states, *algebraic}
     for name in states:
-        if name not in starts:  # the state of a model without any
+        if name not in starts:  # the placeholder state of a model without states
             starts[name] = ZERO
     constants: dict[str, float] = {}
     start = {n: replaced_in(t, {TIME: ZERO}) for n, t in reading.definitions.items()}
@@ -111,7 +111,7 @@ def _read(reading: Reading) -> SbmlModel:
     without = []
     for name, value in starts.items():
         if name in reading.definitions:
-            continue  # a stoichiometry that stays what it is
+            continue  # a constant stoichiometry
         known = None if value is None else number_in(value)
         if value is None:
             without += [name] * (name not in algebraic)
@@ -179,7 +179,7 @@ def _states(reading: Reading, written: dict[str, Term]) -> dict[str, str]:
 
 
 def mark_initial_assignments(reading: Reading) -> dict[str, Any]:
-    """Return libsbml's initial assignments by the identifier that they are for."""
+    """Return libsbml's initial assignments by their target."""
     found: dict[str, Any] = {}
     for assignment in reading.model.getListOfInitialAssignments():
         identifier = assignment.getSymbol()
@@ -196,10 +196,10 @@ def mark_initial_assignments(reading: Reading) -> dict[str, Any]:
 
 
 def read_starts(reading: Reading, assignments: dict[str, Any]) -> dict[str, Term | None]:
-    """Return the value of each symbol at the start, None where the file has none.
+    """Return the value of each symbol at the start, None if the file gives none.
 
     Values are numbers, or terms in values of other symbols at the start. Assignment rules and rates
-    of reactions hold at all times instead.
+    of reactions apply at all times instead.
     """
     starts: dict[str, Term | None] = {}
     for symbol in reading.by_id.values():
@@ -210,7 +210,7 @@ def read_starts(reading: Reading, assignments: dict[str, Any]) -> dict[str, Term
                 reading.error(symbol.place, "it has an initial assignment and an assignment rule")
             continue
         if symbol.rule == "algebraic" and symbol.name in reading.definitions:
-            continue  # it follows from others at all times
+            continue  # others determine it at all times
         assignment = assignments.get(symbol.id)
         value: Term | None
         if assignment is None:
@@ -234,7 +234,7 @@ def read_starts(reading: Reading, assignments: dict[str, Any]) -> dict[str, Term
 
 
 def _in_file(symbol: Symbol, reading: Reading) -> Term | None:
-    """Return the value in the file, that of a species as its symbol means it."""
+    """Return the value in the file; for a species, in the symbol's meaning."""
     if symbol.value is None:
         return number(1.0) if symbol.kind == "compartment" and not symbol.rule else None
     value = number(symbol.value)
@@ -271,7 +271,7 @@ def time_unit(model: Any) -> str:
 
 
 def remarks_on(reading: Reading, result: SbmlModel) -> list[str]:
-    """Return sentences on everything that is not in the model word for word."""
+    """Return sentences on all changes made in translation."""
     found = _compartments(reading)
     unchanged = {*result.constants, *result.computed}
     constants = [s.id for s in reading.of("species") if s.name in unchanged]

@@ -1,4 +1,4 @@
-"""An SBML model while it is read: its identifiers, and the terms that stand for them."""
+"""An SBML model while it is read: its identifiers, and their terms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from odefit.problem.sbml.terms import Term
 Kind = Literal["compartment", "species", "parameter", "reaction", "stoichiometry"]
 
 WORDS = RESERVED | {TIME}
-"""Words that expressions use themselves."""
+"""Words reserved by expressions."""
 
 
 @dataclass
@@ -28,11 +28,11 @@ class Symbol:
     name: str
     kind: Kind
     constant: bool  # the model says that it never changes
-    value: float | None  # as the file gives it
+    value: float | None  # as given in the file
     element: Any
     compartment: str = ""  # of a species
-    amount: bool = False  # it stands for an amount of a species, not for a concentration
-    boundary: bool = False  # reactions leave the species as it is
+    amount: bool = False  # True for an amount of a species, not a concentration
+    boundary: bool = False  # reactions do not change the species
     rule: str = ""  # "assignment", "rate" or "algebraic" if a rule determines it
     assigned_at_start: bool = False
     event: bool = False  # an event changes it
@@ -41,12 +41,12 @@ class Symbol:
 
     @property
     def place(self) -> str:
-        """The element in messages."""
+        """The element's name in messages."""
         return place_of(self.element, self.kind, self.id)
 
 
 def place_of(element: Any, kind: str, name: str) -> str:
-    """Return how messages name an element of the file."""
+    """Return the name of an element of the file in messages."""
     line = element.getLine()
     return f"{kind} {shown(name)}" + (f" (line {line})" if line else "")
 
@@ -87,7 +87,7 @@ class Reading:
         return (symbol for symbol in self.by_id.values() if symbol.kind == kind)
 
     def variable(self, identifier: str, place: str) -> Symbol | None:
-        """Return what a rule, an assignment or an event names; None with the reason noted."""
+        """Return the target of a rule, an assignment or an event; None with the reason noted."""
         symbol = self.by_id.get(identifier)
         if symbol is None or symbol.kind == "reaction":
             known = did_you_mean(identifier, self.by_id)
@@ -100,7 +100,7 @@ class Reading:
         return Term(self.by_id[species.compartment].name)
 
     def new_name(self, wanted: str) -> str:
-        """Return a name that no other symbol has, `wanted` if possible."""
+        """Return a name that no other symbol has, if possible `wanted`."""
         name = f"{wanted}_" if wanted in WORDS else wanted
         if name.startswith("__"):
             name = f"x{name}"
@@ -152,7 +152,7 @@ def gathered(model: Any, issues: Issues) -> Reading:
                 constant = reference.getConstant()
                 value = reference.getStoichiometry() if reference.isSetStoichiometry() else None
                 _add(reading, reference, "stoichiometry", constant, value)
-    for symbol in reading.by_id.values():  # those that keep their names come first
+    for symbol in reading.by_id.values():  # symbols that keep their names come first
         if symbol.id not in WORDS and not symbol.id.startswith("__"):
             reading.taken.add(symbol.id)
     for symbol in reading.by_id.values():
@@ -220,7 +220,7 @@ def _functions(reading: Reading) -> None:
         _check_unused(identifier, place, reading)
         body = function.getBody()
         if body is None:
-            continue  # a call of it is a mistake
+            continue  # calling it is a mistake
         count = function.getNumArguments()
         arguments = tuple(function.getArgument(i).getName() for i in range(count))
         if len(set(arguments)) < len(arguments):

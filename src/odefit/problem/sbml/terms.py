@@ -1,4 +1,4 @@
-"""Expressions put together from parts, with no more parentheses than they need.
+"""Expressions joined from parts, with no more parentheses than necessary.
 
 Sums and products of many parts come out flat, however they were nested: the parser of expressions
 limits the depth, not the length of a sum.
@@ -14,17 +14,17 @@ from typing import NamedTuple
 from odefit.expressions.expressions import FUNCTIONS, MAX_LENGTH, ExpressionError
 
 EITHER, BOTH, COMPARISON, SUM, PRODUCT, SIGN, POWER, ATOM = range(8)
-"""The precedence of the outermost operator of a text, the loosest first."""
+"""The precedence of the outermost operator of a text, lowest first."""
 
 OPPOSITES = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
-"""Comparisons, and those that hold where they do not."""
+"""Comparisons with their negations."""
 
 
 class Term(NamedTuple):
     """A part of an expression."""
 
     text: str  # the part as an expression
-    level: int = ATOM  # how tightly its outermost operator binds
+    level: int = ATOM  # the precedence of its outermost operator
     logical: bool = False  # whether it is a condition, true or false
 
 
@@ -43,7 +43,7 @@ def number(value: float) -> Term:
 
 
 def number_in(term: Term) -> float | None:
-    """Return the value of a term that is a number, None of any other."""
+    """Return the value of a term that is a number, otherwise None."""
     if not term.text.lstrip("-")[:1].isdigit():
         return None  # a name such as nan
     try:
@@ -53,7 +53,7 @@ def number_in(term: Term) -> float | None:
 
 
 def numeric(term: Term) -> Term:
-    """Return a condition as a number, 1 where it holds and 0 elsewhere; numbers as they are."""
+    """Return a condition as a number, 1 where it holds and 0 elsewhere; numbers unchanged."""
     if not term.logical:
         return term
     if term in {TRUE, FALSE}:
@@ -128,7 +128,7 @@ def call(function: str, terms: Sequence[Term]) -> Term:
 
 
 def extreme(function: str, terms: Sequence[Term]) -> Term:
-    """Return the least (``"min"``) or the largest (``"max"``) of any number of terms."""
+    """Return the smallest (``"min"``) or the largest (``"max"``) of any number of terms."""
     parts = [numeric(term) for term in terms]
     most = FUNCTIONS[function][1]
     while len(parts) > most:
@@ -156,7 +156,7 @@ def all_of(terms: Iterable[Term]) -> Term:
 
 
 def any_of(terms: Iterable[Term]) -> Term:
-    """Return the condition that one of some conditions holds at least."""
+    """Return the condition that at least one of some conditions holds."""
     return _combined([condition(term) for term in terms], "||", EITHER, FALSE, TRUE)
 
 
@@ -173,7 +173,7 @@ def _combined(parts: list[Term], operator: str, level: int, idle: Term, final: T
 
 
 def opposite(term: Term) -> Term:
-    """Return the condition that another one does not hold."""
+    """Return the negation of a condition."""
     term = condition(term)
     if term in {TRUE, FALSE}:
         return FALSE if term == TRUE else TRUE
@@ -190,8 +190,8 @@ def opposite(term: Term) -> Term:
 def piecewise(terms: Sequence[Term]) -> Term:
     """Return value, condition, value, condition, ..., otherwise as an expression.
 
-    Conditions that are known are resolved. Without a last value, the second of two conditions must
-    be the opposite of the first.
+    Known conditions are resolved. Without a last value, the second of two conditions must be the
+    negation of the first.
     """
     values, conditions = list(terms[::2]), [condition(term) for term in terms[1::2]]
     logical = bool(values) and all(value.logical for value in values)
@@ -218,7 +218,7 @@ def piecewise(terms: Sequence[Term]) -> Term:
 
 
 def _chosen(kept: list[tuple[Term, Term]], otherwise: Term) -> Term:
-    """Return the condition that is one of several, depending on others."""
+    """Return the condition that is one of several, selected by others."""
     result = otherwise
     for value, holds in reversed(kept):
         result = any_of([all_of([holds, value]), all_of([opposite(holds), result])])
@@ -237,7 +237,7 @@ def _made(text: str, level: int) -> Term:
 
 
 def without_factor(term: Term, name: str) -> Term | None:
-    """Return a product without one factor `name`, None if it has none.
+    """Return a product without one factor `name`, None if it is not a factor.
 
     Examples
     --------
@@ -294,7 +294,7 @@ _TOKEN = re.compile(
 )
 _LOOSE_BEFORE = frozenset("(,+<>=&|")
 _LOOSE_AFTER = frozenset("),+-<>=&|!")
-"""Characters that may stand before and after a sum that needs no parentheses."""
+"""Characters that may precede and follow a sum that needs no parentheses."""
 
 
 def substituted(text: str, replacements: Mapping[str, str]) -> str:
@@ -330,7 +330,7 @@ def as_term(text: str) -> Term:
 
 
 def _level(token: str, after_operand: bool) -> int:
-    """Return how tightly a token binds, as an operator after an operand or as a sign."""
+    """Return the precedence of a token, as an operator after an operand or as a sign."""
     if token in {"+", "-"}:
         return SUM if after_operand else SIGN
     if token in {"*", "/"}:
@@ -341,7 +341,7 @@ def _level(token: str, after_operand: bool) -> int:
 
 
 def names_in(text: str) -> list[str]:
-    """Return the names in an expression, functions among them, in order."""
+    """Return the names in an expression, including functions, in order."""
     return _NAME.findall(text)
 
 
@@ -366,7 +366,7 @@ def replaced_in(term: Term, replacements: Mapping[str, Term]) -> Term:
 
 
 def _stands_loose(match: re.Match[str], value: Term) -> bool:
-    """True if a sum or product needs no parentheses where a name stands."""
+    """True if a sum or product needs no parentheses in place of a name."""
     text, before, after = match.string, match.start() - 1, match.end()
     while before >= 0 and text[before] == " ":
         before -= 1
@@ -380,9 +380,9 @@ def _stands_loose(match: re.Match[str], value: Term) -> bool:
 
 
 def expanded(definitions: Mapping[str, Term]) -> dict[str, Term]:
-    """Return definitions with all names that are defined among them written out.
+    """Return definitions with all names that they define expanded.
 
-    Raises ExpressionError if they define each other in a circle, or one becomes too long.
+    Raises ExpressionError if definitions are circular, or one becomes too long.
     """
     done: dict[str, Term] = {}
     for first in definitions:

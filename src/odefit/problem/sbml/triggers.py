@@ -23,7 +23,7 @@ from odefit.problem.sbml.terms import (
 
 
 def mark_events(reading: Reading) -> None:
-    """Note what events change, and report what cannot be."""
+    """Record the quantities that events change, and report invalid ones."""
     for count, event in enumerate(reading.model.getListOfEvents(), 1):
         place = _place(event, count)
         changed = set()
@@ -48,7 +48,7 @@ def mark_events(reading: Reading) -> None:
 def read_events(
     reading: Reading, written: dict[str, Term]
 ) -> tuple[tuple[SbmlEvent, ...], list[str]]:
-    """Return the events in the order of their priorities, where these are numbers, and remarks."""
+    """Return the events in the order of their numeric priorities, and remarks."""
     found: list[SbmlEvent] = []
     remarks: list[str] = []
     for count, event in enumerate(reading.model.getListOfEvents(), 1):
@@ -108,12 +108,12 @@ def read_events(
                 rank,
             )
         )
-    found.sort(key=_rank)  # stable: the order of the file where priorities agree
+    found.sort(key=_rank)  # stable: equal priorities keep the order of the file
     return tuple(found), remarks
 
 
 def _rank(event: SbmlEvent) -> float:
-    """Return a number that is smaller for a higher priority, 0 where that is no number."""
+    """Return a number that decreases with priority, 0 for a non-numeric priority."""
     known = None if event.priority is None else number_in(as_term(event.priority))
     return -(known or 0.0)
 
@@ -125,7 +125,7 @@ def _place(event: Any, count: int) -> str:
 def _with_amounts_kept(
     terms: dict[str, Term], reading: Reading, written: dict[str, Term]
 ) -> dict[str, Term]:
-    """Return assignments with those that keep amounts when the size of a compartment changes."""
+    """Return assignments, with those that conserve amounts when a compartment's size changes."""
     found: dict[str, Term] = {}
     for name, value in terms.items():
         amount = reading.amounts.get(name)
@@ -137,7 +137,7 @@ def _with_amounts_kept(
         found[amount] = value if species.amount else product([value, replaced_in(volume, written)])
     for species in _concentrations(reading):
         compartment = reading.by_id[species.compartment].name
-        if compartment in terms:  # what is assigned is a concentration in the size before
+        if compartment in terms:  # the assigned value is a concentration in the old size
             now = terms.get(species.name, Term(species.name))
             found[species.name] = quotient(product([now, Term(compartment)]), terms[compartment])
     return found

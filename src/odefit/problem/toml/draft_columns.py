@@ -1,4 +1,4 @@
-"""Conclusions from a table's names and the order of its rows: usable names, times, runs."""
+"""Guesses from a table's names and row order: usable names, times, runs."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ from odefit.problem.inputs.table import Cells
 from odefit.problem.model import check_name
 
 FEWEST_COUNTS = 4
-"""So many different whole numbers, or more, make a column one of counts."""
+"""Smallest number of distinct integers that make a column one of counts."""
 
 INPUT_WORDS = (
     "u", "input", "temp", "temperature", "feed", "flow", "light", "voltage", "current", "dilution",
     "stimulus", "inflow", "rain", "load",
 )  # fmt: skip
-"""Names, in lower case and without a number behind them, that are those of inputs."""
+"""Lower-case names, without trailing numbers, of typical inputs."""
 
 STAIRS = 4
-"""A column without gaps has the steps of an input if it has so many rows, or more, per value."""
+"""Fewest rows per value for which a column without gaps is taken for a stepwise input."""
 
 BRACKETS = re.compile(r"\s*[(\[{]([^()\[\]{}]*)[)\]}]\s*\Z")
-"""Brackets at the end of the name of a column: mostly around a unit."""
+"""Brackets at the end of a column's name, mostly around a unit."""
 
 RUNS = IDENTIFIERS | {"RUN", "BATCH", "EXPERIMENT", "SERIES", "REPLICATE", "ANIMAL", "INDIVIDUAL"}
-"""Columns, in capitals, that tell runs or subjects apart if their values are repeated."""
+"""Upper-case names of columns that identify runs or subjects if their values repeat."""
 
 NAMES_OF_QUANTITIES = frozenset({"variable", "observable", "quantity", "species", "analyte"})
 NAMES_OF_VALUES = frozenset({"value", "values", "measurement", "concentration"})
-"""Columns, in lower case, of tables with one value a row: what is measured, and its value."""
+"""Lower-case names of columns in tables with one value per row: the quantity, and its value."""
 
 OTHER_TIME = 2
-"""The rank below which a name can mean nothing but the time."""
+"""Rank below which a name can only mean the time."""
 
 SHORTEST_ALONE = 4
-"""A unit that alone names a column of times has so many letters or is ``day``; `s` has fewer."""
+"""Length of a unit that by itself names a column of times, unless it is ``day``; `s` is shorter."""
 
 
 def with_usable_names(cells: Cells) -> tuple[Cells, dict[str, str]]:
-    """Return a table by names that expressions can have, and the old name of each new one.
+    """Return a table with valid names, and the old name of each renamed column.
 
-    Brackets at the end, mostly around a unit, are left out unless they alone tell columns apart,
-    and other signs become underscores. A column such as ``Biomass_g/L`` beside ``Biomass_sd`` is
-    named ``Biomass``. The names of a long table stay, since its covariates go by these.
+    Brackets at the end, mostly around a unit, are dropped unless names would become equal, and
+    other signs become underscores. A column such as ``Biomass_g/L`` beside ``Biomass_sd`` becomes
+    ``Biomass``. A long table keeps its names, because its covariates use them.
     """
     long = {name for names in ROLES.values() for name in names} | IDENTIFIERS
     if any(name.upper() in long for name in cells):
@@ -62,7 +62,7 @@ def with_usable_names(cells: Cells) -> tuple[Cells, dict[str, str]]:
     short = [name if is_name(name) else _as_name(BRACKETS.sub("", name)) for name in cells]
     names: dict[str, str] = {}
     for name, own in zip(cells, short, strict=True):
-        if own != name and short.count(own) > 1:  # what tells them apart is in the brackets
+        if own != name and short.count(own) > 1:  # they differ only in the brackets
             own = _as_name(name)
         if not is_name(own) or (own != name and own in cells) or own in names.values():
             own = name
@@ -82,9 +82,9 @@ def with_usable_names(cells: Cells) -> tuple[Cells, dict[str, str]]:
 
 
 def rank_as_time(name: str) -> int | None:
-    """Return how well a name says time, 0 for best, as ``Time (min)`` does; None if it does not.
+    """Return the rank of a name such as ``Time (min)`` as time, 0 for best; None if it is not.
 
-    A single letter beside another unit does not: ``T (°C)`` is a temperature.
+    A single letter with another unit is not: ``T (°C)`` is a temperature.
     """
     unit, bare = BRACKETS.search(name), BRACKETS.sub("", name).strip().casefold()
     known = unit is not None and unit[1].strip().casefold() in UNITS_OF_TIME
@@ -101,7 +101,7 @@ def rank_as_time(name: str) -> int | None:
 
 
 def unit_of_time(name: str) -> str | None:
-    """Return the unit that the name of a column of times says, such as ``Time (min)``."""
+    """Return the unit in the name of a column of times, such as ``Time (min)``."""
     bare = name.casefold()
     if bare in UNITS_OF_TIME:
         return UNITS_OF_TIME[bare]
@@ -110,10 +110,10 @@ def unit_of_time(name: str) -> str | None:
 
 
 def column_of_runs(times: Sequence[float], columns: Mapping[str, Sequence[str]]) -> str | None:
-    """Return the column that tells apart runs written one below the other, or None.
+    """Return the column that distinguishes runs written one below the other, or None.
 
-    The times begin anew with each run; NaN are missing. The column has one value in each run, and
-    another one in every other run.
+    The times restart with each run; NaN is missing. The column is constant within each run and
+    differs between runs.
     """
     run = runs_of(times)
     rows, runs = list(run), len({*run.values()})
@@ -125,7 +125,7 @@ def column_of_runs(times: Sequence[float], columns: Mapping[str, Sequence[str]])
 
 
 def runs_of(times: Sequence[float]) -> dict[int, int]:
-    """Return for each row with a time the number of its run, in which times go one way."""
+    """Return the number of the run, in which times are monotonic, for each row with a time."""
     rows = [i for i, t in enumerate(times) if not math.isnan(t)]
     pairs = list(itertools.pairwise(rows))
     falls, rises = (sum(sign * (times[b] - times[a]) > 0 for a, b in pairs) for sign in (-1, 1))
@@ -137,9 +137,9 @@ def runs_of(times: Sequence[float]) -> dict[int, int]:
 
 
 def are_counts(values: Sequence[float]) -> bool:
-    """Return whether numbers seem to be counts: whole, not negative, of several sizes.
+    """Return whether numbers look like counts: nonnegative integers of several sizes.
 
-    Readings that were rounded to tens or hundreds are not.
+    Readings rounded to tens or hundreds do not.
     """
     if not values or not all(v >= 0 and float(v).is_integer() for v in values):
         return False
@@ -148,12 +148,12 @@ def are_counts(values: Sequence[float]) -> bool:
 
 
 def number_in(cell: str) -> float | None:
-    """Return the number in a cell, not-a-number where it is empty, None for a text."""
+    """Return the number in a cell, NaN for an empty one, None for a text."""
     return math.nan if is_missing(cell) else plain_number(cell)
 
 
 def _days(cells: Sequence[str]) -> list[float | None] | None:
-    """Return the days since the first of the dates in a column; None where it has no dates."""
+    """Return the days since the first date of a column; None without dates."""
     issues = Issues()
     dates = column_of_dates(cells, str, issues)
     if dates is None or issues.errors:
@@ -167,7 +167,7 @@ def _as_name(text: str) -> str:
 
 
 def is_name(name: str) -> bool:
-    """Return whether expressions can have a name."""
+    """Return whether a name is valid in expressions."""
     issues = Issues()
     check_name(name, "", issues)
     return not issues.errors
@@ -181,7 +181,7 @@ class Columns:
 
     def __init__(self, cells: Cells, place: str) -> None:
         self.place = place
-        self.remarks: list[str] = []  # on columns that are not used
+        self.remarks: list[str] = []  # remarks on unused columns
         self.notes: list[str] = []
         cells, self.named = with_usable_names(cells)
         self.values: dict[str, list[float]] = {}
@@ -210,7 +210,7 @@ class Columns:
                 )
             elif any(not math.isnan(v) for v in numbers if v is not None):
                 self.values[name] = [math.nan if v is None else v for v in numbers]
-        self.stated: dict[str, str] = {}  # roles of columns that their names do not say
+        self.stated: dict[str, str] = {}  # roles of columns whose names do not give them
         self.time = self._find_time()
         self.roles = self._find_roles()
         self.by = self._find_subjects()
@@ -232,7 +232,7 @@ class Columns:
         looked |= {self.roles.get("DV", self.time)}
         point_out_sentinels({n: self.values[n] for n in looked if n in self.values}, place, told)
         self.notes += told.warnings
-        if "DV" in self.roles:  # long tables have their measurements there
+        if "DV" in self.roles:  # long tables hold their measurements there
             self.covariates += self.observables
             self.observables = []
         elif not self.observables:
@@ -251,7 +251,7 @@ class Columns:
             )
 
     def of(self, name: str) -> list[float]:
-        """Return the numbers of a column, without gaps."""
+        """Return the numbers of a column without gaps."""
         return [v for v in self.values[name] if not math.isnan(v)]
 
     def by_role(self, role: str) -> list[float]:
@@ -260,7 +260,7 @@ class Columns:
 
     @property
     def span(self) -> float:
-        """The length of the time, or one if there is none."""
+        """The time span, or one if it is zero."""
         times = self.of(self.time)
         return (max(times) - min(times)) or 1.0
 
@@ -298,7 +298,7 @@ class Columns:
         return found
 
     def _find_quantities(self) -> dict[str, str]:
-        """Return the roles in a table with the name of a quantity and its value in each row."""
+        """Return the roles in a table whose rows hold the name of a quantity and its value."""
         names = [n for n in self.wrong if n.casefold() in NAMES_OF_QUANTITIES]
         values = [n for n in self.values if n.casefold() in NAMES_OF_VALUES]
         if len(names) != 1 or len(values) != 1:
@@ -321,7 +321,7 @@ class Columns:
         return name
 
     def _look_for_runs(self, lines: Sequence[int], others: Sequence[str]) -> None:
-        """Say where the times begin anew; refuse a table whose runs differ in what they have."""
+        """Report where the times restart; refuse a table whose runs have different columns."""
         run = runs_of(self.values[self.time])
         begins = [row for row in run if run[row] and run.get(row - 1) != run[row]]
         if not begins:
@@ -362,7 +362,7 @@ class Columns:
         return False
 
     def _input(self, name: str) -> str | None:
-        """Return the interpolation of a column that seems to be an input; None if it does not."""
+        """Return the interpolation of a column that looks like an input; otherwise None."""
         values = self.values[name]
         gaps = any(math.isnan(v) for v in values)
         different = len(set(values))

@@ -1,4 +1,4 @@
-"""A first problem file for a CSV table: what its columns may be, and a model to be replaced."""
+"""A first problem file for a CSV table: guessed roles of columns, and a placeholder model."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from odefit.problem.toml.draft_columns import Columns, are_counts, is_name, unit
 from odefit.problem.toml.reading import problem_from_mapping
 
 FIRST_UNKNOWNS = ("rate", "level", "initial value")
-"""The noise parameter that the placeholder needs for each observable."""
+"""The noise parameter of the placeholder for each observable."""
 
 FEWEST = 5
-"""Values of an observable from which its noise is estimated."""
+"""Fewest values of an observable for which its noise is estimated."""
 
 
 @dataclass(eq=False)
 class Draft:
-    """A problem file as a text, and remarks on how it was guessed."""
+    """The text of a problem file, and remarks on the guesses in it."""
 
     text: str
-    # a sentence for each column that is not used, with what to do
+    # a sentence on each unused column, with a remedy
     remarks: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # whatever else is odd in the table
+    notes: list[str] = field(default_factory=list)  # other oddities of the table
 
 
 def draft(data: Path, folder: Path, name: str, sheet: str | None = None) -> Draft:
     """Return a problem file for a table, with a placeholder for the model.
 
     The name of the table is written relative to `folder`, that of the problem file. Raises
-    InputError if the table has no times or no column that can be a measurement.
+    InputError if the table has no times, or no column that may be a measurement.
     """
     issues = Issues()
     if sheet is not None:
@@ -53,14 +53,14 @@ def draft(data: Path, folder: Path, name: str, sheet: str | None = None) -> Draf
     written = _Writer(columns, relative, name).text()
     text = CONTROL.sub(lambda c: repr(c[0])[1:-1], written)  # in comments
     found = Draft(text, columns.remarks, columns.notes)
-    # The user has named the table, wherever it is.
+    # The user named the table, so it may be anywhere.
     anywhere = Path(os.path.realpath(data)).parent
     problem_from_mapping(tomllib.loads(found.text), folder, name, within=anywhere)
     return found
 
 
 class _Writer:
-    """Writes the problem file."""
+    """Writes a problem file."""
 
     def __init__(self, columns: Columns, data: str, name: str) -> None:
         self.columns, self.data, self.name = columns, data, name
@@ -180,14 +180,14 @@ class _Writer:
         self.observable = f"observable = {{ {pairs} }}"
 
     def _free(self, name: str) -> str:
-        """Return a name that is not taken, and take it."""
+        """Return a free name, and reserve it."""
         while name in self._taken:
             name += "_"
         self._taken.add(name)
         return name
 
     def _relaxations(self) -> None:
-        """Let every observable relax to a level, which inputs move."""
+        """Make every observable relax to a level that inputs change."""
         c = self.columns
         low_rate, high_rate = 0.01 / c.span, 100.0 / c.span
         states = {}
@@ -201,7 +201,7 @@ class _Writer:
                 f'lower = {low_rate:.3g}, upper = {high_rate:.3g}, scale = "log10"'
             )
             few = len(values) < len(FIRST_UNKNOWNS)
-            # What is counted is not negative, and neither is its mean.
+            # Counts are nonnegative, and so is their mean.
             least = 0.0 if self._counted(name) else low - width
             self.parameters[level] = (
                 f"fixed = {values[-1]:.6g}"
@@ -224,21 +224,21 @@ class _Writer:
         self.observables = dict(states)
 
     def _counted(self, name: str) -> bool:
-        """Return whether an observable is counted, and has the noise of counts."""
+        """Return whether an observable is counted and has count noise."""
         c, values = self.columns, self.measured[name]
         doses = c.dosing or f"{name}_sd" in c.sds or any(c.by_role(r) for r in ("CENS", "BLQ"))
-        # The placeholder leads an input in as a term of either sign: its mean may be negative.
+        # The placeholder adds an input with either sign, so that its mean may be negative.
         return not doses and not c.inputs and len(values) >= FEWEST and are_counts(values)
 
     def _each(self) -> str:
-        """Return the field that gives each subject a value of its own, if the data suffice."""
+        """Return the field that gives each subject its own value, if the data suffice."""
         c = self.columns
         subjects = 1 if c.by is None else len(set(c.texts[c.by]))
         enough = min(map(len, self.measured.values())) >= len(FIRST_UNKNOWNS) * subjects
         return ", per_experiment = true" if c.by is not None and enough else ""
 
     def _compartment(self) -> None:
-        """Let doses go into one compartment."""
+        """Direct doses into one compartment."""
         c = self.columns
         state, rate = self._free("A"), self._free("k")
         each = self._each()
@@ -272,7 +272,7 @@ class _Writer:
                 self.doses.append(f"{key} = {_quoted(unknown)}")
 
     def _target(self, state: str) -> str:
-        """Return where doses go: the state, once for each compartment if there are several."""
+        """Return the target of doses: the state, or one for each compartment."""
         c = self.columns
         if not {"CMT", "AMT"} <= c.roles.keys() or c.roles["AMT"] not in c.values:
             return _quoted(state)

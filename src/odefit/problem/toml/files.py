@@ -42,7 +42,7 @@ def load(path: str | os.PathLike[str], *, within: str | os.PathLike[str] | None 
 
 
 def parsed_toml(text: str, source: str) -> dict[str, Any]:
-    """Return the tables of a text in TOML; messages name the file `source`."""
+    """Return the tables of a TOML text; messages name the file `source`."""
     import tomllib
 
     if not text.strip():
@@ -70,7 +70,7 @@ def parsed_toml(text: str, source: str) -> dict[str, Any]:
 
 
 def _hint(source: str) -> str:
-    """Return what a file may be that is not TOML, by its name, and what to do with it."""
+    """Return what a file that is not TOML may be, by its name, and what to do with it."""
     suffix = Path(source).suffix.lower()
     if suffix == ".toml":
         return ""
@@ -86,6 +86,6 @@ _BARE_KEY = re.compile(r"\s*([A-Za-z_]\w*\s*(?:\[[^\[\]]*\]|\([^()]*\)))\s*=")
 
 
 def _position(text: str, index: int) -> tuple[int, int]:
-    """Return line and column of a character, both counted from 1."""
+    """Return line and column of a character, counted from 1."""
     before = text[:index]
     return before.count("\n") + 1, index - (before.rfind("\n") + 1) + 1

@@ -1,4 +1,4 @@
-"""Limits of texts in TOML, looked at before they are parsed: a file may come from a stranger."""
+"""Limits of TOML texts, checked before parsing, since a file may come from a stranger."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 
 from odefit.common.errors import InputError
 
-MAX_DEPTH = 100  # brackets within each other
-MAX_PARTS = 100  # parts of a key, which dots separate
-MAX_KEYS = 100_000  # keys and headers, with their parts
+MAX_DEPTH = 100  # nested brackets
+MAX_PARTS = 100  # dotted parts of a key
+MAX_KEYS = 100_000  # keys and headers, counting their parts
 MAX_VALUES = 1_000_000  # values of lists
 
 _TOKEN = re.compile(
@@ -16,11 +16,11 @@ _TOKEN = re.compile(
     r'|"(?:[^"\\\n]|\\.)*+"?' + r"|'[^'\n]*'?|#[^\n]*|[\[\]{}=,.\n]",
     re.DOTALL,
 )
-"""Texts, also without an end, and comments of TOML as a whole, and the other signs that count."""
+"""Texts, even unclosed ones, and comments of TOML as a whole, and the other counted signs."""
 
 
 def check_toml(text: str, source: str) -> None:
-    """Refuse a text, of the file `source`, that a parser would need long or much memory for."""
+    """Refuse a text of the file `source` that would need much time or memory to parse."""
     depth = parts = keys = values = 0
     for token in _TOKEN.finditer(text):
         sign = token[0]
@@ -56,7 +56,7 @@ def check_toml(text: str, source: str) -> None:
 
 
 def _deepest(text: str) -> int:
-    """Return the first place with the most open brackets."""
+    """Return the first place with the deepest open brackets."""
     depth = most = where = 0
     for found in re.finditer(r"[\[\]{}]", text):
         depth += 1 if found[0] in "[{" else -1

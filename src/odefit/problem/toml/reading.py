@@ -1,4 +1,4 @@
-"""Problems read from the structure of format 1, as TOML or JSON readers give it."""
+"""Problems read from the structure of format 1, as returned by TOML or JSON readers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from odefit.problem.toml.repetitions import repetitions
 from odefit.problem.unknown_functions.specification import is_unknown
 
 FORMAT_VERSION = 1
-MAX_UNKNOWN = 20  # unknown keys of one place that have a message each
+MAX_UNKNOWN = 20  # unknown keys of one place that get separate messages
 
 SECTION_NAMES = (
     "ode", "algebraic", "observables", "constants", "inputs", "parameters", "initial", "noise",
@@ -50,26 +50,25 @@ def problem_from_mapping(
     notes: Sequence[str] = (),
     within: Path | None = None,
 ) -> Problem:
-    """Return the problem that a mapping in the structure of format 1 describes.
+    """Return the problem described by a mapping in the structure of format 1.
 
     Parameters
     ----------
     raw
-        The mapping, as a TOML or JSON reader gives it. An experiment's ``data`` is the name of a
-        CSV file, or a mapping of lists by column, in which None is not measured.
+        The mapping, as returned by a TOML or JSON reader. An experiment's ``data`` is the name of a
+        CSV file, or a mapping of lists by column, with None for missing values.
     directory
         The directory to which names of data files are relative; by default the working directory.
     source
         The name of the file, for messages.
     notes
-        Remarks on how the mapping was made of another format.
-    within
-        The folder in which data files have to be; by default `directory`.
+        Remarks on the conversion from another format. within The folder that must contain the data
+        files; by default `directory`.
 
     Raises
     ------
     InputError
-        The mapping cannot be used; there is a message for everything that is wrong.
+        The mapping is invalid; there is one message for each mistake.
     """
     issues = Issues(source)
     if not isinstance(raw, Mapping):
@@ -77,7 +76,7 @@ def problem_from_mapping(
         issues.raise_errors()
     _check_format(raw, issues)
     refuse_controls(raw, issues)
-    issues.raise_errors()  # another format may have other rules
+    issues.raise_errors()  # other formats may have other rules
     known = ("format", *TEXT_KEYS, *SECTION_NAMES, "experiment")
     raw = known_keys(raw, known, "", issues)
     if raw.get("noise") is not None and not isinstance(raw["noise"], Mapping):
@@ -148,8 +147,8 @@ def known_keys(
 ) -> dict[str, Any]:
     """Return `raw` without unknown keys, which are reported.
 
-    A key that was clearly meant to be another is taken for it, so that the missing one is not
-    reported as well.
+    An obviously misspelt key is taken for the right one, so that the right one is not reported as
+    missing.
     """
     found = {key: value for key, value in raw.items() if key in known}
     unknown = [(key, value) for key, value in raw.items() if key not in known]
@@ -169,7 +168,7 @@ def known_keys(
 
 
 def table_of(value: Any, place: str, issues: Issues) -> Mapping[str, Any] | None:
-    """Return a section: {} if it is absent, None with the reason noted if it is not a table."""
+    """Return a section: {} if absent, None with the reason noted if it is not a table."""
     if value is None:
         return {}
     if isinstance(value, Mapping):
@@ -181,7 +180,7 @@ def table_of(value: Any, place: str, issues: Issues) -> Mapping[str, Any] | None
 
 
 def list_of_tables(value: Any, place: str, issues: Issues) -> list[Mapping[str, Any]] | None:
-    """Return a list of tables: [] if it is absent, None with the reason noted if it is not one."""
+    """Return a list of tables: [] if absent, None with the reason noted if it is not one."""
     if value is None:
         return []
     if isinstance(value, Mapping):
@@ -198,7 +197,7 @@ def list_of_tables(value: Any, place: str, issues: Issues) -> list[Mapping[str, 
 
 
 def text_of(value: Any, place: str, issues: Issues) -> str | None:
-    """Return a text, or None, with the reason noted if it is another value."""
+    """Return a text, or None, with the reason noted for any other value."""
     if value is None or isinstance(value, str):
         return value
     issues.expected(place, "a text in quotes", value)
@@ -222,7 +221,7 @@ def _parameters(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
     for name, value in table.items():
         found[name] = value
         array = "[" in str(name) and isinstance(value, list)
-        if array:  # two numbers are bounds of all elements, as a number is not a parameter
+        if array:  # two numbers are bounds of all elements, since a number is not a parameter
             found[name] = value = _bounds_of_elements(value)
             if isinstance(value, dict):
                 continue
@@ -242,7 +241,7 @@ def _parameters(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
 
 
 def _bounds_of_elements(value: list[Any]) -> Any:
-    """Return tables in the place of pairs of bounds, for all elements of an array or for each."""
+    """Return tables in place of pairs of bounds, for all elements of an array or for each."""
     if len(value) == 2 and all(_is_number(v) for v in value):
         return {"lower": value[0], "upper": value[1]}
     return [
@@ -300,7 +299,7 @@ def _experiment(
 
 
 def _warn_of_shared_files(experiments: Sequence[Experiment], issues: Issues) -> None:
-    """Warn of an experiment that takes its measurements where another one does."""
+    """Warn of an experiment that uses the same measurements as another."""
     seen: dict[tuple[str | None, ...], str] = {}
     for e in experiments:
         if e.source is None:
@@ -333,7 +332,7 @@ def data_of(
     issues: Issues,
     long: bool,
 ) -> tuple[Mapping[str, Any], str | None]:
-    """Return the columns, and the name in messages of the file from which they come."""
+    """Return the columns, and the name of their file in messages."""
     place = experiment_place(experiment)
     if value is None:
         issues.error(f"{place} data", 'missing; write data = "FILE.csv"')
@@ -368,7 +367,7 @@ def data_of(
 
 
 def steady_state_of(value: Any, place: str, issues: Issues) -> Any:
-    """Return what says whether an experiment begins at rest, or after repeated events."""
+    """Return whether an experiment begins at a steady state, or after repeated events."""
     if not isinstance(value, Mapping):
         return value
     at = f"{place} steady_state"
@@ -382,7 +381,7 @@ def steady_state_of(value: Any, place: str, issues: Issues) -> Any:
 def events_of(
     tables: Sequence[Mapping[str, Any]], place: str, unit: str, issues: Issues
 ) -> list[Event]:
-    """Return the events that tables describe; of those with mistakes the reasons are noted."""
+    """Return the events described by tables; the reasons for mistakes are noted."""
     found = [_event(table, f"{place} {i}", unit, issues) for i, table in enumerate(tables, 1)]
     return [event for event in found if event is not None]
 

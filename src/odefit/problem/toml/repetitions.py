@@ -1,4 +1,4 @@
-"""The times of an event that a problem file repeats at equal intervals."""
+"""The times of an event repeated at equal intervals in a problem file."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from odefit.problem.inputs.dates import later, moment, since
 from odefit.problem.inputs.issues import Issues, finite_number
 
 MAX_REPETITIONS = 100_000
-"""So many times of an event that is repeated; more is a mistake, such as an interval in seconds."""
+"""Largest number of repetitions; more are a mistake, such as an interval in seconds."""
 
 
 def repetitions(
     known: Mapping[str, Any], place: str, unit: str, issues: Issues
 ) -> Sequence[Any] | None:
-    """Return the times of an event that is repeated at equal intervals, the last one included."""
+    """Return the times of an event repeated at equal intervals, including the last one."""
     known, begin = _from_date(known, unit)
     numbers = []
     for key, meaning in (
@@ -41,7 +41,7 @@ def repetitions(
     if last < first:
         issues.error(f"{place} until", f"{last:g} is before time = {first:g}")
         return None
-    count = (last - first) / interval * (1.0 + 1e-12)  # 0.1 is not exactly a tenth
+    count = (last - first) / interval * (1.0 + 1e-12)  # 0.1 is not exactly one tenth
     if count >= MAX_REPETITIONS:
         issues.error(
             f"{place} every", f"more than {MAX_REPETITIONS} repetitions; choose a longer interval"
@@ -54,7 +54,7 @@ def repetitions(
 def _from_date(
     known: Mapping[str, Any], unit: str
 ) -> tuple[Mapping[str, Any], datetime.datetime | None]:
-    """Return repetitions from one date until another in numbers, and the first date."""
+    """Return the repetitions between two dates as numbers, and the first date."""
     begin, end = moment(known.get("time")), moment(known.get("until"))
     if begin is None or end is None or (begin.tzinfo is None) != (end.tzinfo is None):
         return known, None

@@ -1,4 +1,4 @@
-"""Scenarios in files: TOML with what differs from an experiment, or tables of inputs and doses."""
+"""Scenarios in files: TOML with changes of an experiment, or tables of inputs and doses."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ KEYS = (
 )  # fmt: skip
 
 TABLES = frozenset({".csv", ".tsv", ".txt"})
-"""Endings of files that are tables, beside those of workbooks."""
+"""Suffixes of tables, other than workbooks."""
 
 MOST_TIMES = 10**6
-"""Largest number of times that FROM:TO:COUNT may stand for in a file."""
+"""Largest number of times given by FROM:TO:COUNT in a file."""
 
 
 def load_scenarios(
@@ -59,12 +59,11 @@ def load_scenarios(
 
     A file in TOML describes one scenario by the keys of :class:`Scenario`, or several as tables
     ``[[scenario]]``. A table, in CSV or in a workbook, has the times of a scenario, its inputs,
-    constants (covariates) in columns of one value, and dose records; a column such as ID tells
-    several scenarios apart. Its columns of observables are what was measured. `times`, by the
-    name of an experiment, take the place of those in the file.
+    constants (covariates) in columns of one value, and dose records; a column such as ID separates
+    several scenarios. Its columns of observables are measurements. `times`, by the name of an
+    experiment, replace those in the file.
 
-    Raises InputError with everything that is wrong in the file, and in the scenarios beside the
-    problem.
+    Raises InputError with all mistakes in the file, and in the scenarios for this problem.
     """
     source = os.fspath(path)
     issues = Issues()
@@ -124,7 +123,7 @@ def _of_mapping(
     for key in covariates.keys() & constants.keys():
         issues.error(f"{place} covariates.{key}", "constants has it, too; keep one of the two")
     doses, dosing = known.get("doses"), known.get("dosing")
-    if isinstance(doses, Mapping):  # as a problem file says how records act
+    if isinstance(doses, Mapping):  # in the notation of problem files
         if dosing is not None:
             issues.error(f"{place} dosing", "doses says how records act, too; keep one of the two")
         doses, dosing = None, doses
@@ -166,7 +165,7 @@ def _data(
     source: str,
     issues: Issues,
 ) -> tuple[Any, str]:
-    """Return the table that a scenario names or holds, and its name in messages."""
+    """Return the table that a scenario names or contains, and its name in messages."""
     used = used_columns(problem.given) | {time}
     own = {column: key for key, column in columns.items()}
     wanted = used | set(own)
@@ -190,7 +189,7 @@ def _data(
 def _columns(
     path: Path, label: str, used: set[str], time: str, issues: Issues
 ) -> Mapping[str, Any] | None:
-    """Return the columns of a table: texts of a long table with doses, numbers of another one."""
+    """Return the columns of a table: texts for a long table with doses, otherwise numbers."""
     cells = read_cells(path, label, issues)
     if cells is None:
         return None
@@ -200,7 +199,7 @@ def _columns(
 
 
 def _like_cells(data: Any, columns: dict[str, Any]) -> dict[str, Any]:
-    """Return columns with the numbers of their lines, where the data have these."""
+    """Return columns with their line numbers, if the data have these."""
     if not isinstance(data, Cells):
         return columns
     found = Cells(columns)
@@ -254,7 +253,7 @@ def _with_covariates(
     problem: Problem,
     issues: Issues,
 ) -> Scenario:
-    """Return the scenario with the columns of one value as constants."""
+    """Return the scenario with constant columns turned into constants."""
     known = {*problem.given.constants, *problem.parameters}
     known |= {name for e in problem.experiments for name in e.constants}
     constants = {}
@@ -293,7 +292,7 @@ def _by(cells: Cells, identifier: str) -> list[tuple[str, Cells]]:
 
 
 def _times(value: Any, place: str, issues: Issues) -> Any:
-    """Return times that are a list or the text FROM:TO:COUNT."""
+    """Return times given as a list or as the text FROM:TO:COUNT."""
     if isinstance(value, str):
         try:
             first, last, count = value.split(":")

@@ -1,4 +1,4 @@
-"""Problems written in format 1: as a mapping with data in place, or as TOML with CSV tables."""
+"""Problems written in format 1: as a mapping with data included, or as TOML with CSV tables."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ from odefit.problem.problem import Problem
 def problem_to_mapping(problem: Problem) -> dict[str, Any]:
     """Return `problem` in the structure of format 1: dicts, lists, texts and finite numbers.
 
-    Each experiment has its data in place: ``{"t": [...], "y1": [..., None]}``, None for what is
-    not measured, the text ``"inf"`` for the time of a steady state, without columns that mean
-    nothing to the model.
-    :func:`~odefit.problem.toml.reading.problem_from_mapping` is the inverse: unknowns, expressions,
-    data, noise and events are then equal.
+    Each experiment includes its data: ``{"t": [...], "y1": [..., None]}``, with None for missing
+    values and the text ``"inf"`` for the time of a steady state, without columns that the model
+    does not use. :func:`~odefit.problem.toml.reading.problem_from_mapping` is the inverse:
+    unknowns, expressions, data, noise and events are then equal.
     """
     model = problem.given
     sections: dict[str, dict[str, Any]] = {
@@ -64,13 +63,13 @@ def _expressions(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(value: Any) -> Any:
-    """Return a value as format 1 writes it: a number, a text or a table."""
+    """Return a value in the form of format 1: a number, a text or a table."""
     if isinstance(value, Parameter):
         return _parameter(value)
     if not isinstance(value, Expression):
         return value
     constant = value.constant
-    # The text is what comes back, so that equal problems stay equal.
+    # Reading returns the text, so that equal problems stay equal.
     return constant if constant is not None and repr(constant) == value.text else value.text
 
 
@@ -142,7 +141,7 @@ def _data(experiment: Experiment, model: Model) -> dict[str, list[float | str | 
 
 
 def _column(values: Any, name: str) -> list[float | str | None]:
-    """Return numbers, None for what is missing, and the text "inf" for infinite times."""
+    """Return numbers, with None for missing ones and the text "inf" for infinite times."""
     numbers = numeric_column(values, "data", Issues())
     infinite = "inf" if name == TIME else None
     return [
@@ -154,7 +153,7 @@ def _column(values: Any, name: str) -> list[float | str | None]:
 def write_toml(problem: Problem, path: str | os.PathLike[str]) -> list[Path]:
     """Write ``NAME.toml`` and for each experiment ``NAME_EXPERIMENT.csv``; return all paths.
 
-    Files of the same names are replaced.
+    Existing files are replaced.
     """
     target = Path(os.fspath(path))
     mapping = problem_to_mapping(problem)
@@ -234,7 +233,7 @@ def _toml_value(value: Any) -> str:
 
 
 def _csv(experiment: Experiment, model: Model) -> str:
-    """Return the data of an experiment, without columns that mean nothing to the model."""
+    """Return the data of an experiment, without columns that the model does not use."""
     known = used_columns(model)
     columns = {n: v for n, v in (as_table(experiment.data) or {}).items() if n in known}
     lists = {}

@@ -1,1 +1,1 @@
-"""Right-hand sides that exist elsewhere, as Python functions or in SymPy, read into expressions."""
+"""Right-hand sides given as Python functions or in SymPy, converted to expressions."""

@@ -1,4 +1,4 @@
-"""Names of states and parameters that a Python function tells by its arguments and its lines."""
+"""Names of states and parameters derived from a Python function's arguments and lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from odefit.problem.tracing.python_functions import TIMES
 from odefit.problem.tracing.traced import Traced, TracingError, traced_array
 
 MOST_STATES = 64
-"""Length up to which an argument that holds all states is tried, where nothing tells it."""
+"""Longest argument tried for all states if the function does not show its length."""
 
 Named = tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]
 """A function of time, states and parameters, and the names of both."""
@@ -26,21 +26,21 @@ Named = tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]
 def with_own_names(
     function: Callable[..., Any], states: Sequence[str] | None, parameters: Sequence[str]
 ) -> Named:
-    """Return a function with the names of its states and parameters; given ones stay.
+    """Return a function with the names of its states and parameters; given names stay.
 
-    ``f(t, A, B, k1, k2)`` has as many states as it returns right-hand sides, and all other
-    arguments are parameters; ``f(t, y, k1, k2)`` names its states where it unpacks them, as in
-    ``A, B = y`` or ``A = y[0]``, else they are y1, y2, ...; ``f(t, y, p)`` names its parameters in
-    the same ways, or by ``p["k1"]`` and ``p.k1``.
+    ``f(t, A, B, k1, k2)`` has as many states as it returns right-hand sides; all other arguments
+    are parameters. ``f(t, y, k1, k2)`` names its states where it unpacks them, as in ``A, B = y``
+    or ``A = y[0]``; otherwise they are y1, y2, ... Parameters of ``f(t, y, p)`` are named in the
+    same ways, or by ``p["k1"]`` and ``p.k1``.
 
     Raises
     ------
     InputError
-        The function does not tell them.
+        The function does not show the names.
     """
     arguments = _arguments(function)
     rest = [a for a in arguments if a.casefold() not in TIMES]
-    refusals: list[str] = []  # of what the function does with expressions
+    refusals: list[str] = []  # warnings of the function when called with expressions
     if len(arguments) - len(rest) == 1 and rest:
         call = _Call(function, refusals)
         found = _separate(call, arguments, rest, parameters) if states is None else None
@@ -48,7 +48,7 @@ def with_own_names(
         if found is not None:
             return found
     if states is not None:
-        return function, tuple(states), tuple(parameters)  # the reader says what is wrong
+        return function, tuple(states), tuple(parameters)  # the reader reports the mistake
     if refusals:
         raise InputError(refusals[-1])
     name = getattr(function, "__name__", "the function")
@@ -61,7 +61,7 @@ def with_own_names(
 
 @dataclass(frozen=True)
 class _Call:
-    """Calls a function with expressions; it returns None where the function raises something."""
+    """Calls a function with expressions; returns None if the function raises an error."""
 
     function: Callable[..., Any]
     refusals: list[str]
@@ -77,7 +77,7 @@ class _Call:
 
 
 def _arguments(function: Callable[..., Any]) -> list[str]:
-    """Return the names of the arguments; none if some have no name."""
+    """Return the names of the arguments; an empty tuple if some have no name."""
     signature = _signature(function)
     found = signature.parameters.values() if signature else ()
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -94,7 +94,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
 def _separate(
     call: _Call, arguments: Sequence[str], rest: Sequence[str], parameters: Sequence[str]
 ) -> Named | None:
-    """Return the names where each state is an argument of its own; None if that fails."""
+    """Return the names if each state is a separate argument; None if that fails."""
     function = call.function
     found = call(*(Traced(part_of_name(a)) for a in arguments))
     if isinstance(found, Mapping):
@@ -122,7 +122,7 @@ def _packed(
     states: Sequence[str] | None,
     parameters: Sequence[str],
 ) -> Named | None:
-    """Return the names where one argument holds all states; None if that fails."""
+    """Return the names if one argument holds all states; None if that fails."""
     vector, *others = rest
     lines = _Lines(call.function)
     for length in range(1, MOST_STATES + 1) if states is None else [len(states)]:
@@ -140,13 +140,13 @@ def _packed(
 
 
 def _choices(others: Sequence[str], lines: _Lines) -> list[list[str]]:
-    """Return what the arguments behind the states may stand for, the likeliest first."""
+    """Return possible meanings of the arguments after the states, likeliest first."""
     parts = lines.parts_of(others[0]) if len(others) == 1 else []
     return [*([parts] if parts else []), list(others)]
 
 
 class _Pack(list[Any]):
-    """Parameters by position, by name, or as attributes, for a first look at a function."""
+    """Parameters by position, by name, or as attributes, for a trial call of a function."""
 
     def __init__(self, values: list[Any], names: Sequence[str]) -> None:
         super().__init__(values)
@@ -157,7 +157,7 @@ class _Pack(list[Any]):
 
 
 def _count(found: Any) -> int:
-    """Return how many right-hand sides a function returns; 0 if it could not be called."""
+    """Return the number of right-hand sides that a function returns; 0 if it cannot be called."""
     if isinstance(found, (Mapping, list, tuple)):
         return len(found)
     if isinstance(found, np.ndarray):
@@ -166,7 +166,7 @@ def _count(found: Any) -> int:
 
 
 class _Lines:
-    """The lines of a function, if they are there to be read."""
+    """The lines of a function, if the source is available."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         try:
@@ -176,9 +176,10 @@ class _Lines:
         self.nodes = list(ast.walk(tree))
 
     def parts_of(self, argument: str, length: int | None = None) -> list[str]:
-        """Return the names of the parts of an argument in their order, `length` if none has one.
+        """Return the names of an argument's parts in order, or `length` default names.
 
-        Without a length there are as many as occur, and none if the argument is used as a whole.
+        Without a length, the number follows from the parts that occur; it is zero if the argument
+        is used as a whole.
         """
 
         def is_argument(node: ast.AST) -> bool:

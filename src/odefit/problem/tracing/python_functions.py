@@ -1,4 +1,4 @@
-"""Right-hand sides that are Python functions, read into expressions by calling them."""
+"""Right-hand sides given as Python functions, converted to expressions by calling them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from odefit.expressions.postfix import TIME
 from odefit.problem.tracing.traced import OWN_FILES, Traced, TracingError, as_part, traced_array
 
 TIMES = ("t", "time")
-"""Names by which the argument that is the time is known."""
+"""Names that identify the argument for time."""
 
 POINTS = 6
-"""Number of random points at which the expressions are compared with the function."""
+"""Number of random points at which expressions and function are compared."""
 
 TOLERANCE = 1e-9
-"""Relative difference up to which they agree."""
+"""Largest relative difference between their values."""
 
 
 class Parameters:
-    """Parameters as a function takes them: by position, by name, or as attributes."""
+    """Parameters in the form that a function takes: by position, by name, or as attributes."""
 
     def __init__(self, values: Mapping[str, Any], array: Any) -> None:
         self._values = known = dict(values)
         self._array = array
-        # as a dict has them, so that ``**p`` works
+        # like a dict, so that ``**p`` works
         self.keys, self.values, self.items, self.get = (
             known.keys, known.values, known.items, known.get
         )  # fmt: skip
@@ -142,13 +142,13 @@ class _Call:
         return list(found)
 
     def take_whole(self) -> bool:
-        """Hand the parameters over as one argument, if that is possible and was not done."""
+        """Pass the parameters as one argument, if that is possible and not yet tried."""
         possible = not self.whole and not self._spread
         self.whole |= possible
         return possible
 
     def _run(self, *arguments: Any) -> Any:
-        """Call the function; whatever it raises becomes an input error with its line."""
+        """Call the function; any error becomes an InputError with its line."""
         try:
             return self.function(*arguments)
         except InputError:
@@ -172,8 +172,8 @@ def traced_equations(
 ) -> dict[str, Expression]:
     """Return the right-hand sides that a Python function computes, as expressions.
 
-    The function is as :meth:`odefit.Model.from_function` takes it. It is called once with
-    expressions, and then with numbers.
+    See :meth:`odefit.Model.from_function` for the function. It is called once with expressions, and
+    then with numbers.
     """
     call = _Call(function, states, parameters, time_first)
     symbols = {n: Traced(part_of_name(n)) for n in (*states, *parameters, TIME)}
@@ -202,7 +202,7 @@ def traced_equations(
 
 
 def _compare(call: _Call, equations: Mapping[str, Expression]) -> None:
-    """Raise an error if the function computes other values from numbers than the equations do."""
+    """Raise an error if function and equations give different values for numbers."""
     random = np.random.default_rng(20)
     for _ in range(POINTS):
         time = np.float64(random.uniform(0.1, 2.0))
@@ -215,7 +215,7 @@ def _compare(call: _Call, equations: Mapping[str, Expression]) -> None:
             except TracingError:
                 raise
             except (InputError, TypeError, ValueError):
-                continue  # not defined at this point
+                continue  # undefined at this point
             ours = np.array([float(e.evaluate(names, NUMPY)) for e in equations.values()])
         scale = np.abs(given) + np.abs(ours)
         wrong = np.isfinite(scale) & (np.abs(given - ours) > TOLERANCE * (scale + 1e-3))

@@ -1,4 +1,4 @@
-"""Equations in SymPy, as texts of expressions. SymPy is never imported unless it is given."""
+"""SymPy equations as texts of expressions. SymPy is imported only if the user passes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FUNCTIONS = {
     **{n: n for n in "exp log sin cos tan asin acos atan sinh cosh tanh".split()},
     "Abs": "abs", "Min": "min", "Max": "max",
 }  # fmt: skip
-"""The names here of SymPy's functions."""
+"""Names here of SymPy's functions."""
 
 _RELATIONS = {
     "StrictLessThan": "<", "LessThan": "<=", "StrictGreaterThan": ">", "GreaterThan": ">=",
@@ -51,7 +51,7 @@ def sympy_equations(given: Any) -> dict[str, Expression]:
             raise InputError(f"from_sympy: '{key}' has two equations")
         try:
             found[key] = _part(right, key).expression()
-        except RecursionError:  # of SymPy's own functions too, which need more of the stack
+        except RecursionError:  # includes SymPy's own functions, which need more of the stack
             raise InputError(f"from_sympy: the equation of '{key}' is nested too deeply") from None
     return found
 
@@ -146,7 +146,7 @@ def _part(value: Any, key: str) -> Part:
 
 
 def _product(value: Any, key: str) -> Part:
-    """Return a product as a fraction, with negative powers below the line."""
+    """Return a product as a fraction, with negative powers in the denominator."""
     above, below = value.as_numer_denom() if value.is_Mul else (value, 1)
     if str(below) == "1" or above == value:
         factors = [_part(v, key) for v in value.as_ordered_factors()]

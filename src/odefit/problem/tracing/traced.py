@@ -1,7 +1,7 @@
-"""Numbers of a model as expressions that Python's operators and NumPy's functions work on.
+"""Numbers of a model as expressions that Python operators and NumPy functions accept.
 
-A function that is called with them writes down the expressions that it computes. Whatever would
-need their values, such as a branch, is refused with the line of the function where it stands.
+A function called with them records the expressions that it computes. Anything that needs their
+values, such as a branch, is refused with its line in the function.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from odefit.expressions.formulas import PARTS, Part, call, number
 from odefit.expressions.grammar import MAX_LENGTH, MAX_PIECES, PIECEWISE
 
 OWN_FILES = (str(Path(__file__).parent), str(Path(np.__file__).parent))
-"""Folders of this package and of NumPy: no place in them is one in a user's function."""
+"""Folders of this package and of NumPy, which contain no user's function."""
 
 
 class TracingError(InputError):
-    """The error for a function that cannot be read; it says in which line, and why."""
+    """The error for a function that cannot be converted, with the line and the reason."""
 
 
 def refusal(reason: str) -> TracingError:
-    """Return the error for what the function that is being read does just now."""
+    """Return the error for the current operation of the function being converted."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(OWN_FILES):
         if frame.f_back is None:
@@ -62,7 +62,7 @@ def as_part(value: object) -> Part | None:
 
 
 class _Recorded:
-    """Values that are known as an expression alone."""
+    """Values known only as an expression."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -114,7 +114,7 @@ def _comparison(sign: str, ufunc: Any) -> Any:
 
 
 class Traced(_Recorded):
-    """A number that is known as an expression."""
+    """A number known as an expression."""
 
     __add__, __radd__ = _operator(operator.add, np.add), _operator(operator.add, np.add, True)
     __sub__, __rsub__ = (
@@ -172,12 +172,12 @@ class Traced(_Recorded):
 
     @property
     def T(self) -> Traced:
-        """The number itself, as for an array without dimensions."""
+        """The number itself, as in a zero-dimensional array."""
         return self
 
 
 class TracedCondition(_Recorded):
-    """A comparison whose truth is not known."""
+    """A comparison of unknown truth."""
 
     def __bool__(self) -> bool:
         raise refusal(
@@ -197,7 +197,7 @@ class TracedCondition(_Recorded):
         return TracedCondition(call("!", [self.part]))
 
     def _as_number(self) -> Traced:
-        """Return 1 where it holds, and 0 elsewhere, as True and False count in sums."""
+        """Return 1 where it holds, and 0 elsewhere, as for True and False in sums."""
         return Traced(call(PIECEWISE, [PARTS.number("1"), self.part, PARTS.number("0")]))
 
     def __mul__(self, other: Any) -> Any:
@@ -320,16 +320,16 @@ _UFUNCS: dict[str, tuple[int, Callable[..., Any]]] = {
     "logical_not": (1, _negation),
     "invert": (1, _negation),
 }
-"""Functions of NumPy by name: the number of their arguments, and what they are for expressions."""
+"""NumPy functions by name: the number of their arguments, and their form in expressions."""
 
 _METHODS = "exp log log10 sqrt sin cos tan sinh cosh tanh arcsin arccos arctan log2 log1p expm1"
 for _name in [*_METHODS.split(), "square", "sign"]:
-    # NumPy calls these of the elements of plain arrays of objects, such as np.array([x[0], x[1]]).
+    # NumPy calls these methods of elements of object arrays, such as np.array([x[0], x[1]]).
     setattr(Traced, _name, _UFUNCS[_name][1])
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as NumPy itself handles it: an array of objects for expressions."""
+    """Return a value in NumPy's form: an array of objects for expressions."""
     if isinstance(value, TracedArray):
         return value.view(np.ndarray)
     if isinstance(value, (Traced, TracedCondition)):
@@ -342,7 +342,7 @@ def _plain(value: Any) -> Any:
 
 
 def _wrapped(value: Any) -> Any:
-    """Return what NumPy made: an array of expressions, or a single one."""
+    """Return NumPy's result: an array of expressions, or a single one."""
     if isinstance(value, tuple):
         return tuple(map(_wrapped, value))
     if not isinstance(value, np.ndarray) or value.dtype != object:
@@ -351,7 +351,7 @@ def _wrapped(value: Any) -> Any:
 
 
 def apply(ufunc: Any, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    """Return the value of a universal function of NumPy, or of a method of it."""
+    """Return the value of a universal function of NumPy, or of one of its methods."""
     plain = [_plain(value) for value in inputs]
     out = options.pop("out", None)
     options = {k: v for k, v in options.items() if k in ("axis", "keepdims", "axes")}
@@ -388,7 +388,7 @@ def apply_function(function: Any, args: Any, options: Any) -> Any:
         return _wrapped(np.frompyfunc(_clip, 3, 1)(_plain(values[0]), _plain(low), _plain(high)))
     arrays = _as_arrays(args)
     named = {k: _as_arrays(v) for k, v in options.items()}
-    # NumPy's own way, in which every step comes back to `apply`.
+    # NumPy's own implementation, each step of which returns to `apply`.
     found = np.ndarray.__array_function__(traced_array([]), function, (TracedArray,), arrays, named)
     return _wrapped(found)
 
@@ -401,7 +401,7 @@ def _as_arrays(value: Any) -> Any:
 
 
 def _interpolated(x: Any, xp: Any, fp: Any, *args: Any, **options: Any) -> Any:
-    """Return ``np.interp(x, xp, fp)`` as pieces of straight lines."""
+    """Return ``np.interp(x, xp, fp)`` as linear pieces."""
     if args or options:
         raise refusal("np.interp has three arguments here: x, xp and fp")
     points, values = np.asarray(xp, dtype=float), np.asarray(fp, dtype=object)

@@ -1,1 +1,1 @@
-"""Functions of time or of a state that are estimated, written out as unknowns and expressions."""
+"""Estimated functions of time or of a state, expanded into unknowns and expressions."""

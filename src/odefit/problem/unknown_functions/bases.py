@@ -1,8 +1,8 @@
 """Bases of unknown functions as polynomial pieces, and the differences that measure roughness.
 
-B-splines stand on the knots, continued beyond both ends as Eilers and Marx (1996, Statistical
-Science 11, 89-121) do, so that coefficients on a straight line are a straight line, and positive,
-monotone or convex coefficients a positive, monotone or convex function.
+The B-splines' knots continue beyond both ends, as in Eilers and Marx (1996, Statistical Science 11,
+89-121). So coefficients on a straight line give a straight line, and positive, monotone or convex
+coefficients give a positive, monotone or convex function.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Basis:
     pieces
         Coefficients of the powers of u less the left knot, shape (m, n, degree + 1).
     sites
-        The coordinates that the coefficients belong to (Greville's abscissae), shape (n,).
+        The coordinates of the coefficients (Greville's abscissae), shape (n,).
     """
 
     knots: Array
@@ -41,7 +41,7 @@ class Basis:
         return np.asarray(self.pieces[-1] @ span ** np.arange(self.pieces.shape[2]))
 
     def jumps(self) -> tuple[Array, Array]:
-        """Return the basis as a line, and what each knot adds to it as powers beyond the knot.
+        """Return the basis as a line, and the addition at each knot in powers beyond the knot.
 
         Functions are straight beyond 0 and 1. The line has shape (2, n), the additions
         (m + 1, n, degree + 1): coefficients of the powers of ``max(u - knot, 0)``.
@@ -96,8 +96,8 @@ def basis(kind: str, places: tuple[float, ...]) -> Basis:
 def bends(sites: Array) -> Array:
     """Return the matrix of second differences of coefficients at sites, shape (n - 2, n).
 
-    They are divided differences times twice the square of the mean distance: with equal distances
-    the differences c[i] - 2 c[i+1] + c[i+2].
+    They are divided differences times twice the square of the mean distance; for equal distances
+    these are c[i] - 2 c[i+1] + c[i+2].
     """
     gaps = np.diff(sites)
     rows = np.zeros((len(sites) - 2, len(sites)))

@@ -1,9 +1,9 @@
-"""Unknown functions written out: unknowns, expressions of them, and the function as an expression.
+"""Unknown functions expanded: their unknowns, and the function as an expression of these.
 
 The coefficients of a function are linear in *features*, each an unknown or its logarithm. With a
-penalty on roughness these are a straight line and second differences (for steps: a level and
-jumps), and the penalty is a normal prior of the latter: a mixed model in the sense of Wood (2017,
-Generalized Additive Models, section 5.8), whose standard deviation is what the smoothness means.
+penalty on roughness, these are a straight line and second differences (for steps: a level and
+jumps). The penalty is a normal prior on the differences: a mixed model as in Wood (2017,
+Generalized Additive Models, section 5.8). The prior's standard deviation determines the smoothness.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from odefit.problem.unknown_functions.specification import UnknownFunction
 
 LN10 = "2.302585092994046"
 START_SD = 0.1
-"""The standard deviation of differences from which the search for it starts, relative to 1."""
+"""Initial standard deviation of differences in the search for it, relative to 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Expansion:
     Attributes
     ----------
     function
-        What it was made of.
+        Its specification.
     text
         The function as an expression.
     constants
@@ -82,7 +82,7 @@ class Expansion:
 
 
 def _size(f: UnknownFunction) -> float:
-    """Return how large the coefficients are, as far as the table says."""
+    """Return the size of the coefficients, as far as the table gives it."""
     return 1.0 if f.log or not f.guess else abs(f.guess)
 
 
@@ -103,7 +103,7 @@ def expanded(function: UnknownFunction) -> Expansion:
     if function.of is not None:
         text, constants = _of_state(function, made, matrix, terms)
     elif plain and (not function.log or function.kind == "constant"):
-        # Steps need no logarithm: between their knots the value is that of a coefficient.
+        # Steps need no logarithm: between knots, the value is a coefficient.
         text, constants = _of_time(function, made, list(features), False), {}
     else:
         names = [f"{n}_c{i}" for i in range(1, len(matrix) + 1)]
@@ -159,7 +159,7 @@ def _on_scale(text: str, log: bool) -> str:
 
 
 def _of_time(f: UnknownFunction, made: Basis, names: Sequence[str], log: bool) -> str:
-    """Return a function of time: each piece between its knots, and held beyond the ends."""
+    """Return a function of time: its pieces between the knots, constant beyond the ends."""
     start, end = f"{f.name}_from", f"{f.name}_to"
     span = f"({end} - {start})"
 
@@ -176,7 +176,7 @@ def _of_time(f: UnknownFunction, made: Basis, names: Sequence[str], log: bool) -
         for s in reversed(sums[:-1]):
             text = f"{s} + {local}*({text})"
         parts += [text, f"t < {place(float(made.knots[m + 1]))}"]
-    # The last step goes on; so does the last value of what is continuous.
+    # The last step continues, and so does the last value of a continuous function.
     parts = parts[:-1] if len(made.pieces[0][0]) == 1 else [*parts, _combined(made.at_end(), names)]
     return _on_scale(f"piecewise({', '.join(parts)})" if len(parts) > 1 else parts[0], log)
 
@@ -184,7 +184,7 @@ def _of_time(f: UnknownFunction, made: Basis, names: Sequence[str], log: bool) -
 def _of_state(
     f: UnknownFunction, made: Basis, matrix: Array, terms: Sequence[str]
 ) -> tuple[str, dict[str, str]]:
-    """Return a function of a state, straight beyond its ends, and the constants it uses."""
+    """Return a function of a state, linear beyond its ends, and its constants."""
     line, added = made.jumps()
     n = f.name
     assert f.of is not None

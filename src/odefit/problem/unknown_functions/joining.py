@@ -1,4 +1,4 @@
-"""Unknown functions joined to a model and to a problem."""
+"""Insertion of unknown functions into a model and a problem."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from odefit.problem.unknown_functions.specification import is_unknown, read_func
 
 
 class HasFunctions(Protocol):
-    """A model with unknown functions; the class itself is made with this module."""
+    """A model with unknown functions, which must not import this module."""
 
     @property
     def unknown_functions(self) -> Mapping[str, Expansion]:
@@ -30,10 +30,10 @@ class HasFunctions(Protocol):
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of a model with unknown functions among its inputs taken out."""
+    """The tables of a model, without the unknown functions among its inputs."""
 
-    inputs: Any  # those that are known
-    definitions: Any  # with each unknown function as a named expression
+    inputs: Any  # the known inputs
+    definitions: Any  # including each unknown function as a named expression
     functions: Mapping[str, Expansion]  # by name
 
 
@@ -50,7 +50,7 @@ def without_unknown(inputs: Any, definitions: Any, issues: Issues) -> Tables:
         if name in named:
             issues.error(place, f"'{name}' is in [definitions], too; rename one")
         if function is None:
-            named[name] = "0"  # so that its name does not count as unknown as well
+            named[name] = "0"  # so that its name is not reported as unknown too
         else:
             found[name] = expanded(function)
             named[name] = found[name].text
@@ -60,9 +60,9 @@ def without_unknown(inputs: Any, definitions: Any, issues: Issues) -> Tables:
 def observed(
     observables: Mapping[str, Any], functions: Mapping[str, Expansion], written: Any, issues: Issues
 ) -> Mapping[str, Any]:
-    """Return observables with the unknown functions among them, so that results show these.
+    """Return observables including the unknown functions, so that results show these.
 
-    `written` returns a text without definitions. A problem that was written out has them already.
+    `written` expands definitions in a text. An expanded problem has the functions already.
     """
     added = {}
     for name, expansion in functions.items():
@@ -84,9 +84,9 @@ def with_functions(
     model: HasFunctions,
     issues: Issues,
 ) -> tuple[tuple[Experiment, ...], list[tuple[str, Any]]]:
-    """Return experiments with the constants of the functions, and parameters with their unknowns.
+    """Return experiments with the functions' constants, and parameters with their unknowns.
 
-    What is given already stays: a fixed coefficient, or the knots of a problem that was changed.
+    Given entries stay, such as a fixed coefficient, or the knots of a modified problem.
     """
     functions = model.unknown_functions
     if not functions:
@@ -113,7 +113,7 @@ def _limits(
     observables: Mapping[str, Expression],
     issues: Issues,
 ) -> tuple[float, float]:
-    """Return where the first and the last knot are: as said, or as the data say."""
+    """Return the places of the first and last knot: as given, or from the data."""
     function, (start, end) = expansion.function, expansion.ends
     if function.range is not None:
         return function.range
@@ -149,7 +149,7 @@ def _values(experiment: Experiment, column: str, of_time: bool) -> list[float]:
     try:
         numbers = np.asarray(data[column], dtype=float)
     except (TypeError, ValueError):
-        return []  # reported where columns are read
+        return []  # reading the columns reports it
     found = [float(v) for v in numbers[np.isfinite(numbers)]]
     if of_time and isinstance(experiment.t0, float):
         found.append(experiment.t0)

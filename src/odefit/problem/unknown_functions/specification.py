@@ -1,4 +1,4 @@
-"""The table of an unknown function, read and checked: its kind, its knots and its smoothness."""
+"""The table of an unknown function: its kind, its knots and its smoothness, checked."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ DEFAULT_KNOTS = 8
 
 @dataclass(frozen=True)
 class UnknownFunction:
-    """A function that is estimated, as its table says.
+    """An estimated function, as its table specifies.
 
     Attributes
     ----------
     name
-        The name by which expressions use it.
+        Its name in expressions.
     kind
         ``"spline"`` (cubic, by B-splines), ``"linear"`` or ``"constant"`` between the knots.
     of
@@ -41,13 +41,12 @@ class UnknownFunction:
     changes
         Number of change points whose times are unknown; 0 if the knots are known.
     range
-        Where the first and the last knot are; None if the data tell.
+        The places of the first and last knot; None to take them from the data.
     log
         True if the decimal logarithm of the function is expanded.
     smooth
-        ``"reml"``, ``"cv"``, ``"given"`` or None: how the penalty on roughness finds its weight.
-    sd
-        Standard deviation of the differences that the penalty is on, or its start value.
+        ``"reml"``, ``"cv"``, ``"given"`` or None: the method for the weight of the roughness
+        penalty. sd Standard deviation of the penalised differences, or its start value.
     shape
         One of :data:`SHAPES`, or None.
     lower, upper, guess
@@ -71,7 +70,7 @@ class UnknownFunction:
     per_experiment: bool
 
     def table(self) -> dict[str, Any]:
-        """Return the table that means this function, as problem files have it."""
+        """Return the table of this function in the notation of problem files."""
         found: dict[str, Any] = {"estimate": self.kind}
         if self.of is not None:
             found["of"] = self.of.text
@@ -103,14 +102,14 @@ class UnknownFunction:
 
 
 def is_unknown(value: object) -> bool:
-    """Return whether the value of a key in ``[inputs]`` is the table of an unknown function."""
+    """Return whether a value in ``[inputs]`` is the table of an unknown function."""
     return isinstance(value, UnknownFunction) or (
         isinstance(value, Mapping) and "estimate" in value
     )
 
 
 def read_function(name: str, value: Any, place: str, issues: Issues) -> UnknownFunction | None:
-    """Return the function that a table means; None with the reasons noted if it is mistaken."""
+    """Return the function of a table; None with the reasons noted if it is mistaken."""
     if isinstance(value, UnknownFunction):
         return value
     before = len(issues.errors)

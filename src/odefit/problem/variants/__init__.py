@@ -1,1 +1,1 @@
-"""Problems that are made of a problem, and the sizes that follow from its data."""
+"""Problems derived from a problem, and the sizes that follow from its data."""

@@ -1,4 +1,4 @@
-"""Features of a problem: switches, and what other methods refuse as only integration handles it."""
+"""Features of a problem: switches, and features that only integration handles."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from odefit.problem.vector_field import VectorField
 Test = Callable[[Condition], bool]
 
 NAMED = 2
-"""Number of experiments that a sentence names."""
+"""Largest number of experiments that a sentence names."""
 
 
 def integrated_features(
     problem: Problem, *, on_nodes: bool = False, noise: bool = True
 ) -> tuple[str, ...]:
-    """Return clauses on what only methods that integrate from the initial values can handle.
+    """Return clauses on features that only methods integrating from initial values handle.
 
-    Steady states, events at times that depend on the unknowns, and measurements that see the values
-    after an event of their time have a meaning on trajectories alone. With `on_nodes`, features
-    that trajectories on shooting nodes can handle are left out. With `noise`, values with standard
-    deviations of their own beside others of the same observable count, and noise that is correlated
-    in time: of it residuals depend on those before.
+    These are steady states, events at times that depend on the unknowns, and measurements that use
+    the values after an event at their time. `on_nodes` leaves out features that trajectories on
+    shooting nodes handle. `noise` adds observables of which only some values have their own
+    standard deviations, and noise correlated in time, whose residuals depend on earlier ones.
     """
     tests: dict[str, Test] = {
         "begin at a steady state": lambda c: c.steady_start,
@@ -57,7 +56,7 @@ def integrated_features(
 
 
 def switches(problem: Problem, field: VectorField) -> bool:
-    """Return whether unknowns may act beyond a kink, a condition or an event alone."""
+    """Return whether unknowns may act only beyond a kink, a condition or an event."""
     return not field.smooth or any(c.has_triggers for c in problem.conditions)
 
 

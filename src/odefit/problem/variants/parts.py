@@ -1,6 +1,6 @@
-"""Groups of experiments with unknowns of their own: the parts into which a problem falls.
+"""Groups of experiments with their own unknowns: the parts into which a problem falls.
 
-Unknowns of the noise may act on several groups: they join their fits, and nothing else.
+Unknowns of the noise may be shared by several groups; they connect only the fits of these.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from odefit.problem.vector_field import VectorField
 
 @dataclass(frozen=True)
 class Part:
-    """The problem of some experiments, and the places of its unknowns among all.
+    """The problem of some experiments, and the indices of its unknowns among all.
 
-    `shared` are the places of the unknowns that other parts have, too, those of the noise. The
-    part's problem has none of them where it was made without a noise.
+    `shared` are the indices of unknowns shared with other parts, those of the noise. A part made
+    without noise does not have them.
     """
 
     problem: Problem
@@ -34,7 +34,7 @@ class Part:
 
     @property
     def own(self) -> IntArray:
-        """The places of the unknowns that no other part has."""
+        """The indices of the unknowns that no other part has."""
         return np.array([p for p in self.places.tolist() if p not in self.shared], dtype=np.intp)
 
     @property
@@ -45,7 +45,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Group:
-    """Experiments that belong together, by number, and the unknowns that act on them."""
+    """Experiments that share unknowns, by number, and these unknowns."""
 
     acting: frozenset[int]
     members: tuple[int, ...]
@@ -53,16 +53,16 @@ class Group:
 
 @dataclass(frozen=True)
 class Groups:
-    """The groups into which a problem falls, and the unknowns that act on several of them."""
+    """The groups of a problem, and the unknowns that act on several of them."""
 
     groups: tuple[Group, ...]
     joining: frozenset[int]
 
 
 def groups_of(problem: Problem) -> Groups | None:
-    """Return the groups of experiments of a problem; None where all of them hang together.
+    """Return the groups of experiments of a problem; None if all are connected.
 
-    An unknown that acts on several experiments joins these, unless it acts on the noise alone.
+    An unknown that acts on several experiments connects them, unless it acts only on the noise.
     """
     if len(problem.conditions) < 2:
         return None
@@ -87,7 +87,7 @@ def groups_of(problem: Problem) -> Groups | None:
 
 
 def separate_parts(problem: Problem) -> tuple[Part, ...]:
-    """Return the parts of a problem; none where its experiments hang together."""
+    """Return the parts of a problem; an empty tuple if its experiments are connected."""
     found = groups_of(problem)
     if found is None:
         return ()
@@ -98,7 +98,7 @@ def separate_parts(problem: Problem) -> tuple[Part, ...]:
 def _acting(
     problem: Problem, condition: Condition, field: VectorField
 ) -> tuple[set[int], set[int]]:
-    """Return the unknowns that act on what is measured in an experiment, and on its noise."""
+    """Return the unknowns that act on an experiment's measurements, including noise."""
     names, noise = set(field.scalars), set[str]()
     numbers = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
     estimated = set[int]()
@@ -123,9 +123,9 @@ def _written_out(problem: Problem, name: str) -> frozenset[str]:
 def part_of(
     problem: Problem, group: Group, joining: frozenset[int], *, without: bool = False
 ) -> Part | None:
-    """Return the problem of a group of experiments; None if it cannot stand by itself.
+    """Return the problem of a group of experiments; None if it cannot be separate.
 
-    `without` says whether `problem` does not have the joining unknowns, those of the noise.
+    `without` is true if `problem` lacks the connecting unknowns, those of the noise.
     """
     experiments = [problem.experiments[i] for i in group.members]
     names = {e.name for e in experiments}
@@ -158,7 +158,7 @@ def _is_same(mine: Unknown, other: Unknown, names: set[str]) -> bool:
 
 
 def _any_value(unknown: Unknown) -> float:
-    """Return a value of an unknown that acts on nothing."""
+    """Return a value for an unknown without effect."""
     p = unknown.parameter
     values = (p.guess, 0.5 * (p.lower + p.upper), p.lower, p.upper, 1.0)
     return next(float(v) for v in values if v is not None and math.isfinite(v))

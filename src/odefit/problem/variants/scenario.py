@@ -1,4 +1,4 @@
-"""Scenarios: experiments that nobody has made, each with what differs from one that was fitted."""
+"""Scenarios: experiments that were not performed, given by changes of a fitted one."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 UNNAMED = "scenario"
-"""The name of a scenario that is given none."""
+"""The name of an unnamed scenario."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """An experiment that is to be predicted, as changes of one that was fitted.
+    """An experiment to predict, given by changes of a fitted one.
 
     Attributes
     ----------
     name
-        Its name in tables and figures; no experiment has it.
-    like
-        The name of the experiment that it is like but for what follows; None for the first one.
-        Unknowns that differ between experiments have the values of that one.
+        Its name in tables and figures, different from all experiments. like The name of the
+        experiment that it modifies; None for the first one. Unknowns that differ between
+        experiments have the values of that one.
     initial
         Initial values that differ: numbers, or expressions in parameters and constants.
     constants
@@ -46,14 +45,11 @@ class Scenario:
     dosing
         The action of dose records, a :class:`odefit.Doses` or a mapping of its fields.
     times
-        Times of the predictions; None for those of `data`, or of the experiment.
-    t0
-        The time of the initial values; None for that of the experiment.
+        Times of the predictions; by default those of `data`, or of the experiment. t0 The time of
+        the initial values; by default that of the experiment.
     steady_state
-        Whether it begins at a steady state, see :class:`odefit.Experiment`; None for what holds
-        in the experiment.
-    source
-        Where it comes from; messages name it.
+        Whether it begins at a steady state, see :class:`odefit.Experiment`; by default as in the
+        experiment. source Its origin, for messages.
 
     Examples
     --------
@@ -79,12 +75,12 @@ class Scenario:
 def as_scenario(value: Any) -> Scenario:
     """Return a scenario from one, from an experiment, or from a mapping of its fields.
 
-    Raises InputError for anything else, and for fields that there are not.
+    Raises InputError for anything else, and for unknown fields.
     """
     if isinstance(value, Scenario):
         return value
     if isinstance(value, Experiment):
-        t0: Any = value.t0  # a date is refused later
+        t0: Any = value.t0  # dates are refused later
         return Scenario(
             name=value.name,
             initial=dict[str, Any](value.initial),  # unknowns are refused later

@@ -1,4 +1,4 @@
-"""The doses of a scenario, which become events as those of the data do."""
+"""The doses of a scenario, converted to events like doses in data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECORD = {
     "time": "TIME", "times": "TIME", "amount": "AMT", "into": "CMT", "rate": "RATE",
     "duration": "DUR", "every": "II", "count": "ADDL",
 }  # fmt: skip
-"""The fields of a dose, and the columns of long tables in which they stand."""
+"""The fields of a dose, and the columns of long tables that hold them."""
 
 
 def _long(scenario: Scenario) -> bool:
@@ -41,9 +41,9 @@ def with_doses(
     model: Model,
     issues: Issues,
 ) -> tuple[Experiment, Model, bool]:
-    """Return the experiment with its doses as events, the equations, and if its table had them.
+    """Return the experiment with doses as events, the equations, and whether it has a dose table.
 
-    Doses take the place of all events of the experiment that the scenario is like.
+    Doses replace all events of the modified experiment.
     """
     place = experiment_place(experiment.name)
     long = _long(scenario)
@@ -66,7 +66,7 @@ def with_doses(
     constants = {n: v for n, v in experiment.constants.items() if n not in replaced}
     steady = experiment.steady_state
     if isinstance(steady, Cycle) and scenario.steady_state is None:
-        steady = False  # that of the doses which these replace
+        steady = False  # the rate of the doses that these replace
     alone = replace(
         experiment,
         data=columns,
@@ -98,7 +98,7 @@ def with_doses(
 
 
 def _names_infusion(name: str, model: Model) -> bool:
-    """Tell whether a constant is the rate of an infusion that runs when an experiment begins."""
+    """Tell whether a constant is the rate of an infusion already running at the start."""
     return any(name.rstrip("_") == f"{state}_infusion" for state in model.ode)
 
 

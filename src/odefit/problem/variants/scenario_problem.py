@@ -1,7 +1,7 @@
-"""Problems with scenarios beside their experiments, or with other experiments in their place.
+"""Problems with scenarios in addition to their experiments, or with other experiments.
 
-A scenario becomes an experiment, and that a condition like those of the data, with the same
-unknowns. Nothing is measured in it, so that statements on the fit stay as they are.
+A scenario becomes an experiment, and then a condition like those of the data, with the same
+unknowns. It has no measurements, so that statements on the fit do not change.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def with_scenarios(
 ) -> Problem:
     """Return the problem with a condition for each scenario after those of its experiments.
 
-    Its unknowns, measurements and residuals are those of the problem. If they are `measured`, the
-    scenarios keep what the observables in their tables say, which then count as residuals.
+    Its unknowns, measurements and residuals are those of the problem. If `measured`, the scenarios
+    keep the observables in their tables, which then count as residuals.
 
-    Raises InputError for everything that is wrong in the scenarios.
+    Raises InputError with all mistakes in the scenarios.
     """
     issues = Issues()
     made: list[tuple[Experiment, str]] = []
@@ -69,9 +69,9 @@ def with_scenarios(
 
 
 def scenario_experiment(problem: Problem, scenario: Scenario) -> Experiment:
-    """Return a scenario as an experiment that has the measurements of the one that it is like.
+    """Return a scenario as an experiment with the measurements of the one it modifies.
 
-    Raises InputError for everything that is wrong in it.
+    Raises InputError with all mistakes in it.
     """
     issues = Issues()
     experiment, like, _ = _experiment(problem, scenario, problem.given, issues, measured=False)
@@ -91,9 +91,9 @@ def named_condition(problem: Problem, name: str | None) -> Condition:
 
 
 def prediction_times(problem: Problem, scenario: Scenario) -> Array:
-    """Return the times at which a scenario is predicted, unless others are asked for, shape (k,).
+    """Return the times at which a scenario is predicted by default, shape (k,).
 
-    Raises InputError for times that are no numbers.
+    Raises InputError for times that are not numbers.
     """
     condition = named_condition(problem, scenario.like)
     given = scenario.times
@@ -119,7 +119,7 @@ def prediction_times(problem: Problem, scenario: Scenario) -> Array:
 def _experiment(
     problem: Problem, scenario: Scenario, model: Model, issues: Issues, measured: bool
 ) -> tuple[Experiment, str, Model]:
-    """Return a scenario as an experiment, the one whose unknowns it has, and the equations."""
+    """Return a scenario as an experiment, the one that supplies its unknowns, and the equations."""
     name = ScenarioName(scenario.name)
     place = experiment_place(name)
     like = _like(problem, scenario, place, issues)
@@ -182,7 +182,7 @@ def _like(problem: Problem, scenario: Scenario, place: str, issues: Issues) -> E
 def _known(
     given: Mapping[str, Any], known: set[str], kind: str, place: str, issues: Issues
 ) -> dict[str, Any]:
-    """Return the values that are given to known names."""
+    """Return the values given to known names."""
     found = {}
     for name, value in issues.items(f"{place} constants", given):
         if name in known:
@@ -230,7 +230,7 @@ def _data(
         data, _ = with_times(data, TIME, data_place(experiment), issues)
         table = as_table(data) or {}
         if TIME not in table:
-            return data  # which is reported when the columns are read
+            return data  # reading the columns reports it
     parts = [{TIME: np.array([t0])}]
     parts += _inputs(problem, scenario, like, model, table, t0, place, issues)
     if measured and table:
@@ -300,9 +300,9 @@ def _check_span(
     at: str,
     issues: Issues,
 ) -> None:
-    """Report times of predictions for which a new input says nothing."""
+    """Report predicted times that a new input does not cover."""
     if len(times) < 2 or problem.given.inputs[name] == "constant":
-        return  # a constant input holds its value on
+        return  # a constant input keeps its value
     wanted = prediction_times(problem, scenario)
     wanted = wanted[np.isfinite(wanted)]
     first, last = float(times.min()), float(times.max())
@@ -315,7 +315,7 @@ def _check_span(
 
 
 def _stacked(table: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return two tables one below the other, with no values where one has no such column."""
+    """Return two tables stacked, with missing values where one lacks a column."""
     if not table:
         return dict(more)
     parts = (table, more)

@@ -1,8 +1,8 @@
 """Sizes of expressions as monomials: the algebra of dimensional analysis.
 
-An expression is worth the logarithm of its size, which is linear in the logarithms of the sizes of
-the names in it. Where things are added or compared, their sizes should be alike; arguments of exp
-and sin should be near 1. These wishes are collected as equations.
+The value of an expression is the logarithm of its size, which is linear in the logarithms of the
+sizes of its names. Summands and compared quantities should have similar sizes; arguments of exp and
+sin should be near 1. These conditions are collected as equations.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from odefit.common.arrays import Array
 from odefit.expressions.algebras import COMPARISONS, LOGIC, NUMPY
 
 ADDED = 0.5
-"""Weight of the wish that summands are alike, beside that for terms of an equation of motion."""
+"""Weight of similar summands, relative to that of the terms of an equation of motion."""
 
 ADDED_TO_NUMBER = 0.2
-"""The same beside a number in the text, which may only keep a denominator from zero."""
+"""The same weight beside a number in the text, which may only keep a denominator from zero."""
 
 SAME_SIZE = frozenset({"min", "max", "abs"})
 
 PURE = frozenset({"exp", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"})
-"""Functions whose argument has no unit."""
+"""Functions whose argument is dimensionless."""
 
 
 @dataclass(frozen=True)
 class Monomial:
     """The logarithm of a size: a number plus multiples of the logarithms of other sizes."""
 
-    constant: float  # the number; minus infinity for what is zero
+    constant: float  # the number; minus infinity for zero
     exponents: Mapping[str, float]  # the multiple of each name's logarithm
 
     def plus(self, other: Monomial, factor: float) -> Monomial:
-        """Return the logarithm of this times a power of the other."""
+        """Return the logarithm of this size times a power of the other."""
         exponents = dict(self.exponents)
         for name, value in other.exponents.items():
             exponents[name] = exponents.get(name, 0.0) + factor * value
@@ -50,7 +50,7 @@ ONE = Monomial(0.0, {})
 
 @dataclass(frozen=True)
 class Row:
-    """The wish that a monomial is 1, with its weight."""
+    """The condition that a monomial is 1, with its weight."""
 
     monomial: Monomial
     weight: float
@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Exponential:
-    """The exponential of an argument that is one unknown times what has a known size."""
+    """The exponential of an argument that is one unknown times a quantity of known size."""
 
     name: str  # of the unknown, as in monomials
     sign: int  # that of the argument
@@ -117,7 +117,7 @@ class Size:
 
 
 class SizeAlgebra:
-    """The algebra of sizes, which collects what should be alike.
+    """The algebra of sizes, which collects the quantities that should have similar size.
 
     `exponents` has values, by name, for exponents that are not numbers.
     """
@@ -126,7 +126,7 @@ class SizeAlgebra:
         self.rows: list[Row] = []
         self.used_as_exponents: set[str] = set()
         self.in_exponents: set[str] = set()
-        """Unknowns that are factors in exponents, as an energy is, and of nothing that changes."""
+        """Unknowns that are factors in exponents, as an energy is, and in no varying quantity."""
         self.exponentials: dict[str, Exponential] = {}
         """Exponentials by the name that each has in monomials."""
         self._exponents = exponents
@@ -141,7 +141,7 @@ class SizeAlgebra:
         return Size(self, (Monomial(math.log(abs(value)), {}),), value, 1 if value > 0 else -1)
 
     def name(self, name: str) -> Size:
-        """Return the size of what has this name."""
+        """Return the size of a named quantity."""
         return Size(self, (Monomial(0.0, {name: 1.0}),))
 
     def power(self, base: Size, exponent: Size) -> Size:
@@ -187,7 +187,7 @@ class SizeAlgebra:
         return Size(self, (ONE,))
 
     def _factors(self, argument: Size) -> None:
-        """Note the unknowns of which the argument of an exponential is linear at all times."""
+        """Record the unknowns in which the argument of an exponential is linear at all times."""
         changing = ("time ", "state ")
         moved = [t for t in argument.terms if any(n.startswith(changing) for n in t.exponents)]
         beside_motion = {n for term in moved for n in term.exponents}
@@ -197,9 +197,9 @@ class SizeAlgebra:
                     self.in_exponents.add(name)
 
     def _exponential(self, argument: Size) -> Monomial:
-        """Return the size of exp(argument): a name of its own where one unknown is a factor of it.
+        """Return the size of exp(argument): a new name if one unknown is a factor of the argument.
 
-        What grows in time, such as exp(-k*t), is as large as 1 at the beginning.
+        A function of time, such as exp(-k*t), starts at size 1.
         """
         exponents = argument.terms[0].exponents
         unknowns = [n for n in exponents if n.startswith("parameter ")]
@@ -215,7 +215,7 @@ class SizeAlgebra:
         return Monomial(0.0, {name: 1.0})
 
     def joined(self, size: Size) -> Monomial | None:
-        """Return one monomial for a sum, whose terms are wished to be alike; None for zero."""
+        """Return one monomial for a sum with similar terms; None for zero."""
         terms = size.terms
         if not terms:
             return None
@@ -229,7 +229,7 @@ class SizeAlgebra:
         return mean
 
     def wish(self, monomial: Monomial, weight: float) -> None:
-        """Collect the wish that `monomial` is 1."""
+        """Collect the condition that `monomial` is 1."""
         if any(monomial.exponents.values()) and math.isfinite(monomial.constant):
             self.rows.append(Row(monomial, weight))
 

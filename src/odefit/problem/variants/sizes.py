@@ -1,10 +1,10 @@
 """Typical sizes of states and unknowns, from the data and the dimensions of the equations.
 
-Sizes are such that the terms of each equation of motion are as large as the state over the time
-scale, that summands are alike, and that states which are measured have the size of their data. In
-logarithms these are linear equations, solved by least squares. What they leave open is settled by
-bounds and priors, and then by the size of the data and the time scale. Whoever writes the problem
-in other units gets the same sizes in those units.
+The terms of each equation of motion should be as large as the state over the time scale, summands
+should be similar, and measured states should have the size of their data. In logarithms these
+conditions are linear equations, solved by least squares. Bounds and priors decide what they leave
+open, and then the size of the data and the time scale. A problem in other units gets the same sizes
+in those units.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.size_algebra import ONE, Monomial, Row, Size, SizeAlgebra, equations
 
 MEASURED = 10.0
-"""Weight of a measured size, beside that of a term in an equation of motion."""
+"""Weight of a measured size, relative to a term of an equation of motion."""
 
 KNOWN_START = 0.5
-"""Weight of a known initial value: what begins small may grow."""
+"""Weight of a known initial value, which is small because small values may grow."""
 
 NARROW = 3.0
-"""Weight of bounds that are close together, beside that of a term in an equation of motion."""
+"""Weight of narrow bounds, relative to a term of an equation of motion."""
 
 NARROW_DECADES = 2.0
-"""Bounds so close, or closer, tell the size of an unknown whatever the equations suggest."""
+"""Ratio below which bounds give the size of an unknown whatever the equations suggest."""
 
 RANK = 1e-9
-"""Directions whose singular value is smaller, relative to the largest, are left open."""
+"""Smallest singular value, relative to the largest, of a direction that equations determine."""
 
 LARGE_EXPONENT = 10.0
-"""Middle of the bounds of an exponent above which these say nothing of it."""
+"""Largest middle of an exponent's bounds that is informative."""
 
 SHARED = 0.5
-"""Power of an exponential from which on a size follows it: several may share a weak one."""
+"""Smallest power of an exponential that determines a size: several may share a weak one."""
 
 MOST_NAMES = 400
-"""The number of names above which equations are solved together, weighted by rank, as sparse."""
+"""Number of names above which all equations are solved at once as a sparse weighted system."""
 
 TimeScale = tuple[float, float]
 """The shortest sampling interval and the time span of the measurements."""
@@ -54,9 +54,9 @@ TimeScale = tuple[float, float]
 
 @dataclass(frozen=True)
 class TypicalSize:
-    """The size that an unknown is expected to have."""
+    """The expected size of an unknown."""
 
-    size: float  # the size, in the unknown's unit
+    size: float  # the size in the unknown's unit
     time_exponent: float  # the power of the time in the unknown's unit, -1 for a rate
     exponent: bool  # whether the unknown is an exponent in an equation
     # whether it is by itself a part of an observable, or the initial value of a state that is
@@ -64,7 +64,7 @@ class TypicalSize:
     # For each parameter E that is a factor of an exponent, as in A*exp(-E/(R*T)): its name, and the
     # derivative of log(size) by E that keeps the other sizes as they are.
     follows: tuple[tuple[str, float], ...] = ()
-    linear: bool = False  # whether the argument of an exponential is linear in the unknown
+    linear: bool = False  # True if the argument of an exponential is linear in the unknown
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,9 @@ def typical_sizes(problem: Problem) -> Sizes:
 
 
 def sizes_at(problem: Problem, vector: Array, part: float = 1.0) -> Array:
-    """Return the magnitudes of unknowns, at least a `part` of their typical size, shape (n,).
+    """Return the magnitudes of unknowns, at least a fraction of their typical size, shape (n,).
 
-    With `part` 0, typical sizes take the place of zeros alone.
+    With `part` 0, typical sizes replace only zeros.
     """
     typical = expected_sizes(problem)
     sizes = np.maximum(np.abs(vector), part * typical)
@@ -118,7 +118,7 @@ def time_scale(problem: Problem) -> TimeScale:
 
 
 def data_sizes(problem: Problem) -> dict[str, float]:
-    """Return the largest measured magnitude of each observable; of those alone that have any."""
+    """Return the largest measured magnitude of each observable that has measurements."""
     found: dict[str, float] = {}
     for condition in problem.conditions:
         for name, series in condition.series.items():
@@ -128,7 +128,7 @@ def data_sizes(problem: Problem) -> dict[str, float]:
 
 
 class _Analysis:
-    """The equations for the sizes of one problem."""
+    """The equations for the sizes in one problem."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -137,12 +137,12 @@ class _Analysis:
         self.data = data_sizes(problem)
         self.algebra = SizeAlgebra(self._nominal_exponents())
         self.columns: dict[str, tuple[str, str]] = {}
-        """The kind and name of the unknown that each column stands for."""
+        """The kind and name of the unknown for each column."""
         for unknown in problem.unknowns:
             if unknown.kind != "noise":
                 self.columns[_column(unknown.kind, unknown.name)] = (unknown.kind, unknown.name)
         self.measured: set[str] = set()
-        """States that are observed, and unknowns that are by themselves a part of an observable."""
+        """Observed states, and unknowns that are by themselves a part of an observable."""
         self.variables = (*self.model.states, *self.model.algebraic)
 
     def sizes(self) -> Sizes:
@@ -184,7 +184,7 @@ class _Analysis:
         return Sizes(found, states)
 
     def _follows(self, powers: Array, logs: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-        """Return how a size follows parameters in exponents, from its powers of the exponentials.
+        """Return the dependence of a size on parameters in exponents.
 
         `logs` are the logarithms of the sizes; an exponential within another counts as one.
         """
@@ -228,7 +228,7 @@ class _Analysis:
             else:
                 values[name] = self._mean([float(b) for b in bounds if isinstance(b, float)])
         for name, written in pending.items():
-            # Expressions refer to unknowns and numbers alone; what an experiment lacks is unknown.
+            # Expressions contain unknowns and numbers; what an experiment lacks is unknown.
             if written.names <= values.keys():
                 values[name] = written.evaluate(values, self.algebra)
             else:
@@ -248,7 +248,7 @@ class _Analysis:
         return Size(self.algebra, terms)
 
     def _motion(self, values: Mapping[str, Size]) -> None:
-        """Collect that each term of x' is as large as x over the time scale."""
+        """Require each term of x' to be as large as x over the time scale."""
         time = self.algebra.joined(values[TIME])
         assert time is not None
         for state, expression in self.model.ode.items():
@@ -259,7 +259,7 @@ class _Analysis:
             self.algebra.joined(self._evaluated(expression, values))
 
     def _observation(self, values: Mapping[str, Size]) -> None:
-        """Collect that each term of an observable has the size of its data."""
+        """Require each term of an observable to have the size of its data."""
         for name, size in self.data.items():
             expression = self.problem.model.observables.get(name)
             if expression is None:
@@ -272,7 +272,7 @@ class _Analysis:
                     self.measured.add(column)
 
     def _noise(self, values: Mapping[str, Size]) -> None:
-        """Collect that standard deviations have the size of the data, the most that they may be."""
+        """Require standard deviations to have the size of the data, which they cannot exceed."""
         measured = {name: self.algebra.number(repr(size)) for name, size in self.data.items()}
         for size in measured.values():
             size.number = None
@@ -284,7 +284,7 @@ class _Analysis:
                 self.algebra.wish(term.plus(Monomial(math.log(most), {}), -1.0), 1.0)
 
     def _starts_and_events(self, values: Mapping[str, Size]) -> None:
-        """Collect that states have the size of their initial values and of what events assign."""
+        """Require states to have the size of their initial values and of assignments by events."""
         seen: set[object] = set()
         for condition in self.problem.conditions:
             for state, bound in condition.initial.items():
@@ -305,7 +305,7 @@ class _Analysis:
             for event in condition.located:
                 if event.when is not None and event.when.text not in seen:
                     seen.add(event.when.text)
-                    self._evaluated(event.when, values)  # what it compares is alike
+                    self._evaluated(event.when, values)  # compared quantities have similar sizes
             for assign in condition.assignments:
                 for target, expression in assign.items():
                     if target in self.variables and (target, expression.text) not in seen:
@@ -324,7 +324,7 @@ class _Analysis:
         return Size(self.algebra, ())
 
     def _levels(self, names: Sequence[str]) -> list[list[Row]]:
-        """Return the equations, and what settles the sizes that they leave open, in order."""
+        """Return the equations, followed by the levels that decide what they leave open."""
         first: list[Row] = list(self.algebra.rows)
         bounds: list[Row] = []
         states: list[Row] = []
@@ -355,7 +355,7 @@ class _Analysis:
         return [first, bounds, states, rest]
 
     def _nominal_exponents(self) -> dict[str, float]:
-        """Return the values at which parameters are taken where they are exponents."""
+        """Return the values used for parameters in exponents."""
         found = {}
         for unknown in self.problem.unknowns:
             middle = _middle(unknown.parameter.lower, unknown.parameter.upper)
@@ -367,7 +367,7 @@ class _Analysis:
 def solved(matrices: Sequence[Array], rights: Sequence[Array]) -> Array:
     """Return the solution of linear equations by least squares, those of each level first.
 
-    Each level settles what the level before leaves open; the last level leaves nothing open.
+    Each level determines what the previous one leaves open; the last determines everything.
     Matrices have the shape (rows, n), right-hand sides (rows, k), the solution (n, k).
     """
     n, k = matrices[0].shape[1], rights[0].shape[1]
@@ -378,7 +378,7 @@ def solved(matrices: Sequence[Array], rights: Sequence[Array]) -> Array:
         if not len(matrix) or not free.shape[1]:
             continue
         reduced = matrix @ free
-        # All right vectors are wanted, and of the left ones, a square of the rows, as few as serve.
+        # All right vectors are needed, but only as few of the many left ones as serve.
         u, s, vt = np.linalg.svd(reduced, full_matrices=reduced.shape[0] < reduced.shape[1])
         rank = int(np.sum(s > RANK * max(s.max(initial=0.0), 1e-3)))
         step = (u[:, :rank].T @ (right - matrix @ solution)) / s[:rank, None]
@@ -399,7 +399,7 @@ def _solved_together(matrices: Sequence[Array], rights: Sequence[Array]) -> Arra
 
 
 def _middle(low: float, high: float) -> float | None:
-    """Return the geometric middle of bounds; a decade below the upper one if the lower is zero."""
+    """Return the geometric middle of bounds, or a decade below the upper if the lower is zero."""
     if not math.isfinite(high) or high <= 0:
         return None
     if low > 0:
@@ -416,5 +416,5 @@ def _column(kind: str, name: str) -> str:
 
 
 def _size(logarithm: float) -> float:
-    """Return the size, as far as numbers reach."""
+    """Return the size, limited to finite numbers."""
     return math.exp(min(max(float(logarithm), -600.0), 600.0))

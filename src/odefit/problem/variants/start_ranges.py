@@ -21,29 +21,29 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import Sizes, data_sizes, time_scale, typical_sizes
 
 MAX_UNIFORM_DECADES = 2.0
-"""Bounds that span more are sampled by order of magnitude."""
+"""Number of decades above which bounds are sampled on a logarithmic scale."""
 
 ALIKE = 0.1
-"""Observables whose data are this part of the largest, or more, may be in the same unit."""
+"""Smallest ratio to the largest data at which observables may share a unit."""
 
 BEYOND = 0.1
-"""Distance beyond the measured values of a state where a threshold of it may lie, relative to
-their range: noise and the times between two measurements hide where it was passed."""
+"""Distance beyond the measured range of a state within which its threshold may lie, relative to
+that range: noise and the gaps between measurements hide the crossing."""
 
 SPREAD = 8.0
-"""Sizes that only the equations tell are at most so many times larger than these say."""
+"""Largest factor by which sizes known only from equations may exceed them."""
 
 
 @dataclass(frozen=True)
 class Follows:
-    """The range of an unknown given other unknowns, as of A in A*exp(-E/(R*T)) given E."""
+    """The range of an unknown given other unknowns, such as A in A*exp(-E/(R*T)) given E."""
 
-    low: float  # without the others
+    low: float  # the range without the others
     high: float
-    factors: tuple[tuple[int, float], ...]  # the logarithm adds these times the others, by number
+    factors: tuple[tuple[int, float], ...]  # factors of the others, by index, in the logarithm
 
     def at(self, u: Array, others: Array, whole: Range) -> Array:
-        """Return the values within `whole` that belong to `u`, given all unknowns, (k, n)."""
+        """Return the values within `whole` for `u`, given all unknowns, (k, n)."""
         shift = sum((f * others[:, i] for i, f in self.factors), np.zeros(len(u)))
         low, high = math.log(self.low), math.log(self.high)
         with np.errstate(over="ignore"):
@@ -53,7 +53,7 @@ class Follows:
 
 @dataclass(frozen=True)
 class Range:
-    """The range of one unknown's start values, over which they or their logarithms are uniform."""
+    """The range of an unknown's start values, uniform in the value or its logarithm."""
 
     low: float
     high: float
@@ -61,7 +61,7 @@ class Range:
     follows: Follows | None = None
 
     def at(self, u: Array) -> Array:
-        """Return the values that belong to `u`, uniformly distributed in [0, 1]."""
+        """Return the values for `u`, uniformly distributed in [0, 1]."""
         if self.logarithmic and self.low > 0:
             low, high = math.log(self.low), math.log(self.high)
             values = np.exp(low + (high - low) * u)
@@ -73,24 +73,23 @@ class Range:
 def ranges(problem: Problem) -> list[Range]:
     """Return the range of the start values of every unknown.
 
-    The ranges keep to the bounds. A range that spans more than :data:`MAX_UNIFORM_DECADES`, or
-    that begins at zero, is sampled by order of magnitude; where a bound is missing or zero, it is
-    replaced by what data and equations suggest: a parameter of the equations of motion has the size
-    that its unit and the sizes of states and time scale give it (see
-    :mod:`odefit.problem.variants.sizes`), a rate between a tenth of 1/(time span) and ten times
-    1/(shortest sampling interval); initial values, and parameters that do not occur in the
-    right-hand sides (scales, offsets), have the size of the data, as far as that is in their unit;
-    initial values that are measured are close to the measurement. A parameter E in an exponent, as
-    in A*exp(-E/(R*T)), is uniform, and A follows it: their product has the size of a rate. E is
-    uniform in k*exp(-E/R*(1/T - 1/Tref)), too.
+    The ranges respect the bounds. A range that spans more than :data:`MAX_UNIFORM_DECADES`, or
+    begins at zero, is sampled on a logarithmic scale. A missing or zero bound is replaced by one
+    suggested by data and equations: a parameter of the equations of motion has the size that its
+    unit and the sizes of states and time scale give it (see :mod:`odefit.problem.variants.sizes`),
+    a rate between a tenth of 1/(time span) and ten times 1/(shortest sampling interval); initial
+    values, and parameters that do not occur in the right-hand sides (scales, offsets), have the
+    size of the data, as far as that is in their unit; initial values that are measured are close to
+    the measurement. A parameter E in an exponent, as in A*exp(-E/(R*T)), is uniform, and A follows
+    it: their product has the size of a rate. E is uniform in k*exp(-E/R*(1/T - 1/Tref)), too.
     """
     return _Ranges(problem).all()
 
 
 def values_at(problem: Problem, u: Array, given: Array | None = None) -> Array:
-    """Return start values, shape (k, n), that belong to `u`, uniformly distributed in [0, 1].
+    """Return start values, shape (k, n), for `u`, uniformly distributed in [0, 1].
 
-    Those `given`, shape (n,), are taken as they are where they are not NaN.
+    Values `given`, shape (n,), are used unchanged where they are not NaN.
     """
     every = ranges(problem)
     known = np.full(len(every), math.nan) if given is None else given
@@ -103,7 +102,7 @@ def values_at(problem: Problem, u: Array, given: Array | None = None) -> Array:
 
 
 class _Ranges:
-    """The basis of the ranges of all unknowns of a problem."""
+    """The basis of the ranges of a problem's unknowns."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -144,7 +143,7 @@ class _Ranges:
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        """The places of the parameters among the unknowns."""
+        """The indices of the parameters among the unknowns."""
         return {u.name: i for i, u in enumerate(self.problem.unknowns) if u.kind == "parameter"}
 
     @cached_property
@@ -157,7 +156,7 @@ class _Ranges:
 
     @cached_property
     def _leaders(self) -> set[str]:
-        """The parameters that others follow, or on which an exponent depends linearly."""
+        """The parameters that others depend on, or that an exponent contains linearly."""
         sizes = self._sizes.unknowns
         linear = {name for (_, name), size in sizes.items() if size.linear}
         return linear | {name for size in sizes.values() for name, _ in size.follows}
@@ -201,9 +200,9 @@ class _Ranges:
         return self._open(unknown, low, high)
 
     def _beside_zero(self, observable: str) -> float:
-        """Return the size of the data where a measured initial value is zero.
+        """Return the size of the data for a measured initial value of zero.
 
-        It is that of all data, unless they are clearly in another unit than the observable.
+        It is that of all data, unless their unit clearly differs from the observable's.
         """
         own = self.sizes.get(observable, self.size)
         return self.size if own >= ALIKE * self.size else own
@@ -222,7 +221,7 @@ class _Ranges:
     def _from_zero(self, unknown: Unknown, high: float) -> Range:
         """Return the range of an unknown between zero and an upper bound.
 
-        An unknown that may be a rate, by its size, is taken for one whatever its unit.
+        An unknown whose size allows a rate is treated as a rate, whatever its unit.
         """
         sized = not self._is_rate(unknown)
         typical = self._typical(unknown, sized)
@@ -255,11 +254,11 @@ class _Ranges:
         if sized:
             size = self._sizes.unknowns[unknown.kind, unknown.name].size
             return Range(-size, size, False)
-        # Without any bound, most parameters of ODE models are positive all the same.
+        # Even without bounds, most parameters of ODE models are positive.
         return Range(typical[0], typical[1], True)
 
     def _typical(self, unknown: Unknown, sized: bool) -> tuple[float, float]:
-        """Return the values between which an unknown lies that has no bounds."""
+        """Return the values between which an unbounded unknown lies."""
         typical = self._sizes.unknowns[unknown.kind, unknown.name]
         power = abs(typical.time_exponent)
         if sized:
@@ -272,7 +271,7 @@ class _Ranges:
 
 
 def _below(typical: tuple[float, float], high: float) -> Range:
-    """Return the part of a typical range below a bound, two decades at least."""
+    """Return the part of a typical range below a bound, at least two decades."""
     top = min(high, typical[1])
     bottom = min(typical[0], 1e-2 * top)
     if high > top and high / top < 10**MAX_UNIFORM_DECADES:
@@ -281,7 +280,7 @@ def _below(typical: tuple[float, float], high: float) -> Range:
 
 
 def _time_span(number: int, problem: Problem) -> tuple[float, float] | None:
-    """Return the time of the measurements, if the unknown is nothing but the time of an event."""
+    """Return the times of the measurements, if the unknown is only the time of an event."""
     found = None
     for condition in problem.conditions:
         if any(event.time == number and event.when is None for event in condition.located):
@@ -291,7 +290,7 @@ def _time_span(number: int, problem: Problem) -> tuple[float, float] | None:
 
 
 def _threshold(number: int, problem: Problem) -> tuple[float, float] | None:
-    """Return where a state is measured with which conditions of events compare the unknown."""
+    """Return the range of the measured states that events compare with the unknown."""
     found: list[Array] = []
     for condition in problem.conditions:
         compared = {
@@ -334,7 +333,7 @@ def _names_in_rates(problem: Problem) -> set[str]:
 
 
 def _measured_at_start(number: int, problem: Problem) -> tuple[str, float] | None:
-    """Return observable and value where the state itself is measured at t0."""
+    """Return observable and value if the state itself is measured at t0."""
     for condition in problem.conditions:
         for name, series in condition.series.items():
             state = problem.model.observables[name].name
@@ -351,8 +350,8 @@ def states_from_data(
 ) -> Array:
     """Return guesses of the states at `times`, interpolated between measurements, (k, names).
 
-    States that are not measured have their initial value throughout, or their typical size where
-    that is not known. `names` are states, algebraic variables, and constants that events assign.
+    Unmeasured states keep their initial value or, if that is unknown, their typical size. `names`
+    are states, algebraic variables, and constants that events assign.
     """
     values = np.tile(_flat(problem, condition, names, unknowns), (len(times), 1))
     for name, series in condition.series.items():

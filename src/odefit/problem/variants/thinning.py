@@ -1,7 +1,7 @@
-"""Problems that keep a part of their measurements.
+"""Problems with only part of their measurements.
 
-A search from afar learns nothing from a thousand measurements that a hundred do not tell. What it
-finds with these is where the search with all measurements begins.
+A search far from the optimum learns no more from a thousand measurements than from a hundred. Its
+result is the start of a search with all measurements.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ LEAST_VALUES = 160
 """Number of values of a series that are always kept."""
 
 INTERPOLATION_ERROR = 0.02
-"""Error of the interpolation between the values that are kept, relative to the range of the series,
-that shows that they are too few. Noise is allowed for."""
+"""Interpolation error between kept values, relative to the range of the series, that shows that
+they are too few. It allows for noise."""
 
 OVERSAMPLING = 2
-"""Values that are kept over those that the interpolation needs."""
+"""Ratio of the values kept to those that interpolation needs."""
 
 
 def with_fewer_values(problem: Problem, most: int) -> Problem:
-    """Return the problem with `most` values of each series and condition, or a few more.
+    """Return the problem with about `most` values of each series and condition.
 
     Unknowns, bounds, inputs and events stay, so that vectors of unknowns serve both problems. The
-    problem is for searches only: its ``experiments`` still hold all measurements. With nothing to
-    leave out, it is the problem itself.
+    problem is for searches only: its ``experiments`` still hold all measurements. If nothing can be
+    left out, the problem itself is returned.
     """
     return _thinned(problem, lambda condition, series: max(len(series.values) // most, 1))
 
 
 def with_values_by_variation(problem: Problem) -> Problem:
-    """Return the problem with as many values of each series as its course needs.
+    """Return the problem with as many values of each series as its shape requires.
 
-    Every second value is left out, and of the rest again, as long as cubics through those that are
-    kept would find the others.
+    Every second value is dropped repeatedly, as long as cubics through the kept values reproduce
+    the others.
     """
     return _thinned(problem, lambda condition, s: _stride(condition.times[s.rows], s.values))
 
 
 def _stride(times: Array, values: Array) -> int:
-    """Return of how many values one tells the course of a series."""
+    """Return the stride at which values still determine the shape of a series."""
     values, times = values[np.isfinite(times)], times[np.isfinite(times)]
     if not len(values):
         return 1
@@ -57,7 +57,7 @@ def _stride(times: Array, values: Array) -> int:
         kept = _every(len(values), stride)
         error = np.abs(_interpolated(times[kept], values[kept], times) - values)
         if stride == 2:
-            # Of noise that is spread evenly, the largest of a thousand errors is five medians.
+            # For homogeneous noise, the largest of a thousand errors is five medians.
             missed = np.delete(error, kept)
             noise = min(float(missed.max()), 6 * float(np.median(missed)))
             allowed = INTERPOLATION_ERROR * range_ + 1.5 * noise
@@ -82,7 +82,7 @@ def _interpolated(times: Array, values: Array, at: Array) -> Array:
 
 
 def _every(count: int, stride: int) -> IntArray:
-    """Return every number of `count` that is a multiple of `stride`, and the last."""
+    """Return every index below `count` that is a multiple of `stride`, and the last."""
     return np.unique(np.append(np.arange(0, count, stride), count - 1))
 
 
@@ -106,7 +106,7 @@ def _with_strides(condition: Condition, stride: Callable[[Condition, Series], in
 
 
 def with_horizon(problem: Problem, fraction: float) -> Problem:
-    """Return the problem with those measurements that lie in the first part of each time span.
+    """Return the problem with the measurements in the first part of each time span.
 
     `fraction` is the length of that part over the time from the initial time to the last
     measurement. Unknowns, bounds, inputs and events stay, so that vectors of unknowns serve both
@@ -121,7 +121,7 @@ def _with_horizon(condition: Condition, fraction: float) -> Condition:
     if fraction >= 1.0:
         return condition
     end = condition.t0 + fraction * (condition.end - condition.t0)
-    # A condition keeps its first time, since one without any has no trajectory.
+    # A condition keeps its first time, since it needs a trajectory.
     count = max(int(np.searchsorted(condition.times, end, side="right")), 1)
     series = {}
     for name, one in condition.series.items():
