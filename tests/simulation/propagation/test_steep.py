@@ -239,8 +239,10 @@ def test_tanks_in_a_row_fill_from_empty(power: str, controlled: bool) -> None:
         assert found.sensitivities[:, :, j] == pytest.approx(slope, abs=1e-4)
 
 
-def test_only_roots_and_broken_powers_are_steep() -> None:
+def test_only_roots_and_broken_powers_of_what_moves_are_steep() -> None:
     texts = {"a*sqrt(C)": True, "a*C^0.3": True, "C^a": True, "a*C^2": False, "a*C/(1 + C)": False}
+    texts |= {"a*(C/2)^a": True, "a*sqrt(t)": True, "C*-(1 + C)^-a": True}
+    texts |= {"C*(a/70)^a": False, "C*sqrt(a)": False, "C*2^a": False, "max(a, C)^2*a^0.5": False}
     for text, steep in texts.items():
         given = tank(text)
         assert is_steep(VectorField.of(given.model, given.conditions)) == steep

@@ -43,25 +43,42 @@ field: all conditions share what is compiled."""
 
 
 def is_steep(field: VectorField) -> bool:
-    """Return whether a right-hand side has roots, or powers that are not whole numbers."""
+    """Return whether a right-hand side has roots of what moves, or its broken powers."""
     return _steep_operations(field) > 0
 
 
 def _steep_operations(field: VectorField) -> int:
-    return sum(
-        _steep(e.program, at) for e in field.model.ode.values() for at in range(len(e.program))
-    )
+    moving = _moving_names(field)
+    return sum(_steep(e, moving) for e in field.model.ode.values())
 
 
-def _is_steep(rate: Expression, name: str) -> bool:
+def _moving_names(field: VectorField) -> frozenset[str]:
+    """Return the names whose values change along a segment; all others are constants there."""
+    return frozenset({*field.states, *field.algebraic, *field.inputs, TIME})
+
+
+def _is_steep(rate: Expression, name: str, moving: frozenset[str]) -> bool:
     """Return whether a right-hand side has roots or powers, and a state in it."""
-    return name in rate.names and any(_steep(rate.program, at) for at in range(len(rate.program)))
+    return name in rate.names and _steep(rate, moving) > 0
 
 
-def _steep(program: Sequence[Instruction], at: int) -> bool:
-    """Return whether an instruction is a root, or a power that is not a whole number."""
-    kind, text, _ = program[at]
-    return text == "sqrt" or (kind == "binary" and text == "^" and not _whole(program[at - 1]))
+def _steep(rate: Expression, moving: frozenset[str]) -> int:
+    """Return the number of roots, and of powers that are not whole numbers, of what moves.
+
+    A power of constants, such as an allometric factor of a weight, is a constant itself.
+    """
+    found, moves = 0, list[bool]()
+    for at, (kind, text, arity) in enumerate(rate.program):
+        if kind in ("name", "number"):
+            moves.append(kind == "name" and text in moving)
+            continue
+        taken = {"negate": 1, "binary": 2}.get(kind, arity)
+        operands = moves[-taken:]
+        if text == "sqrt" or (text == "^" and kind == "binary"):
+            broken = text == "sqrt" or not _whole(rate.program[at - 1])
+            found += operands[0] and broken
+        moves[-taken:] = [any(operands)]
+    return found
 
 
 def _whole(exponent: Instruction) -> bool:
@@ -74,6 +91,7 @@ class RestingStates:
 
     def __init__(self, field: VectorField, engines: Engines) -> None:
         self._field, self._engines = field, engines
+        self._steep = _steep_operations(field)
 
     def without(self, now: Values) -> tuple[VectorField, Engines]:
         """Return the field with zeros for what rests, and its engines.
@@ -91,7 +109,7 @@ class RestingStates:
             return field, self._engines
         ode = {s: part.expression() for s, part in rates.items()}
         other = with_rates(field, self._engines, ode, field.model.algebraic)
-        easier = _steep_operations(other[0]) < _steep_operations(field)
+        easier = _steep_operations(other[0]) < self._steep
         return other if easier else (field, self._engines)
 
 
@@ -126,7 +144,8 @@ def resting_warnings(field: VectorField, conditions: Sequence[Condition]) -> tup
         if c.steady_start:
             return ()
     scalars = dict.fromkeys(field.scalars, 1.0)  # exponents are positive
-    steep = {n for n in names if _is_steep(field.model.ode[n], n)}
+    moving = _moving_names(field)
+    steep = {n for n in names if _is_steep(field.model.ode[n], n, moving)}
     resting = sorted(_resting(field, names, {**field.folded, **scalars})[0] & steep)
     if not resting:
         return ()
