@@ -170,3 +170,37 @@ def test_experiments_with_unknowns_of_their_own_are_counted_by_themselves() -> N
         expected = vector.copy()
         expected[[k, k + 3]] = vector[[k + 3, k]]
         np.testing.assert_allclose(other, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("doses", [(300.0, 300.0, 300.0), (300.0, 200.0, 100.0)])
+def test_each_subject_has_the_other_rate_of_absorption(doses: tuple[float, ...]) -> None:
+    # Absorption and elimination exchange their rates (flip-flop), if the volume follows.
+    own: dict[str, Any] = {name: {"per_experiment": True} for name in ("ka", "ke", "V")}
+    subjects = [
+        Experiment(name, {"t": TIMES, "c": np.ones(9)}, initial={"gut": dose})
+        for name, dose in zip("ABC", doses, strict=True)
+    ]
+    oral = Model(ode={"gut": "-ka*gut", "blood": "ka*gut - ke*blood"}, observables={"c": "blood/V"})
+    none = {"gut": 0.0, "blood": 0.0}
+    several = Problem(oral, experiments=subjects, parameters=own, initial=none)
+    place = {key: i for i, key in enumerate(several.keys)}
+    vector = np.zeros(9)
+    for name, (ka, ke, volume) in {
+        "A": (1.0, 0.1, 30),
+        "B": (2, 0.2, 40),
+        "C": (3, 0.1, 9),
+    }.items():
+        for key, value in (("ka", ka), ("ke", ke), ("V", volume)):
+            vector[place[f"{key}[{name}]"]] = value
+    result = found(several, vector.tolist())
+    assert [(g.names, g.possible, g.found, g.real) for g in result.groups] == [
+        (("A",), 2, 2, 1),
+        (("B",), 2, 2, 1),
+        (("C",), 2, 2, 1),
+    ]
+    for row, name in zip(result.real, "ABC", strict=True):
+        other = vector.copy()
+        ka, ke, volume = (place[f"{key}[{name}]"] for key in ("ka", "ke", "V"))
+        other[[ka, ke]] = other[[ke, ka]]
+        other[volume] *= vector[ke] / vector[ka]
+        assert row == pytest.approx(other, rel=1e-6)

@@ -32,6 +32,7 @@ from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.variants.sizes import expected_sizes, sizes_at
 from odefit.result_data import Solution
 from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.blocks import Blocks
 from odefit.simulation.engines.cut_off import CutOffError
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
@@ -57,6 +58,10 @@ SURE = 3.0
 
 FIRST = 15
 """Evaluations of the first steps from a place."""
+
+NOISE_HELD = 2.0
+"""Deviance with the noise held, relative to the limit, from which it may come within the limit when
+the noise follows."""
 
 
 def with_other_ends(state: FitState) -> bool:
@@ -187,9 +192,11 @@ class _Search:
         self.found: list[Start] = []
         self._forward, self.control = answer.forward, control
         self._deviance, self._limit = deviance, limit
+        self._objective = answer.evaluation.objective
         self._sizes = expected_sizes(problem)
         at = sizes_at(problem, answer.start.vector)
         self._ignored = undetermined(answer.evaluation.information, at)
+        self._blocks = Blocks.around(answer.forward, answer.start.vector)
         self._tried: list[Array] = [answer.start.vector]
         self._known: list[Array] = [answer.start.vector]
 
@@ -200,13 +207,7 @@ class _Search:
 
     def from_place(self, place: Candidate, index: int) -> bool:
         """Follow a place with an expected optimum for as long as its cost stays as predicted."""
-        problem, vector = self._forward.problem, place.vector
-        forward = self._forward
-        if place.held is not None:
-            bounds = np.column_stack([problem.lower, problem.upper])
-            bounds[place.held] = vector[place.held]
-            forward = forward.of(with_bounds(problem, bounds))
-        begun = self._run(forward, vector, index, FIRST)
+        begun = self._run(place.vector, index, FIRST, place.held)
         if begun is None:
             return False
         if begun.status is Status.FAILED or self._deviance.at(begun.cost) > HOPEFUL * self._limit:
@@ -220,11 +221,19 @@ class _Search:
         if self._close(vector, self._tried, NEAR):
             return True
         self._tried.append(vector)
-        polished = self._run(self._forward, vector, index, MOST)
+        polished = self._run(vector, index, MOST)
         if polished is None:
             return False
-        if polished.status is Status.FAILED or self._deviance.at(polished.cost) > self._limit:
+        joined = self._blocks is not None and self._blocks.noise
+        limit = NOISE_HELD * self._limit if joined else self._limit
+        if polished.status is Status.FAILED or self._deviance.at(polished.cost) > limit:
             return True
+        if joined:
+            polished = self._run(polished.vector, index, MOST, whole=True)
+            if polished is None:
+                return False
+            if self._deviance.at(polished.cost) > self._limit:
+                return True
         self._tried.append(polished.vector)
         if self._close(polished.vector, self._known, DISTANCE):
             return True
@@ -232,22 +241,62 @@ class _Search:
         if isinstance(evaluation, Evaluation) and (
             assess_local(self._forward, polished.vector, evaluation).optimal
         ):
-            self.found.append(replace(polished, status=Status.CONVERGED))
+            self.found.append(
+                replace(
+                    polished,
+                    status=Status.CONVERGED,
+                    cost=evaluation.cost,
+                    objective=evaluation.objective,
+                )
+            )
             self._known.append(polished.vector)
         return True
 
-    def _run(self, forward: ForwardMap, vector: Array, index: int, most: int) -> Start | None:
-        """Return the end of a search with limited evaluations; None if it was cut off."""
+    def _run(
+        self, vector: Array, index: int, most: int, held: int | None = None, *, whole: bool = False
+    ) -> Start | None:
+        """Return the end of a search with limited evaluations; None if it was cut off.
+
+        The unknown number `held`, if any, stays where it is. Where the vector differs from the
+        answer in one block of experiments, the search is for these alone, unless for the `whole`.
+        """
         if self.over:
             return None
+        blocks = self._blocks
+        block = None if blocks is None or whole else blocks.only(vector)
+        if blocks is None or block is None:
+            end = self._searched(self._forward, vector, index, most, held)
+            self.left -= 0 if end is None else end.evaluations
+            return end
+        places = block.places
+        inside = None if held is None else int(np.flatnonzero(places == held)[0])
+        end = self._searched(block.forward, vector[places], index, most, inside)
+        if end is None:
+            return None
+        self.left -= end.evaluations / len(blocks.blocks)
+        at = block.at_answer
+        return replace(
+            end,
+            start=blocks.with_values(block, end.start),
+            vector=blocks.with_values(block, end.vector),
+            cost=self._deviance.minimum - at.cost + end.cost,
+            objective=self._objective - at.objective + end.objective,
+        )
+
+    def _searched(
+        self, forward: ForwardMap, vector: Array, index: int, most: int, held: int | None
+    ) -> Start | None:
+        problem = forward.problem
+        if held is not None:
+            bounds = np.column_stack([problem.lower, problem.upper])
+            bounds[held] = vector[held]
+            forward = forward.of(with_bounds(problem, bounds))
         search = SingleShooting(evaluations=int(min(self.left, most)) + 1)
         try:
             with interruptible(self.control):
-                end = search.run(forward, index, vector, self.control)
+                return search.run(forward, index, vector, self.control)
         except CutOffError:
             return None
-        self.left -= end.evaluations
-        return end
 
     def _close(self, vector: Array, others: Sequence[Array], distance: float) -> bool:
         return any(close(vector, x, distance, self._sizes, self._ignored) for x in others)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from odefit.common.arrays import Array
+from odefit.common.arrays import Array, ComplexArray
 from odefit.problem.problem import Problem
 from odefit.problem.variants.parts import Part, separate_parts
 from odefit.structure.exact.count import exact_count
@@ -23,9 +23,9 @@ from odefit.structure.rank.special_starts import Reach, reach_at_start
 from odefit.structure.series.deadline import Deadline, UnfinishedError
 from odefit.structure.series.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
 from odefit.structure.solutions.comparison import FURTHER_ORDERS
-from odefit.structure.solutions.indistinguishable import carried
+from odefit.structure.solutions.indistinguishable import IndistinguishableSolutions, carried
 from odefit.structure.solutions.later_times import same_later
-from odefit.structure.solutions.storage import stored_indistinguishable
+from odefit.structure.solutions.storage import key, stored_indistinguishable
 
 REAL_TOLERANCE = 1e-6
 """Relative imaginary part up to which a solution counts as real."""
@@ -85,14 +85,21 @@ def same_outputs(
     parts = separate_parts(problem)
     if parts:
         return _by_groups(problem, parts, vector, work, search_work, seed=seed, stop=stop)
-    size = len(problem.conditions) * len(problem.model.states) * len(problem.unknowns)
-    if problem.model.inputs or size * PER_RIGHT_HAND_SIDE > work:
-        return None  # the exact count takes inputs for functions that vary in every way
-
-    try:
-        return _same_outputs(problem, vector, (work, max(work, search_work or 0.0)), seed, stop)
-    except (NoTaylorSeriesError, UnfinishedError):
+    square = _square(problem, work, seed)
+    if square is None:
         return None
+    limits = work, max(work, search_work or 0.0)
+    found = _same_outputs([_Answer(problem, square, vector)], limits, seed, stop)
+    return None if found is None else found[0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """Experiments with their equations, and the values of their unknowns, shape (n,)."""
+
+    problem: Problem
+    square: SquareSystem
+    vector: Array
 
 
 def _by_groups(
@@ -105,20 +112,35 @@ def _by_groups(
     seed: int,
     stop: Callable[[], bool],
 ) -> SameOutputs | None:
-    """Count and find the values of each group of experiments; None where one is not counted."""
-    count_work = max(work / len(parts), LEAST_WORK)
-    all_work = max((search_work or 0.0) / len(parts), 2 * LEAST_WORK)
+    """Count and find the values of each group of experiments; None where one is not counted.
+
+    Groups with the same equations have the same number, and their paths are followed together.
+    """
+    each = max(work / len(parts), LEAST_WORK)
+    alike: dict[str, list[int]] = {}
+    answers: list[_Answer] = []
+    for number, part in enumerate(parts):
+        square = None if stop() else _square(part.problem, each, seed)
+        if square is None:
+            return None
+        alike.setdefault(key(square, seed), []).append(number)
+        answers.append(_Answer(part.problem, square, vector[part.places]))
+    found: dict[int, SameOutputs] = {}
+    for members in alike.values():
+        share = len(members) / len(parts)
+        count_work = max(work * share, LEAST_WORK)
+        all_work = max((search_work or 0.0) * share, 2 * LEAST_WORK)
+        some = _same_outputs([answers[i] for i in members], (count_work, all_work), seed, stop)
+        if some is None:
+            return None
+        found |= zip(members, some, strict=True)
     groups: list[GroupOfOutputs] = []
     rows: list[Array] = []
-    for part in parts:
-        own = vector[part.places]
-        found = same_outputs(part.problem, own, count_work, all_work, seed=seed, stop=stop)
-        if found is None:
-            return None
+    for number, part in enumerate(parts):
+        one = found[number]
         keys = tuple(problem.keys[place] for place in part.own)
-        numbers = found.possible, found.found, len(found.real)
-        groups.append(GroupOfOutputs(part.names, keys, *numbers))
-        for other in found.real:
+        groups.append(GroupOfOutputs(part.names, keys, one.possible, one.found, len(one.real)))
+        for other in one.real:
             row = vector.copy()
             row[part.places] = other
             rows.append(row)
@@ -128,29 +150,65 @@ def _by_groups(
     return SameOutputs(possible, total, real, tuple(groups))
 
 
+def _square(problem: Problem, work: float, seed: int) -> SquareSystem | None:
+    """Return the equations that determine all unknowns; None where these cannot be counted."""
+    size = len(problem.conditions) * len(problem.model.states) * len(problem.unknowns)
+    if problem.model.inputs or size * PER_RIGHT_HAND_SIDE > work:
+        return None  # the exact count takes inputs for functions that vary in every way
+    spent = Deadline(work=work)
+    try:
+        system = DifferentiatedSystem(problem, free_states=False, deadline=spent)
+        if operations(system) > work or not _covers(system):
+            return None
+        square = SquareSystem(system, seed)
+    except (NoTaylorSeriesError, UnfinishedError):
+        return None
+    return None if len(square.held) or not square.size or spent.passed else square
+
+
 def _same_outputs(
-    problem: Problem,
-    vector: Array,
+    answers: Sequence[_Answer],
     work: tuple[float, float],
     seed: int,
     stop: Callable[[], bool],
-) -> SameOutputs | None:
-    """Count and find these values; `work` is that of the count, and with the search."""
+) -> list[SameOutputs] | None:
+    """Count and find these values for answers to the same equations.
+
+    `work` is that of the count, and with the search, of all answers together.
+    """
+    try:
+        counted = _counted(answers[0], work, seed, stop)
+        if counted is None:
+            return None
+        total, known, late = counted
+        if known is None:
+            return [SameOutputs(total, 1, np.empty((0, len(a.vector)))) for a in answers]
+        return _at_answers(answers, total, known, seed, late)
+    except (NoTaylorSeriesError, UnfinishedError):
+        return None
+
+
+def _counted(
+    one: _Answer, work: tuple[float, float], seed: int, stop: Callable[[], bool]
+) -> tuple[int, IndistinguishableSolutions | None, Callable[[], bool]] | None:
+    """Return the number of solutions, those at a random point, and whether work is used up.
+
+    None stands for solutions that are not looked for or not found, and for an unknown number.
+    """
+    problem, square, system = one.problem, one.square, one.square.system
     for_count, for_all = work
-    spent = Deadline(work=for_count)
-    system = DifferentiatedSystem(problem, free_states=False, deadline=spent)
-    if operations(system) > for_count or not _covers(system):
-        return None
-    square = SquareSystem(system, seed)
-    if len(square.held) or not square.size or spent.passed or stop():
-        return None
+    spent = system.deadline
+    spent.work = for_count
+
+    def late() -> bool:
+        return spent.spent >= for_all or stop()
 
     def counted_to(order: int) -> int | None:
         limit = Deadline(stop=stop, work=for_count - spent.spent, within=spent)
         counted = exact_count(square, structural=True, order=order, limit=limit, seed=seed)
         return None if counted is None else counted.total
 
-    total, nothing = counted_to(0), np.empty((0, len(vector)))
+    total = None if stop() else counted_to(0)
     if total is None:
         return None
     spent.work = None  # what comes now knows its limit itself, and leaves what it has found
@@ -160,41 +218,67 @@ def _same_outputs(
         if not reach.generic:
             total = counted_to(reach.reached + FURTHER_ORDERS) or total
     if total == 1:
-        return SameOutputs(1, 1, nothing)
+        return 1, None, late
     if problem.model.algebraic or any(e.lifting.definitions for e in system.expansions):
         return None  # solutions may differ in auxiliary variables alone
-
-    def late() -> bool:
-        return spent.spent >= for_all or stop()
-
     known = stored_indistinguishable(square, total, seed, late)
     if known is None:
         # From given initial values the count is an upper bound alone.
-        return SameOutputs(total, 1, nothing) if reach.generic else None
+        return (total, None, late) if reach.generic else None
     if not reach.generic:
         same = same_later(square, known.solutions, known.parameters, reach.reached)
         known = replace(known, solutions=known.solutions[same], expected=None)
         total = len(known.solutions)
-    place = {name: i for i, name in enumerate(system.names)}
-    at = np.zeros(len(system.names), dtype=complex)
-    columns = [(i, place[key]) for i, key in enumerate(problem.keys) if key in place]
-    for i, column in columns:
-        at[column] = vector[i]
-    points = [e.expansion_point(e.condition.t0, square.order) for e in system.expansions]
-    parameters = square.pack(np.zeros(square.size, dtype=complex), at[square.held], points)
-    point = at[square.solved]
+    return total, known, late
+
+
+def _at_answers(
+    answers: Sequence[_Answer],
+    total: int,
+    known: IndistinguishableSolutions,
+    seed: int,
+    late: Callable[[], bool],
+) -> list[SameOutputs]:
+    """Carry the known solutions to each answer, whose equations are the same."""
+    square = answers[0].square
+    every, points, parameters = [], [], []
+    for one in answers:
+        system = one.square.system
+        at = np.zeros(len(system.names), dtype=complex)
+        for i, column in _columns(one):
+            at[column] = one.vector[i]
+        known_there = [e.expansion_point(e.condition.t0, square.order) for e in system.expansions]
+        nothing = np.zeros(square.size, dtype=complex)
+        every.append(at)
+        points.append(at[square.solved])
+        parameters.append(square.pack(nothing, at[square.held], known_there))
     with np.errstate(all="ignore"):
-        parameters[: square.size] = square.values(point[None], parameters[None], False)[0][0]
-        others = carried(square, known, point, parameters, np.random.default_rng([seed, 5]), late)
-    unknowns = square.all_unknowns(others, parameters)
+        for point, there in zip(points, parameters, strict=True):
+            there[: square.size] = square.values(point[None], there[None], False)[0][0]
+        random = np.random.default_rng([seed, 5])
+        carried_to = carried(square, known, np.array(points), np.array(parameters), random, late)
+    return [
+        _real(one, total, square.all_unknowns(others, there), at)
+        for one, others, there, at in zip(answers, carried_to, parameters, every, strict=True)
+    ]
+
+
+def _columns(one: _Answer) -> list[tuple[int, int]]:
+    """Return the numbers of the unknowns of a problem, with those in its equations."""
+    place = {name: i for i, name in enumerate(one.square.system.names)}
+    return [(i, place[key]) for i, key in enumerate(one.problem.keys) if key in place]
+
+
+def _real(one: _Answer, total: int, unknowns: ComplexArray, at: ComplexArray) -> SameOutputs:
+    """Return the solutions, of which `unknowns` has all but the answer `at`."""
     # Units differ from unknown to unknown: what is small is so beside its other values.
     largest = np.maximum(np.abs(unknowns).max(axis=0, initial=0.0), np.abs(at))
     size_of = np.abs(unknowns) + 1e-9 * largest
     real = unknowns[(np.abs(unknowns.imag) <= REAL_TOLERANCE * size_of).all(axis=1)].real
-    vectors = np.tile(vector, (len(real), 1))
-    for i, column in columns:
+    vectors = np.tile(one.vector, (len(real), 1))
+    for i, column in _columns(one):
         vectors[:, i] = real[:, column]
-    return SameOutputs(total, 1 + len(others), vectors)
+    return SameOutputs(total, 1 + len(unknowns), vectors)
 
 
 def operations(system: DifferentiatedSystem) -> float:

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import odefit
-from odefit import Control, ForwardMap, Model, Problem, SingleShooting
+from odefit import Control, Experiment, ForwardMap, Model, Problem, SingleShooting
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
-from odefit.assessment.parts import Uncertainty
+from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.assessment.profiles.linear_checks import checked, with_curvature
 from odefit.reporting.sentences import verdict
 from odefit.simulation import Evaluation
+from odefit.simulation.blocks import Blocks
 
 TIMES = np.linspace(0.25, 10.0, 40)
 
@@ -184,3 +185,27 @@ def test_all_determined_does_not_stand_beside_several_solutions() -> None:
     assert "The data determine all" not in said
     assert "Near this solution the data determine all 2 unknowns, but others fit as well." in said
     assert verdict(result).tone == "caution"
+
+
+@pytest.mark.parametrize("noise", [None, {"y": {"sd": "estimate"}}])
+def test_subjects_of_their_own_are_checked_as_all_together_are(
+    noise: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The rate of B is nearly lost in the noise, so that its interval bends; that of A is not.
+    times = np.array([0.2, 0.5, 1.0, 2.0, 3.0])
+    scatter = 0.03 * np.array([[1, -1, 1, -1, 1], [-1, 1, 1, -1, 1]])
+    subjects = [
+        Experiment(name, {"t": times, "y": size * np.exp(-rate * times) + s})
+        for name, size, rate, s in zip("AB", (1.0, 0.3), (0.5, 3.0), scatter, strict=True)
+    ]
+    rate = {"lower": 0.001, "upper": 50.0, "per_experiment": True}
+    model = Model(ode={"x": "-k*x"}, observables={"y": "x"})
+    size = {"lower": 0.01, "upper": 9.0, "per_experiment": True}
+    given: dict[str, Any] = {"parameters": {"k": rate}, "initial": {"x": size}, "noise": noise}
+    several = Problem(model, experiments=subjects, **given)
+    apart = assessed(several)
+    monkeypatch.setattr(Blocks, "around", lambda *_: None)
+    together = assessed(several)
+    assert apart.trouble == together.trouble
+    assert Trouble.NOT_LINEAR in apart.trouble.values()
+    assert "k[A]" not in apart.trouble

@@ -81,6 +81,16 @@ class Deviance:
             taken = float(rank)  # the residuals of an answer on nodes are in another order
         return cls(evaluation.cost, 1.0, count - taken, count)
 
+    def with_noise_held(self, minimum: float) -> Deviance:
+        """Return the deviance where the noise does not follow, from another minimum of the cost.
+
+        Its roots are those of this one for a noise that is one standard deviation.
+        """
+        variance = self.variance
+        if self.estimated:
+            variance *= self.estimated / self.degrees
+        return Deviance(minimum, variance, math.inf, 0)
+
     def at(self, cost: float) -> float:
         """Return the deviance at a cost; 0 at the minimum."""
         difference = 2 * (cost - self.minimum)

@@ -22,6 +22,7 @@ from odefit.assessment.profiles.held import HeldUnknown
 from odefit.common.arrays import Array
 from odefit.methods.local.scaling import bounds_touched
 from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.blocks import Blocks
 
 MAX_SHIFT = 0.5
 """Change of an estimate that goes with another's leaving its bound, relative to the half-width of
@@ -135,11 +136,21 @@ def with_curvature(
     kinked = any(s.noise.law.kinked for s in forward.series_rows)
     least, most = CROOKED_BY_KINKS if kinked else CROOKED
     trouble, notes = dict(uncertainty.trouble), dict(uncertainty.notes)
+    blocks = Blocks.around(forward, vector)
     for i in keys:
         if stop():
             return uncertainty
-        family = HeldUnknown(forward, i, vector, evaluation.choice, deviance.variance)
-        low, high = _roots(family, uncertainty.intervals[i], deviance, limit, vector[i])
+        block = None if blocks is None else blocks.of(i)
+        if block is None:
+            family = HeldUnknown(forward, i, vector, evaluation.choice, deviance.variance)
+            low, high = _roots(family, uncertainty.intervals[i], deviance, limit)
+        else:
+            alone = deviance.with_noise_held(block.at_answer.cost)
+            place = int(np.flatnonzero(block.places == i)[0])
+            at = block.forward, place, vector[block.places], block.at_answer.choice
+            family = HeldUnknown(*at, alone.variance)
+            expected = deviance.root(limit) ** 2
+            low, high = _roots(family, uncertainty.intervals[i], alone, expected)
         if not (least <= low <= most and least <= high <= most):
             key = problem.keys[i]
             trouble[key] = Trouble.NOT_LINEAR
@@ -155,7 +166,7 @@ def with_curvature(
 
 
 def _roots(
-    family: HeldUnknown, interval: Array, deviance: Deviance, limit: float, value: float
+    family: HeldUnknown, interval: Array, deviance: Deviance, limit: float
 ) -> tuple[float, float]:
     """Return the roots of the deviance at both ends, relative to the ones expected there."""
     first = family.first()

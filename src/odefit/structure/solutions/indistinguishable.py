@@ -143,7 +143,11 @@ class MovingPointHomotopy:
 
 
 class MovingProblemHomotopy:
-    """The same, where the known numbers and functions move as well."""
+    """The same, where the known numbers and functions move as well.
+
+    All paths begin at one point with its parameters, and each has an end of its own, shapes
+    (paths, n) and (paths, parameters).
+    """
 
     def __init__(
         self,
@@ -170,7 +174,8 @@ class MovingProblemHomotopy:
     ) -> tuple[ComplexArray, ComplexArray]:
         """Return the difference of left-hand sides at the points and at the moving point."""
         t, count = t[:, None], len(paths)
-        (first, known), (last, own) = self.start, self.end
+        first, known = self.start
+        last, own = self.end[0][paths], self.end[1][paths]
         moving = last + t * (first - last) + t * (1 - t) * self.bends[paths]
         at = own + t * (known - own)
         left, jacobian, _ = self.square.values(
@@ -182,38 +187,43 @@ class MovingProblemHomotopy:
 def carried(
     square: SquareSystem,
     known: IndistinguishableSolutions,
-    point: ComplexArray,
+    points: ComplexArray,
     parameters: ComplexArray,
     rng: np.random.Generator,
     stop: Callable[[], bool] = lambda: False,
-) -> ComplexArray:
-    """Return the solutions that are indistinguishable from `point`, without itself, shape (m, n).
+) -> list[ComplexArray]:
+    """Return the solutions that are indistinguishable from each point, without itself, (m, n) each.
 
-    They are those at the end of paths from the `known` ones at another point.
+    They are those at the end of paths from the `known` ones at another point. There are several
+    `points`, shape (k, n), with their `parameters`, shape (k, parameters); the paths to all of them
+    are followed together.
     """
-    compare = OutputComparison(square, parameters)
-    outputs = compare.coefficients(point[None])[0]
-    found = [point]
+    compare = [OutputComparison(square, there) for there in parameters]
+    outputs = [c.coefficients(p[None])[0] for c, p in zip(compare, points, strict=True)]
+    found = [[point] for point in points]
     others = known.solutions[1:]
     for _ in range(MAX_TRANSPORTS):
-        if len(found) == len(known.solutions) or stop():
+        missing = [k for k, have in enumerate(found) if len(have) < len(known.solutions)]
+        if not missing or stop():
             break
-        size = np.abs(known.solutions[0]) + np.abs(point)
-        bend = size * random_complex(rng, len(point))
+        direction = random_complex(rng, points.shape[1])
+        bends = (np.abs(known.solutions[0]) + np.abs(points[missing])) * direction
+        each = np.repeat(missing, len(others))
         homotopy = MovingProblemHomotopy(
             square,
             (known.solutions[0], known.parameters),
-            (point, parameters),
-            np.repeat(bend[None], len(others), axis=0),
+            (points[each], parameters[each]),
+            np.repeat(bends, len(others), axis=0),
         )
-        tracked = track(homotopy, others, TRACKER, stop)
-        arrived = tracked.ends[tracked.reached]
-        if not len(arrived):
-            continue
-        arrived = compare.refined(arrived)
-        agree = compare.equal(outputs, compare.coefficients(arrived))
-        found += [one for one in arrived[agree] if index_of(one, found) is None]
-    return np.array(found[1:]).reshape(-1, len(point))
+        tracked = track(homotopy, np.tile(others, (len(missing), 1)), TRACKER, stop)
+        for k in missing:
+            arrived = tracked.ends[tracked.reached & (each == k)]
+            if not len(arrived):
+                continue
+            arrived = compare[k].refined(arrived)
+            agree = compare[k].equal(outputs[k], compare[k].coefficients(arrived))
+            found[k] += [one for one in arrived[agree] if index_of(one, found[k]) is None]
+    return [np.array(have[1:]).reshape(-1, points.shape[1]) for have in found]
 
 
 @dataclass(eq=False)

@@ -1,0 +1,93 @@
+"""Blocks of the Jacobian at an answer: experiments with unknowns of their own alone.
+
+What is asked of one of these unknowns needs the experiments of its block alone, and those are a
+small part of the work that all are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.common.arrays import Array, IntArray
+from odefit.problem.problem import Problem
+from odefit.problem.variants.parts import separate_parts
+from odefit.simulation.engines.engine_choice import UNDECIDED
+from odefit.simulation.evaluation import Evaluation
+from odefit.simulation.forward import ForwardMap
+
+SAME = 1e-6
+"""Relative difference up to which an unknown is where the answer has it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Experiments on which some unknowns act alone.
+
+    `forward` is their forward map, with the noise that they share with others held, `places` are
+    its unknowns among all, and `at_answer` is its evaluation there.
+    """
+
+    forward: ForwardMap
+    places: IntArray
+    at_answer: Evaluation
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """All blocks around an answer, `vector`, shape (n,); `noise` if unknowns of it join them."""
+
+    vector: Array
+    blocks: Sequence[Block]
+    noise: bool
+
+    @classmethod
+    def around(cls, forward: ForwardMap, vector: Array) -> Blocks | None:
+        """Return the blocks; None where all experiments hang together, or one is not integrated."""
+        problem = forward.problem
+        if forward.nodes is not None:
+            return None
+        found, noise = [], False
+        for part in separate_parts(problem):
+            shared = {
+                part.problem.keys[k]: float(vector[place])
+                for k, place in enumerate(part.places.tolist())
+                if place in part.shared
+            }
+            noise |= bool(shared)
+            held = part.problem.with_unknowns(fix=shared) if shared else part.problem
+            block = _block(forward, held, part.own, vector)
+            if block is None:
+                return None
+            found.append(block)
+        return cls(vector, tuple(found), noise) if len(found) > 1 else None
+
+    def of(self, index: int) -> Block | None:
+        """Return the block of an unknown; None for one that joins several."""
+        return next((b for b in self.blocks if index in b.places), None)
+
+    def only(self, vector: Array) -> Block | None:
+        """Return the block in which a vector alone differs from the answer; None if it is not one.
+
+        Differences of rounding do not count.
+        """
+        size = np.maximum(np.abs(vector), np.abs(self.vector))
+        changed = np.flatnonzero(np.abs(vector - self.vector) > SAME * size)
+        block = self.of(int(changed[0])) if len(changed) else None
+        return block if block is not None and np.isin(changed, block.places).all() else None
+
+    def with_values(self, block: Block, values: Array) -> Array:
+        """Return the answer with other values of the unknowns of a block, shape (n,)."""
+        vector = self.vector.copy()
+        vector[block.places] = values
+        return vector
+
+
+def _block(forward: ForwardMap, held: Problem, own: IntArray, vector: Array) -> Block | None:
+    """Return the block of a part, whose unknowns stand in the order of `own`."""
+    _, engine, tolerance, _, steps, controlled = forward.arguments
+    alone = ForwardMap(held, engine, tolerance, None, steps, controlled)
+    at = alone.evaluate(vector[own], UNDECIDED)
+    return Block(alone, own, at) if isinstance(at, Evaluation) else None
