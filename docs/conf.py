@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from importlib import import_module
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,10 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 # pages are made anew each time and belong to no commit.
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
+reference_pages = import_module("reference_pages")
+reference_pages.write()
+exclude_patterns = ["modules.md"]  # for developers, who read it beside the source
+
 sphinx_gallery_conf = {
     "examples_dirs": [str(HERE.parent / "examples" / name) for name in ("studies", "figures")],
     "gallery_dirs": ["worked-studies", "gallery"],

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 import odefit
+from docs import reference_pages
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -155,13 +156,16 @@ def test_the_page_of_defaults_gives_the_true_values() -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
+    made = {f"docs/{name}" for name in reference_pages.PAGES}  # when the documentation is built
     dead = [
         f"{page}: {target}"
         for page in PAGES
         for target in re.findall(
             r"\]\(([^)#\s]+)(?:#[^)]*)?\)", (ROOT / page).read_text(encoding="utf-8")
         )
-        if "://" not in target and not ((ROOT / page).parent / target).exists()
+        if "://" not in target
+        and not ((ROOT / page).parent / target).exists()
+        and str((ROOT / page).parent.relative_to(ROOT) / target) not in made
     ]
     assert not dead
 
