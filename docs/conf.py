@@ -59,7 +59,7 @@ sphinx_gallery_conf = {
 
 # Pages are Markdown that a plain viewer shows as well: links lead to files and headings, notes are
 # those of GitHub.
-myst_enable_extensions = ["alert", "colon_fence", "deflist"]
+myst_enable_extensions = ["alert", "attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 default_role = "literal"  # `name` in a docstring is code
 pygments_style = "tango"

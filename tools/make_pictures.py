@@ -22,6 +22,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
+import guide_pictures
 import odefit
 from odefit.reporting.figures import style
 
@@ -218,12 +219,16 @@ def rounded(number: re.Match[str]) -> str:
 
 
 def write_short(figure: Figure, target: Path) -> None:
-    """Write a figure as SVG with coordinates of hundredths of a point, which nobody sees."""
+    """Write a figure as SVG with coordinates of hundredths of a point, finer than can be seen."""
     buffer = io.BytesIO()
     style.save_outlines(figure, buffer, metadata={"Date": None})
+    target.write_text(shortened(buffer.getvalue().decode()), encoding="utf-8")
+
+
+def shortened(svg: str) -> str:
+    """Return a figure whose paths have coordinates of hundredths of a point."""
     paths = re.compile(r'(?<= d=")[^"]+')
-    text = paths.sub(lambda path: LONG.sub(rounded, path[0]), buffer.getvalue().decode())
-    target.write_text(text, encoding="utf-8")
+    return paths.sub(lambda path: LONG.sub(rounded, path[0]), svg)
 
 
 FIGURES: dict[str, Callable[[odefit.Result], Figure]] = {
@@ -235,6 +240,7 @@ FIGURES: dict[str, Callable[[odefit.Result], Figure]] = {
     "diagnostics.svg": lambda _: picture_of_diagnostics(),
     "validation.svg": lambda _: picture_of_a_validation(),
     "scenarios.svg": lambda _: picture_of_scenarios(),
+    **guide_pictures.FIGURES,
 }
 """Pictures that odefit draws, and how they are made of the fit of alpha-pinene."""
 
@@ -251,6 +257,8 @@ def main() -> None:
     result = fit_of_alpha_pinene()
     for name, draw in FIGURES.items():
         write_short(draw(result), options.folder / name)
+    moving = shortened(guide_pictures.moving_fit())
+    (options.folder / guide_pictures.MOVING).write_text(moving, encoding="utf-8")
     picture_of_a_report(result, options.folder / REPORT, options.browser)
 
 

@@ -1,0 +1,193 @@
+"""Pictures of the guides, of a fit that converges, and of the way from a problem to its result.
+
+The figure at the top of a guide comes from the guide's own example: its files, or its Python.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+import odefit
+from odefit.reporting.figures import style
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+WIDTH = 4.2
+"""Width of the figures in inches."""
+
+FILE = re.compile(r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+FRAME_SECONDS, LAST_SECONDS = 0.7, 2.5
+"""Time for which the moving picture shows an iteration, and the last one."""
+
+
+def problem_of(page: str) -> odefit.Problem:
+    """Return the problem in the files that a page of the documentation shows."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    files = dict(FILE.findall(text))
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in files.items():
+            (Path(folder) / name).write_text(content, encoding="utf-8")
+        first = next(name for name in files if name.endswith(".toml"))
+        return odefit.load(Path(folder) / first)
+
+
+def result_of(page: str) -> odefit.Result:
+    """Return the result that the first Python of a page makes."""
+    block = PYTHON.search((DOCS / page).read_text(encoding="utf-8"))
+    assert block is not None, page
+    names: dict[str, Any] = {"print": lambda *_: None}
+    exec(block[1], names)  # noqa: S102 - the documentation's own code
+    result = names["result"]
+    assert isinstance(result, odefit.Result)
+    return result
+
+
+def picture_of(page: str) -> Figure:
+    """Return the fit that the first Python of a page makes, with bands."""
+    return result_of(page).plot_fit(band="linear", width=WIDTH)
+
+
+def picture_of_subjects() -> Figure:
+    return odefit.fit(problem_of("fit-subjects.md"), seed=1).plot_fit(band="linear", width=WIDTH)
+
+
+def picture_of_an_unknown_function() -> Figure:
+    result = odefit.fit(problem_of("unknown-functions.md"), seed=1)
+    return result.plot_predictions(observables=["cases", "beta"], width=WIDTH)
+
+
+def picture_of_sensitivities() -> Figure:
+    return odefit.sensitivity(problem_of("sensitivity.md")).plot(width=WIDTH)
+
+
+def picture_of_a_forecast(result: odefit.Result) -> Figure:
+    shown = ["y1", "y2", "y3", "y5"]
+    return result.plot_fit(observables=shown, until=80_000.0, band="linear", width=WIDTH)
+
+
+def picture_of_the_way() -> Figure:
+    """Return a diagram of the way from problem and data to a result that has been judged."""
+    boxes = [
+        ("Problem", "equations, data,\nunknowns, noise"),
+        ("Check", "units, names,\nwhat can be known"),
+        ("Search", "several methods,\nmany starts"),
+        ("Polish", "exact trajectories\nand sensitivities"),
+        ("Assess", "optimum, errors,\nresiduals, proof"),
+        ("Result", "table, figures,\nreport, file"),
+    ]
+    with style.plain_style():
+        figure = style.new_figure(7.2, 1.25)
+        figure.set_layout_engine("none")
+        axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        axes.set(xlim=(0.0, 6.0), ylim=(0.0, 1.0))
+        axes.axis("off")
+        centred: dict[str, Any] = {"ha": "center", "va": "center"}
+        for k, (title, words) in enumerate(boxes):
+            ends = k in (0, len(boxes) - 1)
+            colour = style.SERIES[0] if ends else style.INK
+            axes.add_patch(
+                FancyBboxPatch(
+                    (k + 0.08, 0.16),
+                    0.74,
+                    0.68,
+                    boxstyle="round,pad=0.02,rounding_size=0.06",
+                    linewidth=1.0,
+                    edgecolor=colour,
+                    facecolor="none",
+                    mutation_aspect=4.0,
+                )
+            )
+            axes.text(k + 0.45, 0.67, title, fontsize=9.0, color=colour, **centred)
+            axes.text(
+                k + 0.45, 0.38, words, ha="center", va="center", fontsize=6.6, color=style.INK
+            )
+            if not ends or k == 0:
+                axes.annotate(
+                    "",
+                    xy=(k + 1.04, 0.5),
+                    xytext=(k + 0.86, 0.5),
+                    arrowprops={"arrowstyle": "->", "color": style.INK, "linewidth": 0.9},
+                )
+    return figure
+
+
+def moving_fit() -> str:
+    """Return a picture in SVG of multiple shooting, one iteration after the other, without end."""
+    problem = odefit.library.load("lotka-volterra-p")
+    history = odefit.MultipleShooting(states="data").follow(problem)
+    condition, count = problem.conditions[0], len(history.iterations)
+    with style.plain_style():
+        figure = style.new_figure(WIDTH, 2.6)
+        figure.set_layout_engine("none")
+        axes = figure.add_axes((0.1, 0.17, 0.87, 0.72))
+        measured = condition.series["y1"]
+        axes.plot(
+            condition.times[measured.rows],
+            measured.values,
+            linestyle="none",
+            marker="o",
+            markersize=3.6,
+            color=style.DATA,
+        )
+        for k in range(count):
+            path = history.trajectory(k)
+            (line,) = axes.plot(
+                path.times, path.observables["y1"], color=style.MODEL, linewidth=1.5
+            )
+            line.set_gid(f"line-{k}")
+            title = axes.text(
+                0.0, 1.03, f"iteration {k} of {count - 1}", transform=axes.transAxes, fontsize=8.0
+            )
+            title.set_gid(f"title-{k}")
+        style.dress(axes)
+        axes.set_xlabel("time t", fontsize=7.5)
+        buffer = io.BytesIO()
+        style.save_outlines(figure, buffer, metadata={"Date": None})
+    text = buffer.getvalue().decode()
+    for k in range(count):
+        for name in ("line", "title"):
+            group = f'<g id="{name}-{k}">'
+            assert text.count(group) == 1, group
+            text = text.replace(group, group + appearance(k, count))
+    return text
+
+
+def appearance(k: int, count: int) -> str:
+    """Return the animation that shows a group while frame `k` of `count` is on."""
+    length = FRAME_SECONDS * (count - 1) + LAST_SECONDS
+    ends = [FRAME_SECONDS * k / length, FRAME_SECONDS * (k + 1) / length]
+    values, times = ["0", "1", "0"], [0.0, *ends]
+    if k == 0:
+        values, times = values[1:], times[1:]
+    if k == count - 1:
+        values, times = values[:-1], times[:-1]
+    listed = ";".join(f"{time:.4f}" for time in times)
+    return (
+        f'<animate attributeName="opacity" values="{";".join(values)}" keyTimes="{listed}" '
+        f'dur="{length:g}s" calcMode="discrete" repeatCount="indefinite"/>'
+    )
+
+
+FIGURES: dict[str, Callable[[odefit.Result], Figure]] = {
+    "way.svg": lambda _: picture_of_the_way(),
+    "counts.svg": lambda _: picture_of("fit-counts.md"),
+    "detection-limit.svg": lambda _: picture_of("detection-limit.md"),
+    "subjects.svg": lambda _: picture_of_subjects(),
+    "unknown-function.svg": lambda _: picture_of_an_unknown_function(),
+    "sensitivity.svg": lambda _: picture_of_sensitivities(),
+    "forecast.svg": picture_of_a_forecast,
+}
+"""Pictures of the guides and the diagram; one is made of the fit of alpha-pinene."""
+
+MOVING = "moving-fit.svg"
+"""The moving picture of the first page."""
