@@ -113,3 +113,43 @@ def test_other_standard_deviations_change_the_priors_alone() -> None:
     p = with_sds(problem("reml"), {"u": 0.25})
     assert {prior.sd for prior in p.priors.values()} == {0.25}
     assert p.keys == problem("reml").keys
+
+
+def test_an_adaptive_smoothness_ends_at_the_largest_likelihood() -> None:
+    p = problem("adaptive")
+    chosen = chosen_smoothness(p, None, control())
+    (notice,) = chosen.notices
+    r, jacobian, at = linear_parts(p)
+    along = p.given.unknown_functions["u"].along
+
+    def minus_log_posterior(level: float, tilt: float) -> float:
+        logarithms = level + tilt * along
+        penalty = np.zeros(jacobian.shape[1])
+        penalty[at] = np.exp(-2 * logarithms)
+        hessian = jacobian.T @ jacobian + np.diag(penalty)
+        best = -np.linalg.solve(hessian, jacobian.T @ r)
+        cost = np.sum((r + jacobian @ best) ** 2) + best @ (penalty * best)
+        prior = (tilt / 3.0) ** 2
+        return float(cost + np.linalg.slogdet(hessian)[1] + 2 * logarithms.sum() + prior)
+
+    levels, tilts = np.linspace(-4, 3, 71), np.linspace(-5, 5, 101)
+    least = min(minus_log_posterior(a, b) for a in levels for b in tilts)
+    first, last = (np.log(notice.numbers[key]) for key in ("sd", "last"))
+    tilt = (last - first) / (along[-1] - along[0])
+    assert notice.numbers["settled"]
+    assert minus_log_posterior(first - tilt * along[0], tilt) < least + 0.02
+
+
+@pytest.mark.slow
+def test_the_band_of_a_positive_function_is_symmetric_on_its_logarithm() -> None:
+    table = {"estimate": "spline", "knots": 5, "smooth": "reml", "scale": "log10", "guess": 2.0}
+    model = odefit.Model(ode={"x": "u - 0.4*x"}, observables={"y": "x"}, inputs={"u": table})
+    y = absorbed(TIMES)[1] + 0.3 * np.random.default_rng(3).standard_normal(len(TIMES))
+    p = odefit.Problem(
+        model, data={"t": TIMES, "y": y}, initial={"x": 0.0}, noise={"y": {"sd": 0.3}}
+    )
+    predicted = odefit.fit(p, odefit.SingleShooting()).predict(TIMES)
+    band = predicted[predicted.name == "u"]
+    low, value, high = (band[key].to_numpy() for key in ("ci_low", "value", "ci_high"))
+    assert (low > 0).all()
+    assert value / low == pytest.approx(high / value)

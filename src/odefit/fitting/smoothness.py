@@ -7,19 +7,22 @@ integrated out by Laplace's method; its optimum is a fixed point of
     s^2 = z'z / (q - trace(V) / s^2),
 
 with the q differences z at the best fit for s and their covariance V there (the generalised
-Fellner-Schall method: S. N. Wood and M. Fasiolo, Biometrics 73, 2017, 1071-1081). Cross-validation
-minimises the squares of the residuals of each measurement from a fit without it, to first order
-r/(1 - h) with the leverage h.
+Fellner-Schall method: S. N. Wood and M. Fasiolo, Biometrics 73, 2017, 1071-1081). Where s changes
+along the function, the two numbers that it has then maximise the likelihood of the linearised
+model, in turns with fits (see :mod:`odefit.assessment.intervals.penalised_differences`).
+Cross-validation minimises the squares of the residuals of each measurement from a fit without it,
+to first order r/(1 - h) with the leverage h.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from odefit.assessment.intervals.penalised_differences import differences_of
 from odefit.common.arrays import Array, IntArray
 from odefit.common.errors import InputError
 from odefit.methods.running.control import Control
@@ -28,6 +31,7 @@ from odefit.methods.starts import guess, sample, with_guess
 from odefit.problem.parameters import Parameter
 from odefit.problem.priors import Prior
 from odefit.problem.problem import Problem
+from odefit.problem.unknown_functions.specification import CRITERIA
 from odefit.result_data.notices import Notice, NoticeKind
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
@@ -41,6 +45,10 @@ SETTLED = 0.01
 FARTHEST = 1e4
 """The standard deviation stays within this factor of its start value. For data on a straight line
 it would fall without end, and stop mattering long before."""
+
+FARTHEST_STEP = 2.0
+"""Largest change of the logarithm of a standard deviation between two fits, where it changes along
+the function."""
 
 GRID = 9
 """Number of standard deviations at which cross-validation is first evaluated."""
@@ -83,7 +91,7 @@ class _Fits:
     covariance: Array = field(default_factory=lambda: np.zeros((0, 0)))
     """The covariance of the unknowns at the last fit, by the expected information."""
 
-    def at(self, sds: Mapping[str, float]) -> bool:
+    def at(self, sds: Mapping[str, float | Array]) -> bool:
         """Fit with standard deviations by function; return whether there is a fit."""
         self.problem = with_sds(self.problem, sds)
         self.forward = self.forward.of(self.problem)
@@ -103,12 +111,29 @@ class _Fits:
         penalised = self.problem.given.unknown_functions[name].penalised
         return np.array([i for i, u in enumerate(self.problem.unknowns) if u.name in penalised])
 
-    def effective(self, name: str, sd: float) -> tuple[float, float]:
-        """Return z'z and the effective number of differences that the data determine."""
-        at = self.places(name)
-        trace = float(np.trace(self.covariance[np.ix_(at, at)]))
-        z = self.vector[at]
-        return float(z @ z), max(len(at) - trace / sd**2, 1e-12)
+    def effective(self, name: str) -> float:
+        """Return the effective number of differences that the data determine."""
+        at, sds = self.places(name), []
+        for i in at:
+            prior = self.problem.parameters[self.problem.unknowns[i].name].prior
+            sds.append(math.inf if prior is None or prior.sd is None else prior.sd)
+        return max(float(np.sum(1.0 - np.diag(self.covariance)[at] / np.square(sds))), 1e-12)
+
+    def next_sds(self, name: str, sds: float | Array, begun: Array) -> float | Array:
+        """Return the standard deviations of a function that the last fit asks for."""
+        low, high = float(begun[0]) / FARTHEST, float(begun[0]) * FARTHEST
+        expansion = self.problem.given.unknown_functions[name]
+        if isinstance(sds, float):
+            z = self.vector[self.places(name)]
+            squares = max(float(z @ z), 1e-300)
+            return min(max(math.sqrt(squares / self.effective(name)), low), high)
+        assert self.evaluation is not None
+        rows = self.evaluation.information
+        found = differences_of(self.problem, self.vector, rows, name, expansion)
+        if found is None:
+            return sds
+        level, tilt = found.best(FARTHEST_STEP)
+        return np.clip(np.exp(level + tilt * expansion.along), low, high)
 
     def left_out(self) -> float:
         """Return the squared leave-one-out residuals."""
@@ -129,29 +154,31 @@ def chosen_smoothness(problem: Problem, start: Array | None, control: Control) -
     wanted = {
         n: str(e.function.smooth)
         for n, e in functions.items()
-        if e.function.smooth in ("reml", "cv")
-        and any(u.name in e.penalised for u in problem.unknowns)
+        if e.function.smooth in CRITERIA and any(u.name in e.penalised for u in problem.unknowns)
     }
     if not wanted:
         return Smoothness(problem)
     forward = ForwardMap(problem)
     _refuse_unknown_noise(forward, wanted)
-    begun = {n: _sd(problem, n) for n in wanted}
+    begun = {n: _sds(problem, n) for n in wanted}
     fits = _begin(problem, forward, start, begun, control)
     if fits is None:
         return Smoothness(problem)  # the search reports the reason
-    sds = dict(begun)
-    by_likelihood = [n for n, how in wanted.items() if how == "reml"]
+    sds: dict[str, float | Array] = dict(begun)
+    for name in [n for n, how in wanted.items() if how != "adaptive"]:
+        sds[name] = float(begun[name][0])
     for name in [n for n, how in wanted.items() if how == "cv"]:
         sds[name] = _cross_validated(fits, name, sds, control)
+    by_likelihood = [n for n, how in wanted.items() if how != "cv"]
     steps, settled = _fixed_point(fits, by_likelihood, sds, begun, control)
     fits.at(sds)
     notices = []
     for name, how in wanted.items():
-        _, effective = fits.effective(name, sds[name])
+        along = _sds(fits.problem, name)
         numbers = {
-            "sd": sds[name],
-            "effective": effective,
+            "sd": float(along[0]),
+            "last": float(along[-1]),
+            "effective": fits.effective(name),
             "differences": float(len(fits.places(name))),
             "steps": float(steps),
             "settled": float(settled or how == "cv"),
@@ -160,24 +187,32 @@ def chosen_smoothness(problem: Problem, start: Array | None, control: Control) -
     return Smoothness(fits.problem, fits.vector, tuple(notices))
 
 
-def with_sds(problem: Problem, sds: Mapping[str, float]) -> Problem:
-    """Return a problem whose functions have other standard deviations of their differences."""
+def with_sds(problem: Problem, sds: Mapping[str, float | Array]) -> Problem:
+    """Return a problem whose functions have other standard deviations of their differences.
+
+    They are one number for a function, or one for each of its differences, shape (q,).
+    """
     changed: dict[str, Parameter] = {}
-    for name, sd in sds.items():
-        for key in problem.given.unknown_functions[name].penalised:
+    for name, given in sds.items():
+        keys = problem.given.unknown_functions[name].penalised
+        for key, sd in zip(keys, np.broadcast_to(given, len(keys)), strict=True):
             old = problem.parameters[key]
             if old.prior is not None:
-                changed[key] = replace(old, prior=Prior(0.0, sd))
+                changed[key] = replace(old, prior=Prior(0.0, float(sd)))
     return problem.with_parameters(**changed)
 
 
-def _sd(problem: Problem, name: str) -> float:
-    """Return the standard deviation of a function's differences in a problem."""
+def _sds(problem: Problem, name: str) -> Array:
+    """Return the standard deviations of a function's differences in a problem, shape (q,).
+
+    That of a difference without a prior, which a user has fixed, is the one before it.
+    """
+    sds: list[float] = []
     for key in problem.given.unknown_functions[name].penalised:
         prior = problem.parameters[key].prior
-        if prior is not None and prior.sd is not None:
-            return prior.sd
-    return 1.0
+        known = None if prior is None else prior.sd
+        sds.append(known or (sds[-1] if sds else 1.0))
+    return np.array(sds)
 
 
 def _refuse_unknown_noise(forward: ForwardMap, wanted: Mapping[str, str]) -> None:
@@ -201,7 +236,7 @@ def _begin(
     problem: Problem,
     forward: ForwardMap,
     start: Array | None,
-    sds: Mapping[str, float],
+    sds: Mapping[str, Array],
     control: Control,
 ) -> _Fits | None:
     """Return the first fit, from the guess or from the best of some random start values."""
@@ -225,9 +260,9 @@ def _begin(
 
 def _fixed_point(
     fits: _Fits,
-    names: list[str],
-    sds: dict[str, float],
-    begun: Mapping[str, float],
+    names: Collection[str],
+    sds: dict[str, float | Array],
+    begun: Mapping[str, Array],
     control: Control,
 ) -> tuple[int, bool]:
     """Change `sds` to the optimum; return the number of fits, and whether it converged."""
@@ -238,12 +273,9 @@ def _fixed_point(
             return step - 1, False
         moved = 0.0
         for name in names:
-            squares, effective = fits.effective(name, sds[name])
-            found = math.sqrt(max(squares, 1e-300) / effective)
-            low, high = begun[name] / FARTHEST, begun[name] * FARTHEST
-            found = min(max(found, low), high)
-            moved = max(moved, abs(math.log(found / sds[name])))
-            sds[name] = found
+            asked = fits.next_sds(name, sds[name], begun[name])
+            moved = max(moved, float(np.max(np.abs(np.log(asked / sds[name])))))
+            sds[name] = asked
         if moved < SETTLED:
             return step, True
         if not fits.at(sds):
@@ -251,7 +283,9 @@ def _fixed_point(
     return STEPS, False
 
 
-def _cross_validated(fits: _Fits, name: str, sds: Mapping[str, float], control: Control) -> float:
+def _cross_validated(
+    fits: _Fits, name: str, sds: Mapping[str, float | Array], control: Control
+) -> float:
     """Return the standard deviation of a function with the smallest cross-validation error."""
     from scipy.optimize import minimize_scalar
 
@@ -264,12 +298,13 @@ def _cross_validated(fits: _Fits, name: str, sds: Mapping[str, float], control: 
             known[key] = fits.left_out() if done else math.inf
         return known[key]
 
-    middle = math.log(sds[name])
+    begun = float(np.max(sds[name]))
+    middle = math.log(begun)
     grid = middle + np.linspace(3.0, -5.0, GRID) * math.log(10.0) / 2
     errors = [error(x) for x in grid]
     best = int(np.argmin(errors))
     if not math.isfinite(errors[best]):
-        return sds[name]
+        return begun
     ends = grid[min(best + 1, GRID - 1)], grid[max(best - 1, 0)]
     search: Callable[..., object] = minimize_scalar
     search(error, bounds=ends, method="bounded", options={"maxiter": 8, "xatol": 0.05})

@@ -201,15 +201,24 @@ def _stage_failed(notice: Notice) -> str:
 
 def _smoothness(notice: Notice) -> str:
     n, (function, criterion) = notice.numbers, notice.names
-    by = {"reml": "restricted maximum likelihood", "cv": "cross-validation"}[criterion]
+    by = {
+        "reml": "restricted maximum likelihood",
+        "adaptive": "restricted maximum likelihood",
+        "cv": "cross-validation",
+    }[criterion]
     left = "" if n["settled"] else ", which had not settled when its fits ended"
-    return (
+    to = f" (at its start) to {significant(n['last'], 3)} (at its end)"
+    words = (
         f"The smoothness of {function} was chosen by {by}{left}: its {n['differences']:.0f} "
-        f"differences have a standard deviation of {significant(n['sd'], 3)}, and the data "
-        f"determine {n['effective']:.1f} of them. Intervals and bands take this as known and its "
-        "prior as knowledge (empirical Bayes): they are meant on average along the function, "
-        "and hold less often where it bends most"
+        f"differences have a standard deviation of {significant(n['sd'], 3)}"
+        f"{to if criterion == 'adaptive' else ''}, and the data "
+        f"determine {n['effective']:.1f} of them. "
     )
+    if criterion == "cv":
+        words += "Intervals and bands take this as known and its prior as knowledge"
+    else:
+        words += "Intervals and bands allow for its uncertainty, and take its prior as knowledge"
+    return f"{words} (empirical Bayes): they hold on average along the function"
 
 
 WORDS: dict[NoticeKind, Callable[[Notice], str]] = {

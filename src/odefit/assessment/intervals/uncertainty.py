@@ -18,6 +18,7 @@ from odefit.assessment.intervals.degrees_of_freedom import (
 )
 from odefit.assessment.intervals.directions import describe_directions, relative_directions
 from odefit.assessment.intervals.flat_directions import small_moves
+from odefit.assessment.intervals.penalised_differences import smoothness_rows
 from odefit.assessment.intervals.small_samples import intervals_of, quantile_of, with_small_samples
 from odefit.assessment.parts import Direction, Treatment, Trouble, Uncertainty
 from odefit.common.arrays import Array, BoolArray, IntArray
@@ -125,6 +126,8 @@ def assess_uncertainty(
             else:
                 inverse, of_each[free] = np.full_like(inverse, np.nan), 0.0
             degrees = _fewest(of_each, free[good], freedom)
+        rows = smoothness_rows(problem, vector, jacobian)[:, free]
+        inverse += rows.T @ rows
         inverse[np.diag_indices(len(free))] += np.where(good, moves[free], 0.0) ** 2
         inverse[~good, :] = np.nan
         inverse[:, ~good] = np.nan

@@ -22,6 +22,7 @@ from odefit.assessment.intervals.degrees_of_freedom import (
 )
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.intervals.dispersions import AdjustedDispersion, adjusted_dispersions
+from odefit.assessment.intervals.penalised_differences import smoothness_rows
 from odefit.assessment.intervals.released import released
 from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.assessment.intervals.small_samples import quantile_of
@@ -107,6 +108,7 @@ class LinearBands:
         self._basis = vt[known]
         self._covariance = self._deviance.variance * np.eye(int(known.sum()))
         self._freedom = None
+        self._smoothness = smoothness_rows(forward.problem, vector, jacobian)
         self._noise_vector = vector
         self._fits = SimulatedFits.of(forward, vector, evaluation)
         if self._fits is not None:
@@ -164,7 +166,7 @@ class LinearBands:
             values = output.array(len(times))
             known = self._errors(output, values, level)
             quantiles, lacking = known.quantiles, known.lacking
-            log = _base(self._forward, name) if observable else None
+            log = self._base(name) if observable else None
             none = np.zeros((2, len(times)))
             prediction = scatter = np.full((2, len(times)), np.nan)
             if observable:
@@ -225,8 +227,19 @@ class LinearBands:
         none = np.zeros(len(gradients))
         lost, _ = self._lost(gradients, gradients / self._norms, none)
         directions = gradients / self._norms @ self._directions.T
-        found = directions @ self._covariance @ directions.T
+        uncertain = gradients @ self._smoothness.T
+        found = directions @ self._covariance @ directions.T + uncertain @ uncertain.T
         return np.full_like(found, np.nan) if lost.any() else found
+
+    def _base(self, name: str) -> float | None:
+        """Return the natural logarithm of the base of the scale of a band; None without one.
+
+        It is the scale of the noise, and that on which an unknown function is expanded.
+        """
+        if name in self._functions:
+            return 1.0 if self._functions[name].function.log else None
+        transform = self._forward.problem.noise.get(name, Noise()).transform
+        return None if transform is None else log_of_base(transform)
 
     def _errors(self, output: Dual, values: Array, level: float) -> _Errors:
         count = len(values)
@@ -245,11 +258,13 @@ class LinearBands:
         }
         lacking = tuple(reason for reason, holds in reasons.items() if holds)
         lost |= unbounded
+        added = np.linalg.norm(gradient @ self._smoothness.T, axis=1)
         if self._fits is not None:
             errors = np.where(lost, np.nan, self._fits.errors(gradient))
             with np.errstate(invalid="ignore", divide="ignore"):
                 quantiles = self._fits.half_widths(gradient, level) / errors
             quantiles = np.where(errors > 0, quantiles, quantile_of(level, math.inf))
+            errors = np.hypot(errors, added)
             return self._unheld(_Errors(errors, quantiles, lacking, undetermined), whole, level)
         directions = scaled @ self._directions.T
         covariance = self._covariance
@@ -260,6 +275,7 @@ class LinearBands:
                 self._orthonormal, self._freedom, directions, self._covariance
             )
         errors = np.sqrt(np.einsum("ki,ij,kj->k", directions, covariance, directions))
+        errors = np.hypot(errors, added)
         quantiles = np.array([quantile_of(level, d) for d in degrees])
         errors = np.where(lost, np.nan, errors)
         return self._unheld(_Errors(errors, quantiles, lacking, undetermined), whole, level)
@@ -333,12 +349,6 @@ def _cut(band: Band) -> Band:
     if not beyond.any():
         return band
     return replace(band, confidence=np.array([np.where(beyond, 0.0, low), high]), cut=True)
-
-
-def _base(forward: ForwardMap, name: str) -> float | None:
-    """Return the natural logarithm of the base of a logarithmic noise model; None without one."""
-    transform = forward.problem.noise.get(name, Noise()).transform
-    return None if transform is None else log_of_base(transform)
 
 
 def _ends(

@@ -54,6 +54,13 @@ class Expansion:
         """Names of the constants for the ends of the range."""
         return f"{self.function.name}_from", f"{self.function.name}_to"
 
+    @property
+    def along(self) -> Array:
+        """Places of the penalised unknowns along the function, from -1 to 1."""
+        sites = basis(self.function.kind, self.function.places).sites
+        inner = (sites[1:] + sites[:-1]) / 2 if self.function.kind == "constant" else sites[1:-1]
+        return np.asarray(2.0 * inner - 1.0)[: len(self.penalised)]
+
     def parameters(self, limits: tuple[float, float]) -> dict[str, Parameter]:
         """Return the unknowns for a range."""
         f = self.function

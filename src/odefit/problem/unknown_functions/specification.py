@@ -14,7 +14,7 @@ from odefit.problem.inputs.issues import Issues, finite_number
 
 KINDS = ("spline", "linear", "constant")
 SHAPES = ("increasing", "decreasing", "convex", "concave")
-CRITERIA = ("reml", "cv")
+CRITERIA = ("reml", "adaptive", "cv")
 KEYS = (
     "estimate", "of", "knots", "changes", "range", "scale", "smooth", "sd", "shape",
     "lower", "upper", "guess", "unit", "per_experiment",
@@ -22,6 +22,8 @@ KEYS = (
 MAX_KNOTS = 60
 
 DEFAULT_KNOTS = 8
+SMOOTH_KNOTS = 15
+"""Number of knots of a function of time that a penalty keeps smooth: more cost time alone."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,10 @@ class UnknownFunction:
     log
         True if the decimal logarithm of the function is expanded.
     smooth
-        ``"reml"``, ``"cv"``, ``"given"`` or None: the method for the weight of the roughness
-        penalty. sd Standard deviation of the penalised differences, or its start value.
+        ``"reml"``, ``"adaptive"``, ``"cv"``, ``"given"`` or None: the method for the weight of
+        the roughness penalty.
+    sd
+        Standard deviation of the penalised differences, or its start value.
     shape
         One of :data:`SHAPES`, or None.
     lower, upper, guess
@@ -155,7 +159,8 @@ def read_function(name: str, value: Any, place: str, issues: Issues) -> UnknownF
         if smooth is not None or shape is not None:
             issues.error(f"{place}.changes", "change points take neither smooth, sd nor shape")
     else:
-        places, limits = _knots(value.get("knots", DEFAULT_KNOTS), limits, place, issues)
+        usual = DEFAULT_KNOTS if smooth is None or of is not None else SMOOTH_KNOTS
+        places, limits = _knots(value.get("knots", usual), limits, place, issues)
     if smooth is not None and shape is not None:
         issues.error(f"{place}.shape", "a function with a shape takes neither smooth nor sd")
     if kind == "constant" and shape in ("convex", "concave"):
