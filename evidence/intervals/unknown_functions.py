@@ -1,0 +1,275 @@
+"""The campaign `unknown-functions`: how often bands of estimated functions hold the truth.
+
+Functions of time and of a state are estimated from simulated data whose truth is known: in closed
+form, or by SciPy. Counted are the places along a function inside its band of 95 %, and where a step
+is estimated, the data sets whose profile holds the time of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.integrate import solve_ivp
+
+from evidence.running.batches import batch_options, batches
+from evidence.running.campaign import Record, Task
+from odefit import Model, Problem, SingleShooting, fit
+from odefit.common.arrays import Array
+
+DATA_SETS = 200  # number of data sets of each problem
+LEVEL = 0.95
+
+LINEAR = np.linspace(0.0, 15.0, 31)
+DAYS = np.linspace(0.0, 40.0, 41)
+RATE = 0.4  # of elimination, in the deconvolution
+NOISE = 0.3
+FROM, TO = 0.9, 9.9  # glucose where the growth law is looked at: between the data's ends
+CHANGE = 15.0  # day of the step
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A problem with an unknown function, and the truth."""
+
+    description: str
+    table: Mapping[str, Any]  # of the unknown function
+    make: Callable[[Mapping[str, Any], np.random.Generator], Problem]
+    name: str  # of the function
+    times: Array  # at which its band is looked at
+    truth: Callable[[Array], Array]  # of time, or of the argument
+    of: str | None = None  # the observable that it depends on
+    profiled: tuple[str, float] | None = None  # an unknown with its true value
+
+
+def absorption(times: Array) -> Array:
+    """Return the input of the deconvolution."""
+    return np.asarray(10 * (np.exp(-0.3 * times) - np.exp(-1.5 * times)))
+
+
+def amount(times: Array) -> Array:
+    """Return the amount that this input makes in one compartment, in closed form."""
+    slow = (np.exp(-0.3 * times) - np.exp(-RATE * times)) / (RATE - 0.3)
+    fast = (np.exp(-1.5 * times) - np.exp(-RATE * times)) / (RATE - 1.5)
+    return np.asarray(10 * (slow - fast))
+
+
+def smooth(times: Array) -> Array:
+    """Return a rate of transmission that falls and rises again."""
+    return np.asarray(0.3 + 0.15 * np.cos(2 * np.pi * times / 40.0) + 0.05 * np.sin(times / 5.0))
+
+
+def stepwise(times: Array) -> Array:
+    """Return a rate of transmission that a measure lowers at once."""
+    return np.where(times < CHANGE, 0.5, 0.15)
+
+
+def monod(glucose: Array) -> Array:
+    """Return the rate of growth at a concentration."""
+    return np.asarray(0.6 * glucose / (1.5 + glucose))
+
+
+@cache
+def _epidemic(name: str) -> Array:
+    rate = {"smooth": smooth, "stepwise": stepwise}[name]
+    found, state, start = np.zeros(len(DAYS)), np.array([990.0, 10.0]), 0.0
+    for end in (CHANGE, 40.0):  # a step is no place to integrate across
+
+        def rates(t: float, x: Array, at: float = (start + end) / 2) -> list[float]:
+            beta = float(rate(np.array([t if name == "smooth" else at]))[0])
+            return [-beta * x[0] * x[1] / 1000, beta * x[0] * x[1] / 1000 - 0.2 * x[1]]
+
+        inside = np.clip(DAYS, start, end) == DAYS
+        solved = solve_ivp(
+            rates, (start, end), state, t_eval=DAYS[inside], rtol=1e-10, atol=1e-10, method="LSODA"
+        )
+        found[inside], state, start = solved.y[1], solved.y[:, -1], end
+    return found
+
+
+@cache
+def _growth() -> Array:
+    solved = solve_ivp(
+        lambda t, x: [-2 * monod(x[0]) * x[1], monod(x[0]) * x[1]],
+        (0.0, 12.0),
+        [10.0, 0.1],
+        t_eval=np.linspace(0.0, 12.0, 37),
+        rtol=1e-10,
+        atol=1e-10,
+        method="LSODA",
+    )
+    return np.asarray(solved.y)
+
+
+def _deconvolution(table: Mapping[str, Any], random: np.random.Generator) -> Problem:
+    model = Model(ode={"x": f"u - {RATE}*x"}, observables={"y": "x"}, inputs={"u": table})
+    y = amount(LINEAR) + NOISE * random.standard_normal(len(LINEAR))
+    return Problem(
+        model, data={"t": LINEAR, "y": y}, initial={"x": 0.0}, noise={"y": {"sd": NOISE}}
+    )
+
+
+def _sir(truth: str) -> Callable[[Mapping[str, Any], np.random.Generator], Problem]:
+    def make(table: Mapping[str, Any], random: np.random.Generator) -> Problem:
+        model = Model(
+            ode={"S": "-beta*S*I/1000", "I": "beta*S*I/1000 - 0.2*I"},
+            observables={"cases": "I"},
+            inputs={"beta": table},
+        )
+        cases = _epidemic(truth) * np.exp(0.1 * random.standard_normal(len(DAYS)))
+        return Problem(
+            model,
+            data={"t": DAYS, "cases": cases},
+            initial={"S": 990.0, "I": 10.0},
+            noise={"cases": {"sd": 0.1, "transform": "log"}},
+        )
+
+    return make
+
+
+def culture(inputs: Mapping[str, Any], definitions: Mapping[str, str], y: Array) -> Problem:
+    """Return the problem of a culture, with a law of growth that is estimated or written down."""
+    model = Model(
+        ode={"S": "-2*mu*X", "X": "mu*X"},
+        observables={"glucose": "S", "biomass": "X"},
+        inputs=dict(inputs),
+        definitions=dict(definitions),
+    )
+    return Problem(
+        model,
+        data={"t": np.linspace(0.0, 12.0, 37), "glucose": y[0], "biomass": y[1]},
+        parameters={"mumax": (0.01, 10.0), "ks": (0.01, 100.0)} if definitions else {},
+        initial={"S": 10.0, "X": 0.1},
+        noise={"glucose": {"sd": 0.1}, "biomass": {"sd": 0.05}},
+    )
+
+
+def _culture(table: Mapping[str, Any], random: np.random.Generator) -> Problem:
+    sds = np.array([[0.1], [0.05]])
+    return culture({"mu": table}, {}, _growth() + sds * random.standard_normal(_growth().shape))
+
+
+PROBLEMS = {
+    "absorption": Unknown(
+        "deconvolution of an absorption in closed form, one smoothness",
+        {"estimate": "spline", "smooth": "reml", "guess": 2.0},
+        _deconvolution,
+        "u",
+        LINEAR,
+        absorption,
+    ),
+    "absorption-adaptive": Unknown(
+        "the same with a smoothness that changes along the function",
+        {"estimate": "spline", "smooth": "adaptive", "guess": 2.0},
+        _deconvolution,
+        "u",
+        LINEAR,
+        absorption,
+    ),
+    "epidemic": Unknown(
+        "epidemic with a smooth rate of transmission",
+        {"estimate": "spline", "knots": 12, "smooth": "reml", "scale": "log10", "guess": 0.3},
+        _sir("smooth"),
+        "beta",
+        DAYS,
+        smooth,
+    ),
+    "epidemic-step": Unknown(
+        "epidemic with a stepwise rate of transmission, the time of the step unknown",
+        {"estimate": "constant", "changes": 1, "guess": 0.3, "lower": 0.01, "upper": 3.0},
+        _sir("stepwise"),
+        "beta",
+        DAYS,
+        stepwise,
+        profiled=("beta_time_1", CHANGE),
+    ),
+    "growth": Unknown(
+        "growth after Monod, found as a function of the state",
+        {
+            "estimate": "spline",
+            "of": "S",
+            "knots": 6,
+            "smooth": "reml",
+            "range": [0.0, 10.0],
+            "guess": 0.4,
+        },
+        _culture,
+        "mu",
+        np.linspace(0.0, 12.0, 121),
+        monod,
+        of="glucose",
+    ),
+}
+
+OPTIONS = batch_options(DATA_SETS, tuple(PROBLEMS), "absorption-adaptive,epidemic")
+
+tasks = batches
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Fit each data set of a batch, and count the places inside the bands."""
+    unknown = PROBLEMS[task["problem"]]
+    found = []
+    for number in range(task["first"], task["last"] + 1):
+        random = np.random.default_rng([number, len(task["problem"])])
+        problem = unknown.make(unknown.table, random)
+        result = fit(problem, SingleShooting(), seed=number, jobs=1)
+        table = result.predict(unknown.times, level=LEVEL)
+        band = table[table["name"] == unknown.name]
+        low, high = band["ci_low"].to_numpy(), band["ci_high"].to_numpy()
+        at, kept = unknown.times, np.ones(len(unknown.times), dtype=bool)
+        if unknown.of is not None:
+            at = table[table["name"] == unknown.of]["value"].to_numpy()
+            kept = (at >= FROM) & (at <= TO)
+        if unknown.profiled is not None:
+            # Where the step may be, no band of one curve is meant to hold the function.
+            kept = np.abs(unknown.times - unknown.profiled[1]) > 1.0
+        truth = unknown.truth(at)
+        inside = ((low <= truth) & (truth <= high))[kept]
+        row = {
+            "number": number,
+            "status": result.status.value,
+            "places": int(kept.sum()),
+            "inside": int(inside.sum()),
+            "width": float(np.median((high - low)[kept])),
+            "error": float(np.sqrt(np.mean((band["value"].to_numpy() - truth)[kept] ** 2))),
+        }
+        if unknown.profiled is not None:
+            key, value = unknown.profiled
+            profile = result.profile([key], jobs=1)[key]
+            row["profile"] = int(profile.lower <= value <= profile.upper)
+        found.append(row)
+    return {"data sets": found}
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return a row for each problem."""
+    rows = [
+        {"problem": record.task["problem"], **data_set}
+        for record in records
+        if record.result is not None
+        for data_set in record.result["data sets"]
+    ]
+    columns = ["problem", "number", "status", "places", "inside", "width", "error", "profile"]
+    every = pd.DataFrame(rows, columns=columns)
+    found = []
+    for name, part in every.groupby("problem", sort=False):
+        shares = part["inside"] / part["places"]
+        found.append(
+            {
+                "problem": name,
+                "what is unknown": PROBLEMS[str(name)].description,
+                "data sets": len(part),
+                "places": int(part["places"].sum()),
+                "in the band": part["inside"].sum() / part["places"].sum(),
+                "standard error": shares.std(ddof=1) / np.sqrt(len(part)) if len(part) > 1 else 0.0,
+                "median width": part["width"].median(),
+                "median error": part["error"].median(),
+                "time in its profile": part["profile"].mean(),
+            }
+        )
+    return {"unknown-functions": pd.DataFrame(found)}
