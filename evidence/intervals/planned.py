@@ -162,11 +162,13 @@ def run(task: Task) -> Mapping[str, Any]:
         exact = model.sd * residuals(truth, np.zeros(len(times)))
         y = exact + model.sd * random.standard_normal(len(times))
         found = least_squares(residuals, truth, x_scale=truth, args=(y,), xtol=1e-12, ftol=1e-12)
-        errors = np.sqrt(np.diag(np.linalg.inv(found.jac.T @ found.jac)))
+        rows: Any = found.jac  # a matrix, as the method is not that for sparse ones
+        errors = np.sqrt(np.diag(np.linalg.inv(rows.T @ rows)))
         half = norm.ppf(0.5 + LEVEL / 2) * errors
         widths.append(2 * half)
         inside.append(np.abs(found.x - truth) <= half)
     planned = {interval.key: interval.after[1] - interval.after[0] for interval in plan.intervals}
+    assert plan.continuous is not None
     return {
         "excess": float(plan.continuous.excess),
         "times": [float(t) for t in times],
