@@ -99,6 +99,28 @@ def test_an_argument_by_its_name_elsewhere_is_refused_with_what_to_write(
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            decay,
+            (
+                "model: expected an odefit.Model, got the Python function decay; write "
+                "odefit.Problem(odefit.Model.from_function(decay), data, "
+                'parameters={"k": (0, 5)}, initial={"x": 1.0})'
+            ),
+        ),
+        ("decay.toml", "got 'decay.toml'; write odefit.load('decay.toml') for a problem file"),
+        ({"x": "-k*x"}, "got a dict; write odefit.Model(ode={...}) for the right-hand sides"),
+        (None, 'got an object of NoneType; write odefit.Model(ode={"x": "-k*x"})'),
+    ],
+)
+def test_what_is_no_model_is_named_with_the_way_to_make_one(given: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        any_call.Problem(given, DATA, {"k": (0, 5)}, {"x": 1.0})
+    assert message in str(caught.value)
+
+
 def test_what_the_hints_say_can_be_run() -> None:
     parameters = {"k": {"lower": 0, "upper": 5, "guess": 1.0}}
     problem = odefit.Problem(odefit.Model.from_function(decay), {"t": [0, 1], "y1": [1, 0.6]},

@@ -89,7 +89,10 @@ def test_a_negative_standard_deviation_is_refused() -> None:
     problem = one_state("-k", 2.0, noise={"x": {"sd": "x"}})
     found = failure(problem, {"k": 1.0, "x": 1.5})
     assert found.time == 2.0
-    assert found.reason == "the standard deviation of 'x' is -0.5"
+    assert found.reason == (
+        "the standard deviation of 'x' is -0.5, and must be positive; "
+        "write sqrt(a^2 + (...)^2) with a > 0 if x may come to zero"
+    )
 
 
 def test_an_initial_value_that_is_not_finite_is_named() -> None:

@@ -79,6 +79,21 @@ def _said(owner: str, name: str, known: frozenset[str], habits: Mapping[str, str
     return f"odefit.{owner} has no argument {name!r}{hint}"
 
 
+def not_a_model(value: Any) -> InputError:
+    """Return the error for a model of a wrong type."""
+    made = 'odefit.Model(ode={"x": "-k*x"})'
+    got = f"got an object of {type(value).__name__}"
+    if isinstance(value, (str, os.PathLike)):
+        got, made = f"got {shown(value)}", f"odefit.load({os.fspath(value)!r}) for a problem file"
+    elif isinstance(value, Mapping):
+        got, made = "got a dict", "odefit.Model(ode={...}) for the right-hand sides"
+    elif callable(value) and not isinstance(value, type):
+        name = getattr(value, "__name__", type(value).__name__)
+        got = f"got the Python function {name}"
+        made = f"odefit.Problem(odefit.Model.from_function({name}), data, {BOUNDS}, {INITIAL})"
+    return InputError(f"model: expected an odefit.Model, {got}; write {made}")
+
+
 def not_a_problem(verb: str, value: Any) -> InputError:
     """Return the error for a call of ``odefit.verb`` whose problem has a wrong type."""
     made = "odefit.Problem(model, data, parameters=..., initial=...)"

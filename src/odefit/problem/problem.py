@@ -22,7 +22,7 @@ from odefit.problem.building.times import without_dates
 from odefit.problem.condition import Condition
 from odefit.problem.dosing.subjects import with_subjects
 from odefit.problem.experiment import Doses, Experiment, Value, frame
-from odefit.problem.habits import PROBLEM_HABITS, with_habits
+from odefit.problem.habits import PROBLEM_HABITS, not_a_model, with_habits
 from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise, as_noise, noise_hint
@@ -145,6 +145,8 @@ class Problem:
         notes: Sequence[str] = (),
         issues: Issues | None = None,
     ) -> None:
+        if not isinstance(model, Model):
+            raise not_a_model(model)
         found = Issues() if issues is None else issues
         self.name, self.description, self.time_unit = name, description, time_unit
         self.notes = tuple(notes)

@@ -243,7 +243,10 @@ def test_a_standard_deviation_that_is_not_positive_is_a_failure_with_its_reason(
     found = ForwardMap(problem).evaluate(np.array([1.0]))
     assert isinstance(found, Failure)
     assert found.time == 2.0
-    assert found.reason == "the standard deviation of 'y' is -0.0646647"
+    assert found.reason == (
+        "the standard deviation of 'y' is -0.0646647, and must be positive; "
+        "write sqrt(a^2 + (...)^2) with a > 0 if y may come to zero"
+    )
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,11 @@ class ResidualArrays:
         if not np.isfinite(value):
             reason = f"observable '{name}' is {value}"
         elif not sd > 0:
-            reason = f"the standard deviation of '{name}' is {sd:g}"
+            reason = f"the standard deviation of '{name}' is {sd:g}, and must be positive"
+            model = self._problem.model
+            moving = {*model.states, *model.observables}
+            if any(e.names & moving for e in noise.expressions):
+                reason += f"; write sqrt(a^2 + (...)^2) with a > 0 if {name} may come to zero"
         else:
             need = noise.law.requirement or "it has no logarithm"
             reason = f"observable '{name}' is {value:g}: {need}"
