@@ -91,3 +91,16 @@ def test_a_doubt_that_matters_is_told(doubt: float) -> None:
 
 def test_a_doubt_that_does_not_is_not() -> None:
     assert "probability" not in said(replace(ONE, doubt=1e-12))
+
+
+def test_of_many_solutions_outside_the_bounds_five_are_listed() -> None:
+    outside = tuple({f"k[{i}]": float(i)} for i in range(1, 33))
+    found = assess_completeness(Completeness(33, 33, real=33, outside=outside), 1)
+    assert found is not None
+    assert found.sentence.endswith(
+        "Outside the bounds: k[5] = 5. 27 more solutions lie outside the bounds."
+    )
+    assert found.outside == outside
+    found = assess_completeness(Completeness(7, 7, real=7, outside=outside[:6]), 1)
+    assert found is not None
+    assert found.sentence.endswith("1 more solution lies outside the bounds.")

@@ -172,6 +172,19 @@ def test_experiments_with_unknowns_of_their_own_are_counted_by_themselves() -> N
         np.testing.assert_allclose(other, expected, rtol=1e-9)
 
 
+def test_a_path_near_a_singular_point_is_given_up_for_another_way() -> None:
+    # On the first two ways to this answer the steps become ever smaller, and take all the work.
+    oral = Model(
+        ode={"gut": "-ka*gut", "blood": "ka*gut - CL/V*blood"}, observables={"c": "blood/V"}
+    )
+    one = problem(oral, "ka CL V", {"gut": 300.0, "blood": 0.0}, TIMES)
+    result = same_outputs(one, np.array([1.2, 2.8, 32.0]), 2.5e7, 5e7, seed=1)
+    assert result is not None
+    assert (result.possible, result.found) == (2, 2)
+    other = [2.8 / 32.0, 2.8, 2.8 / 1.2]  # flip-flop
+    assert result.real == pytest.approx(np.array([other]), rel=1e-6)
+
+
 @pytest.mark.parametrize("doses", [(300.0, 300.0, 300.0), (300.0, 200.0, 100.0)])
 def test_each_subject_has_the_other_rate_of_absorption(doses: tuple[float, ...]) -> None:
     # Absorption and elimination exchange their rates (flip-flop), if the volume follows.

@@ -10,6 +10,9 @@ from odefit.methods.estimate import Completeness
 NEGLIGIBLE_DOUBT = 1e-9
 """Largest probability of a wrong count of solutions that is not mentioned."""
 
+LISTED_OUTSIDE = 5
+"""Largest number of solutions outside the bounds whose values are in the sentence."""
+
 
 def assess_completeness(c: Completeness | None, inside: int | None) -> Completeness | None:
     """Return a method's knowledge of the number of solutions, with its sentence.
@@ -37,7 +40,11 @@ def assess_completeness(c: Completeness | None, inside: int | None) -> Completen
     elif c.known and c.doubt > NEGLIGIBLE_DOUBT:
         said += f" (probability of an error of the count: about {c.doubt:.0e})"
     said += "."
-    for values in c.outside:
+    for values in c.outside[:LISTED_OUTSIDE]:
         listed = ", ".join(f"{key} = {value:.6g}" for key, value in values.items())
         said += f" Outside the bounds: {listed}."
+    further = len(c.outside) - LISTED_OUTSIDE
+    if further > 0:
+        said += f" {counted(further, 'more solution')} {'lies' if further == 1 else 'lie'}"
+        said += " outside the bounds."
     return replace(c, possible=possible, sentence=said)

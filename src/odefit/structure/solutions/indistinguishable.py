@@ -41,6 +41,13 @@ MAX_TRANSPORTS = 3
 TRACKER = TrackerOptions(max_steps=600)
 """Options of tracking."""
 
+CARRIER = TrackerOptions(max_steps=600, min_step=1e-5)
+"""Options of the paths to answers: one that comes near a singular point takes hundreds of tiny
+steps, where another way around it takes sixty."""
+
+MAX_WAYS = 6
+"""Largest number of ways that are tried from the known solutions to an answer."""
+
 
 @dataclass(frozen=True, eq=False)
 class IndistinguishableSolutions:
@@ -202,7 +209,7 @@ def carried(
     outputs = [c.coefficients(p[None])[0] for c, p in zip(compare, points, strict=True)]
     found = [[point] for point in points]
     others = known.solutions[1:]
-    for _ in range(MAX_TRANSPORTS):
+    for _ in range(MAX_WAYS):
         missing = [k for k, have in enumerate(found) if len(have) < len(known.solutions)]
         if not missing or stop():
             break
@@ -215,7 +222,7 @@ def carried(
             (points[each], parameters[each]),
             np.repeat(bends, len(others), axis=0),
         )
-        tracked = track(homotopy, np.tile(others, (len(missing), 1)), TRACKER, stop)
+        tracked = track(homotopy, np.tile(others, (len(missing), 1)), CARRIER, stop)
         for k in missing:
             arrived = tracked.ends[tracked.reached & (each == k)]
             if not len(arrived):
