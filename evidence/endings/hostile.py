@@ -1,8 +1,9 @@
-"""The command line under attack: signals, workers, clocks, streams, limits and files, with counts.
+"""The command line under attack: kills, signals, workers, clocks, disks, streams, limits and files.
 
 Every run is a process of its own. A run is right if it ends in time, prints no traceback, leaves no
 unfinished file, and has the exit status and the files that ``docs/command-line.md`` and
-``docs/security.md`` promise. Moments and sizes are drawn from the seed. POSIX only.
+``docs/security.md`` promise. Moments and sizes are drawn from the seed, the kind and the number of
+the run. POSIX only; a full disk is mounted, which needs root.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ import pandas as pd
 import psutil
 
 import odefit
-from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.endings.hostile_files import KERNELS, KINDS, MOST_BYTES, MOST_SECONDS, MOST_TIMES
+from evidence.running.campaign import Option, Record, Task
 from evidence.running.output import listed
 
 PROBLEM = str(odefit.library.path("alpha-pinene"))
@@ -47,66 +49,53 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "simulate": ("simulate", PROBLEM, "--set", "p1=1e-5"),
     "new": ("new", "small.csv", "-o", "new.toml"),
     "convert": ("convert", PROBLEM, "other.toml"),
+    "convert to MATLAB": ("convert", STORED, "model.m"),
+    "predict a scenario": ("predict", STORED, "--scenario", "other.toml", "--quantity", "max(y)"),
+    "validate": ("validate", STORED, "new.csv", "--json", "v.json"),
+    "cross-validate": ("validate", STORED, "--cross", "block", "--folds", "3", "--jobs", "1"),
+    "design": ("design", STORED, "--times", "0:4", "--count", "2", "--json", "d.json"),
+    "sensitivity": ("sensitivity", STORED, "--kind", "morris", "--json", "s.json"),
+    "library": ("library", "sir", "--copy", "here"),
 }
 ENDING = tuple(name for name in COMMANDS if name != "explore")  # commands that end by themselves
 LATEST = 12.0  # seconds after which a signal comes at the latest
-PATIENCE = 120.0  # seconds after which a run that should have ended counts as one that hangs
+PATIENCE = 600.0  # seconds after which a run that should have ended counts as one that hangs
+EACH = 2  # runs of a task: what is lost where a campaign is stopped
 JUMPING = "import random, time\nright = time.time\ntime.time = lambda: right() + random.choice("
 JUMPING += "(-86400, 0, 86400))\n"  # a clock on the wall for `sitecustomize`, also of workers
 
-HEADS: dict[str, Callable[[int], str]] = {
-    "parts of a key": lambda n: ".".join("a" * n) + " = 1",
-    "nested lists": lambda n: f"z = {'[' * n}",
-    "unknown keys": lambda n: "\n".join(f"k{i} = 1" for i in range(n)),
-    "experiments": lambda n: '[[experiment]]\ndata = "d.csv"\n' * n,
-    "columns": lambda n: ",".join(["t", *(f"c{i}" for i in range(n))]) + "\n0,1\n",
-    "rows": lambda n: "t,y\n" + "0,1\n" * (10 * n),
+TEXTS: Mapping[str, str] = {
+    "small.csv": "t,x\n0,1\n1,0.5\n2,0.3\n",
+    "new.csv": "t,y\n0,1\n1,0.5\n2,0.3\n",
+    "other.toml": "name = 'other'\ntimes = [0, 1, 2, 3, 4]\n",
 }
-"""Files that grow with a number, of the kinds of :data:`SUFFIXES`."""
-
-HEADS |= {
-    "quoted cell": lambda n: 't,y\n0,"' + "x" * (20 * n),
-    "zero bytes": lambda n: "t,y\n0,1\n" + "\0" * n,
-    "aliases": lambda n: (
-        "a0: &a0 [1]\n"
-        + "\n".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, n % 40 + 40))
-    ),
-    "nested flow": lambda n: "a: " + "[" * n,
-    "nested JSON": lambda n: '{"format": 1, "problem": ' + "[" * (10 * n),
-    "repeated keys": lambda n: "{" + ",".join('"format": 1' for _ in range(n)) + "}",
-    "entities": lambda n: (
-        '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a0 "ha">'
-        + "".join(f'<!ENTITY a{i} "&a{i - 1};&a{i - 1};">' for i in range(1, n % 40 + 40))
-        + "]><sbml>&a39;</sbml>"
-    ),
-    "nested elements": lambda n: '<?xml version="1.0"?><sbml>' + "<a>" * n,
-    "deep expressions": lambda n: (
-        f'[ode]\nx = "{"(" * (n % 60 + 20)}x{" + k)^2" * (n % 60 + 20)}"\n'
-        '[parameters]\nk = [0.1, 1]\n[initial]\nx = 0.1\n[[experiment]]\ndata = "small.csv"\n'
-    ),
-    "blown workbook": lambda n: " " * (1000 * n),
-}
-SUFFIXES: Mapping[str, str] = {
-    **dict.fromkeys(("columns", "rows", "quoted cell", "zero bytes"), "csv"),
-    **dict.fromkeys(("aliases", "nested flow"), "yaml"),
-    **dict.fromkeys(("nested JSON", "repeated keys"), "json"),
-    **dict.fromkeys(("entities", "nested elements"), "xml"),
-    "blown workbook": "xlsx",
-}
-"""How the names of such files end; the others are problem files."""
+"""Files that lie in each folder."""
 
 
-def command(arguments: Sequence[str], folder: Path, **more: Any) -> subprocess.Popen[str]:
-    """Begin a command in a folder, which is that of its temporary files too."""
-    scratch = folder / "scratch"
-    scratch.mkdir(exist_ok=True)
-    (folder / "small.csv").write_text("t,x\n0,1\n1,0.5\n2,0.3\n", encoding="utf-8")
+def prepare(folder: Path) -> None:
+    """Write the files that commands read."""
+    for name, text in TEXTS.items():
+        (folder / name).write_text(text, encoding="utf-8")
     shutil.copy(RESULTS / "0.1-single-shooting.json", folder / STORED)
-    environment = dict(os.environ) | {"TMPDIR": str(scratch)} | more.pop("env", {})
+
+
+def command(
+    arguments: Sequence[str], folder: Path, scratch: Path | None = None, **more: Any
+) -> subprocess.Popen[str]:
+    """Begin a command in a folder; its temporary files lie below it, or below another one."""
+    temporary = (scratch or folder) / "scratch"
+    temporary.mkdir(exist_ok=True)
+    if scratch is None:
+        prepare(folder)
+    environment = dict(os.environ) | {"TMPDIR": str(temporary)} | more.pop("env", {})
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more
     return subprocess.Popen(
-        [sys.executable, "-m", "odefit", *arguments], cwd=folder, env=environment, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more,
-    )  # fmt: skip
+        [sys.executable, "-m", "odefit", *arguments],
+        cwd=folder,
+        env=environment,
+        text=True,
+        **streams,
+    )
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
@@ -118,9 +107,20 @@ def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
         return process.communicate()
 
 
-def wrong(process: subprocess.Popen[str], err: str, folder: Path, allowed: Sequence[int]) -> str:
-    """Return in words what is wrong with a run that has ended; empty if nothing is."""
-    left = [p.name for p in [*folder.glob("*.tmp"), *(folder / "scratch").iterdir()]]
+def wrong(
+    process: subprocess.Popen[str],
+    err: str,
+    folder: Path,
+    allowed: Sequence[int],
+    killed: bool = False,
+) -> str:
+    """Return in words what is wrong with a run that has ended; empty if nothing is.
+
+    What a run that was `killed` has left behind does not count.
+    """
+    scratch = folder / "scratch"
+    temporary = scratch.iterdir() if scratch.is_dir() and not killed else ()
+    left = [p.name for p in [*folder.glob("*.tmp"), *temporary]]
     if process.returncode not in allowed:
         return f"status {process.returncode}: {err[-200:]}"
     return "a traceback" if "Traceback" in err else f"left: {left}" if left else ""
@@ -139,19 +139,95 @@ def by_signal(name: str, drawn: random.Random, folder: Path) -> str:
 
 
 def by_clock(name: str, drawn: random.Random, folder: Path) -> str:
-    """Fit with a clock that jumps by a day; the answer has to be that of a right clock."""
+    """Fit with a clock that jumps by a day; the answer has to be that of a right clock.
+
+    With a checkpoint the fit is killed under such a clock, and resumed under it.
+    """
     (folder / "sitecustomize.py").write_text(JUMPING, encoding="utf-8")
-    path = os.pathsep.join([str(folder), *(p for p in sys.path if p)])
-    limit = str(drawn.randrange(300, 900))
+    right = os.pathsep.join(p for p in sys.path if p)
+    wrong_clock = os.pathsep.join([str(folder), right])
+    jobs, kept = name.split(", ")[0], "checkpoint" in name
+    arguments = (*FIT, "--jobs", jobs, "--time-limit", str(drawn.randrange(600, 900)))
+    arguments += ("--seed", "1", *(("--checkpoint", "kept") if kept else ()))
     found = []
-    for place in (path, os.pathsep.join(p for p in sys.path if p)):
-        arguments = (*FIT, "--jobs", name, "--time-limit", limit, "--seed", "1")
+    for place in (wrong_clock, right):
+        (folder / "kept").unlink(missing_ok=True)
+        if kept and place == wrong_clock:
+            _killed(arguments, drawn, folder, env={"PYTHONPATH": place})
         process = command(arguments, folder, env={"PYTHONPATH": place})
         _, err = ended(process)
-        if fault := wrong(process, err, folder, (0,)):
+        if fault := wrong(process, err, folder, (0,), killed=kept):
             return fault
-        found.append(json.loads((folder / "r.json").read_text(encoding="utf-8"))["parameters"])
-    return "" if found[0] == found[1] else "another answer"
+        found.append(_answer(folder))
+    return "" if found[0] == found[1] else f"another answer: {found}"
+
+
+def _killed(
+    arguments: Sequence[str],
+    drawn: random.Random,
+    folder: Path,
+    env: Mapping[str, str] | None = None,
+) -> None:
+    """Begin a command, and kill it with its workers at a moment that is drawn."""
+    process = command(arguments, folder, env=dict(env or {}))
+    time.sleep(drawn.uniform(0.5, LATEST))
+    with suppress(psutil.Error):
+        for one in psutil.Process(process.pid).children(recursive=True):
+            one.kill()
+    process.kill()
+    process.communicate()
+
+
+def _answer(folder: Path) -> Any:
+    """Return unknowns and status of the result in a folder."""
+    whole = json.loads((folder / "r.json").read_text(encoding="utf-8"))
+    return whole["parameters"], whole["status"], whole["objective"]
+
+
+def by_kill(name: str, drawn: random.Random, folder: Path) -> str:
+    """Kill work up to four times; then it has the answer of an undisturbed run."""
+    arguments = (*COMMANDS[name.split(", ")[0]], "--jobs", name.split(", ")[1], "--seed", "1")
+    found = []
+    for kills in (0, drawn.randrange(1, 5)):
+        (folder / "r.json").unlink(missing_ok=True)
+        for _ in range(kills):
+            _killed((*arguments, "--checkpoint", "kept"), drawn, folder)
+        process = command((*arguments, "--checkpoint", "kept") if kills else arguments, folder)
+        _, err = ended(process)
+        if fault := wrong(process, err, folder, (0,), killed=kills > 0):
+            return fault
+        found.append(_answer(folder))
+    return "" if found[0] == found[1] else f"another answer: {found}"
+
+
+def by_disk(name: str, drawn: random.Random, folder: Path) -> str:
+    """Run a command in a folder on a disk that fills up, or that is read-only; or print to one."""
+    chosen = drawn.choice(ENDING)
+    if name == "full output":
+        with Path("/dev/full").open("w", encoding="utf-8") as full:
+            process = command(COMMANDS[chosen], folder, stdout=full)
+            _, err = ended(process)
+        fault = wrong(process, err, folder, (0, 2))
+        return f"{chosen}: {fault}" if fault else ""
+    disk = folder / "disk"
+    disk.mkdir()
+    bytes_left = 4096 * drawn.randrange(0, 16)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], check=True)
+    try:
+        prepare(disk)
+        if name == "read-only":
+            subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        else:
+            free = shutil.disk_usage(disk).free - bytes_left
+            (disk / "filled").write_bytes(b"x" * max(free, 0))
+        process = command(COMMANDS[chosen], disk, scratch=folder)
+        _, err = ended(process)
+        fault = wrong(process, err, disk, (0, 2))
+        told = process.returncode == 0 or err.strip()
+        fault = fault or ("" if told else "no sentence")
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+    return f"{chosen}, {bytes_left} bytes: {fault}" if fault else ""
 
 
 def by_workers(name: str, drawn: random.Random, folder: Path) -> str:
@@ -204,21 +280,12 @@ def by_limit(name: str, drawn: random.Random, folder: Path) -> str:
 
 
 def by_file(name: str, drawn: random.Random, folder: Path) -> str:
-    """Check a file that is larger than any that people write."""
-    text = HEADS[name](drawn.randrange(110_000, 200_000))
-    suffix, integrated = SUFFIXES.get(name, "toml"), name == "deep expressions"
-    file = folder / f"hostile.{suffix}"
-    if suffix == "xlsx":
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
-            for part in ("[Content_Types].xml", "xl/workbook.xml", "xl/worksheets/sheet1.xml"):
-                packed.writestr(part, text)
-    else:
-        file.write_text(f"format = 1\n{text}" if suffix == "toml" else text, encoding="utf-8")
-    del text  # a process that is forked counts what this one holds until it runs the command
-    reading = {"csv": "new", "xlsx": "new", "json": "show"}.get(suffix, "check")
-    if integrated:
+    """Read a file that is larger than any that people write."""
+    kind = KINDS[name]
+    file = kind.write(folder, drawn.randrange(*kind.sizes))
+    if kind.integrates:
         ended(command(("check", PROBLEM), folder))  # compiles the kernels, once a checkout
-    process = command((reading, file.name), folder)
+    process = command((*kind.call, file.name), folder)
     spent = psutil.Process(process.pid)
     largest, seconds = 0.0, 0.0
     while process.poll() is None:
@@ -229,10 +296,11 @@ def by_file(name: str, drawn: random.Random, folder: Path) -> str:
             break
         time.sleep(0.05)
     _, err = ended(process)
-    # Engines and the compiler of their kernels take 300 MB, whatever they integrate.
-    most = 20 * file.stat().st_size + (5e8 if integrated else 2e8)
-    over = f"{seconds:.0f} s, {largest / 1e6:.0f} MB" if seconds > 10 or largest > most else ""
-    return wrong(process, err, folder, (0,) if integrated else (2,)) or over
+    size = file.stat().st_size + sum((folder / n).stat().st_size for n in kind.beside)
+    most = MOST_TIMES * size + MOST_BYTES + (KERNELS if kind.integrates else 0.0)
+    slow = seconds > MOST_SECONDS or largest > most
+    over = f"{seconds:.0f} s, {largest / 1e6:.0f} MB" if slow else ""
+    return wrong(process, err, folder, kind.statuses) or over
 
 
 LIMITS: Mapping[str, tuple[int, tuple[int, int]]] = {
@@ -242,12 +310,14 @@ LIMITS: Mapping[str, tuple[int, tuple[int, int]]] = {
 """What is limited, and between which sizes, in bytes."""
 
 ATTACKS: Mapping[str, tuple[Callable[[str, random.Random, Path], str], Sequence[str]]] = {
+    "kills": (by_kill, ("fit, 1", "fit, 2", "profile, 1")),
     "signals": (by_signal, tuple(COMMANDS)),
-    "clocks": (by_clock, ("1", "2")),
+    "clocks": (by_clock, ("1", "2", "2, checkpoint")),
+    "disks": (by_disk, ("full", "read-only", "full output")),
     "workers": (by_workers, ("stopped", "killed")),
     "streams": (by_stream, ("1", "2")),
     "limits": (by_limit, tuple(LIMITS)),
-    "files": (by_file, tuple(HEADS)),
+    "files": (by_file, tuple(KINDS)),
 }
 
 OPTIONS = (
@@ -258,19 +328,28 @@ OPTIONS = (
 
 
 def tasks(runs: int, seed: int, attacks: Sequence[str]) -> list[Task]:
+    """Return a few runs of each kind, then a few more; those of another `runs` stay valid."""
     return [
-        task
+        {
+            "key": f"{attack}, {kind}, seed {seed}, runs {first} to {min(first + EACH, runs) - 1}",
+            "attack": attack,
+            "kind": kind,
+            "seed": seed,
+            "first": first,
+            "runs": min(EACH, runs - first),
+        }
+        for first in range(0, runs, EACH)
         for attack in attacks
-        for task in tasks_of("kind", ATTACKS[attack][1], attack=attack, runs=runs, seed=seed)
+        for kind in ATTACKS[attack][1]
     ]
 
 
 def run(task: Task) -> Mapping[str, Any]:
     """Attack so often in one way, and return what went wrong."""
     attack = ATTACKS[task["attack"]][0]
-    drawn = random.Random(f"{task['seed']} {task['attack']} {task['kind']}")
     faults = []
-    for number in range(task["runs"]):
+    for number in range(task["first"], task["first"] + task["runs"]):
+        drawn = random.Random(f"{task['seed']} {task['attack']} {task['kind']} {number}")
         with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
             if fault := attack(task["kind"], drawn, Path(folder)):
                 faults.append(f"run {number}: {fault}")
@@ -278,10 +357,25 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    rows, notes = [], []
+    """Return counts by kind and by attack, and the faults."""
+    counts: dict[tuple[str, str], list[int]] = {}
+    faults = []
     for record in records:
-        found = record.result or {"runs": 0, "faults": ["stopped"]}
+        found = record.result or {"runs": 0, "faults": [f"{record.task['first']}: stopped"]}
         place = record.task["attack"], record.task["kind"]
-        rows.append([*place, str(found["runs"]), str(len(found["faults"]))])
-        notes += [f"{', '.join(place)}: {fault}" for fault in found["faults"]]
-    return {"hostile": listed(("attack", "kind", "runs", "faults"), rows, *notes)}
+        count = counts.setdefault(place, [0, 0])
+        count[0] += found["runs"]
+        count[1] += len(found["faults"])
+        faults += [[*place, fault] for fault in found["faults"]]
+    ordered = [(a, k) for a in ATTACKS for k in ATTACKS[a][1] if (a, k) in counts]
+    rows = [[*place, *map(str, counts[place])] for place in ordered]
+    sums = [
+        [attack, *(str(sum(counts[p][i] for p in ordered if p[0] == attack)) for i in (0, 1))]
+        for attack in ATTACKS
+        if any(p[0] == attack for p in ordered)
+    ]
+    return {
+        "hostile": listed(("attack", "runs", "faults"), sums),
+        "kinds": listed(("attack", "kind", "runs", "faults"), rows),
+        "faults": listed(("attack", "kind", "fault"), faults),
+    }

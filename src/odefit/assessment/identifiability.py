@@ -9,7 +9,7 @@ may act elsewhere, and one that acts here may have two equivalent effects.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -31,9 +31,10 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.cut_off import WorkLimit, counting
-from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.residuals.noise import standard_deviations
+from odefit.simulation.trajectories.trajectory import Trajectory
 
 POINTS, MAX_POINTS = 6, 16
 """Number of points at which the sensitivities are computed, and the largest number if some unknown
@@ -192,18 +193,23 @@ def local_identifiability(
     best: tuple[PointFinding, Evaluation, Array] | None = None
     scatter = _scatter(problem)
     limit = WorkLimit(MAX_WORK)
+    rows = 0
     for vector in _points(forward, seed, limit) if points is None else points:
-        if points is None and len(found) >= POINTS and _complete(found, scatter):
+        if points is None and len(found) >= POINTS and _complete(found, scatter, rows):
             break
         with counting(limit):
-            evaluation = seen.evaluate(vector, UNDECIDED)
+            along = seen.trajectories(vector, UNDECIDED)
+        evaluation: Evaluation | Failure | list[Trajectory] = along
+        if not isinstance(along, Failure):
+            evaluation = seen.evaluate_along(vector, along)
         point = PointFinding(
             vector,
             evaluation if isinstance(evaluation, Failure) else None,
             seen.engines.preferred(evaluation.choice),
         )
-        if isinstance(evaluation, Evaluation):
-            sensitivities = _sensitivities(seen, vector, evaluation.choice)
+        if isinstance(evaluation, Evaluation) and not isinstance(along, Failure):
+            sensitivities = _sensitivities(seen, vector, along)
+            rows = max(rows, int(np.any(sensitivities, axis=1).sum()))
             sizes = sizes_at(problem, vector, part=0.0)
             point, basis = _analysed(point, sensitivities, sizes, scatter)
             if best is None or point.rank > best[0].rank:
@@ -243,10 +249,19 @@ def _without_priors(forward: ForwardMap) -> ForwardMap:
     return ForwardMap(problem.with_parameters(**held)) if held else forward
 
 
-def _complete(found: list[PointFinding], scatter: set[int]) -> bool:
-    """Tell whether every unknown was determined at some point."""
-    usable = [p.determined for p in found if p.failure is None]
-    return bool(usable) and set(np.flatnonzero(~np.any(usable, axis=0))) <= scatter
+def _complete(found: list[PointFinding], scatter: set[int], rows: int) -> bool:
+    """Tell whether further points would show nothing new.
+
+    Every unknown was determined at some point; or every one has an effect, and the rank is that of
+    so many rows: no other point has a higher one.
+    """
+    usable = [p for p in found if p.failure is None]
+    if not usable:
+        return False
+    lost = np.flatnonzero(~np.any([p.determined for p in usable], axis=0))
+    idle = np.flatnonzero(~np.any([p.effective for p in usable], axis=0))
+    full = max(p.rank for p in usable) == rows
+    return set(lost) <= scatter or (full and set(idle) <= scatter)
 
 
 def _summary(
@@ -316,14 +331,12 @@ def _analysed(
     ), basis
 
 
-def _sensitivities(forward: ForwardMap, vector: Array, choice: EngineChoice) -> Array:
+def _sensitivities(forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]) -> Array:
     """Return sensitivities of all predictions in standard deviations, shape (measurements, n)."""
     n = len(vector)
     rows = []
     with np.errstate(all="ignore"):
-        for condition in forward.problem.conditions:
-            trajectory = forward.trajectory(vector, condition.name, choice=choice)
-            assert not isinstance(trajectory, Failure), "it was evaluated before"
+        for condition, trajectory in zip(forward.problem.conditions, trajectories, strict=True):
             predicted = forward.predictions(condition, vector, trajectory, noise=True)
             for name, series in condition.series.items():
                 noise = forward.problem.noise.get(name, Noise())

@@ -15,6 +15,7 @@ from odefit.formats.petab.names import PetabNames, names_in, reachable
 from odefit.formats.petab.observables import Observables, Observed, ObservedRow
 from odefit.formats.petab.versions import describe
 from odefit.formats.petab.yaml_file import read_files
+from odefit.problem.inputs.file_access import MAX_EXPERIMENTS, too_many_experiments
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.problem import Problem
 from odefit.problem.sbml import SbmlModel, read_sbml
@@ -47,6 +48,8 @@ def read_petab(
     issues = Issues(source.name)
     files = read_files(source, issues, within)
     description = describe(files, issues)
+    if len(description.experiments) > MAX_EXPERIMENTS:
+        issues.error("", too_many_experiments())
     issues.raise_errors()
     model = read_sbml(description.model)
     names = PetabNames(description, model, issues)

@@ -299,7 +299,7 @@ class Propagation:
     ) -> EngineFailure:
         """Return a failure that names the state at fault, if the segment's start shows it."""
         if not self.field.algebraic:
-            named = self._named_values(segment.start, vector, now)
+            named = self._named_values(segment.start, vector, now, derivatives=False)
             values = {name: np.float64(value.value) for name, value in named.items()}
             rhs = self.field.rhs(values, NUMPY)  # without derivatives: searches often fail
             for name, value in zip(self.field.states, rhs, strict=True):
@@ -309,7 +309,9 @@ class Propagation:
                     return replace(failure, reason=f"the right-hand side of {name} is {place}")
         return failure
 
-    def _named_values(self, time: float, vector: Array, now: Values) -> dict[str, Dual]:
+    def _named_values(
+        self, time: float, vector: Array, now: Values, *, derivatives: bool = True
+    ) -> dict[str, Dual]:
         """Return all names but the algebraic variables, with derivatives along the directions."""
         sizes = self.sizes(vector)
         values = {}
@@ -318,13 +320,16 @@ class Propagation:
             partials = {
                 self._column[k]: d * sizes[self._column[k]]
                 for k, d in scalar.partials.items()
-                if k in self._column
+                if derivatives and k in self._column
             }
             values[name] = Dual(scalar.value, partials)
-        for i, name in enumerate(self.field.scalars):
-            values[name] = Dual(now.scalars[i], dict(enumerate(now.scalar_sensitivities[i])))
-        for i, name in enumerate(self.field.states):
-            values[name] = Dual(now.states[i], dict(enumerate(now.sensitivities[i])))
+        for names, numbers, sensitivities in (
+            (self.field.scalars, now.scalars, now.scalar_sensitivities),
+            (self.field.states, now.states, now.sensitivities),
+        ):
+            for i, name in enumerate(names):
+                along = dict(enumerate(sensitivities[i])) if derivatives else {}
+                values[name] = Dual(numbers[i], along)
         for name, given in self.condition.inputs.items():
             values[name] = Dual(given(np.array([time]))[0])
         values[TIME] = Dual(time)
