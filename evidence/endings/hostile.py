@@ -46,7 +46,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "residuals": ("residuals", STORED),
     "predict": ("predict", STORED, "--times", "0:4:9"),
     "compare": ("compare", STORED, STORED),
-    "simulate": ("simulate", PROBLEM, "--set", "p1=1e-5"),
+    "simulate": ("simulate", PROBLEM, "--set", *(f"p{i}=1e-5" for i in range(1, 6))),
     "new": ("new", "small.csv", "-o", "new.toml"),
     "convert": ("convert", PROBLEM, "other.toml"),
     "convert to MATLAB": ("convert", STORED, "model.m"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from odefit.expressions.expressions import PIECEWISE, TIME, Expression, Instruction
@@ -172,6 +173,23 @@ def rewritten(
         del stack[len(stack) - instruction.arity :]
         stack.append(write(instruction, operands))
     return stack[0]
+
+
+def operations(
+    program: Sequence[Instruction], texts: Collection[str]
+) -> Iterator[tuple[Instruction, list[Part], Part]]:
+    """Yield the operations with these texts, each with its operands and as a part itself."""
+    begins: list[int] = []  # where the operands that are not used yet begin
+    for at, instruction in enumerate(program):
+        if instruction.kind in ("name", "number"):
+            begins.append(at)
+            continue
+        first = len(begins) - instruction.arity
+        own = [*begins[first:], at]
+        del begins[first + 1 :]
+        if instruction.text in texts:
+            operands = [Part(tuple(program[i:j])) for i, j in pairwise(own)]
+            yield instruction, operands, Part(tuple(program[own[0] : at + 1]))
 
 
 def with_magnitudes(expression: Expression) -> Expression:

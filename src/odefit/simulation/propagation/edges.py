@@ -19,8 +19,8 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.expressions.algebras import DUAL, LIMITS, NUMPY, Dual
-from odefit.expressions.expressions import TIME, Expression, Instruction
-from odefit.expressions.formulas import Part, evaluated, joined, number, rewritten
+from odefit.expressions.expressions import TIME, Expression
+from odefit.expressions.formulas import Part, evaluated, number, operations
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engines.engine import EngineFailure, Values
 from odefit.simulation.engines.engines import Engines
@@ -28,6 +28,8 @@ from odefit.simulation.engines.segments import Segment, input_value
 from odefit.simulation.propagation.steep import ZERO, AtZero, with_rates
 
 TINY = 1e-200  # a state in place of zero, where a rate has a limit but no value there
+WITH_EDGES = frozenset({"sqrt", "log", "log10", "/", "^"})
+"""The operations of :func:`_place`."""
 
 
 @dataclass(frozen=True)
@@ -70,15 +72,12 @@ def edges_of(field: VectorField) -> tuple[Edge, ...]:
     """Return the edges of the equations of a field."""
     found: dict[Any, Edge] = {}
 
-    def note(instruction: Instruction, operands: list[Part]) -> Part:
-        part, place = joined(instruction, operands), _place(instruction.text, operands)
-        edge = None if place is None else _edge(field, part, *place)
-        if edge is not None:
-            found.setdefault(edge.argument.program, edge)
-        return part
-
     for expression in (*field.model.ode.values(), *field.model.algebraic.values()):
-        rewritten(expression.program, note)
+        for instruction, operands, part in operations(expression.program, WITH_EDGES):
+            place = _place(instruction.text, operands)
+            edge = None if place is None else _edge(field, part, *place)
+            if edge is not None:
+                found.setdefault(edge.argument.program, edge)
     return tuple(found.values())
 
 

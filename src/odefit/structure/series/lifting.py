@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from odefit.expressions.chains import balanced
 from odefit.expressions.expressions import NON_SMOOTH, TIME
 from odefit.expressions.grammar import named
 from odefit.problem.model import Model
@@ -90,12 +91,13 @@ class Lifting:
             values[name] = self.function(name)
         for name, expression in self.model.ode.items():
             self.deadline.check()
-            self.rhs[name] = expression.evaluate(values, self.algebra)
+            self.rhs[name] = balanced(expression).evaluate(values, self.algebra)
         constraints = self.model.constraints(values, self.algebra)
         if constraints:
             self._differentiate_constraints(constraints)
         observables = {
-            name: e.evaluate(values, self.algebra) for name, e in self.model.observables.items()
+            name: balanced(e).evaluate(values, self.algebra)
+            for name, e in self.model.observables.items()
         }
         self.complete_rhs()
         return observables
@@ -131,7 +133,7 @@ class Lifting:
         differentials.
         """
         self.deadline.check()
-        total = self.tape.number(0)
+        terms = []
         for index in sorted(self.tape.depends(term)):
             if index in self._differential:
                 rate = self.tape.number(0)
@@ -144,8 +146,8 @@ class Lifting:
                 rate = self.function(name, differentiated + 1)
             else:
                 continue
-            total = total + self.tape.derivative(term, Term(self.tape, index)) * rate
-        return total
+            terms.append(self.tape.derivative(term, Term(self.tape, index)) * rate)
+        return self.tape.total(terms)
 
     def partial(self, term: Term, variable: Term) -> Term:
         """Return the derivative by a variable, with which auxiliary states change."""

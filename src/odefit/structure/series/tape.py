@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal, NamedTuple, get_args
 
+from odefit.expressions.chains import LONG_CHAIN
 from odefit.expressions.grammar import named
 
 Elementary = Literal["exp", "sin", "cos", "middle", "^", "log", "atan", "asin", "tanh"]
@@ -136,16 +137,26 @@ class Tape:
             return [self.derivative(term, variable) for variable in variables]
         self.differentiated += len(entries)
         wanted = sum(self._bits[v.index] for v in variables)
-        found = {term.index: self.number(1)}
+        found = {term.index: [self.number(1)]}
         for i in reversed(entries):
             operation, *operands = self.entries[i]
             if operation in ("number", "variable", "middle") or i not in found:
                 continue
-            parts = self._handed_back(i, found.pop(i))
+            parts = self._handed_back(i, self.total(found.pop(i)))
             for operand, part in zip(operands, parts, strict=False):
                 if self._variables[operand] & wanted:
-                    found[operand] = found[operand] + part if operand in found else part
-        return [found.get(variable.index, self.number(0)) for variable in variables]
+                    found.setdefault(operand, []).append(part)
+        return [self.total(found.get(variable.index, [])) for variable in variables]
+
+    def total(self, terms: Sequence[Term]) -> Term:
+        """Return the sum of some terms; many are added by halves, so that it is not deep."""
+        if len(terms) < LONG_CHAIN:
+            result = terms[0] if terms else self.number(0)
+            for term in terms[1:]:
+                result = result + term
+            return result
+        middle = len(terms) // 2
+        return self.total(terms[:middle]) + self.total(terms[middle:])
 
     def _handed_back(self, index: int, outer: Term) -> tuple[Term, ...]:
         """Return the derivatives by the operands of an entry, from the one by the entry itself."""
