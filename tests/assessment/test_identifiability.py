@@ -158,3 +158,13 @@ def test_more_directions_than_anybody_reads_are_not_described() -> None:
     result = local_identifiability(ForwardMap(problem), points=[np.full(len(names), 5e-3)])
     assert (result.rank, result.directions) == (1, ())
     assert {*result.undetermined} == {*names}
+
+
+def test_no_further_points_are_tried_where_no_rank_can_be_higher() -> None:
+    """Three unknowns that act, and two measurements beside the known start: the rank is 2."""
+    rates = {name: {"lower": 0.1, "upper": 1.0} for name in ("a", "b", "c")}
+    data = {"t": [0.0, 1.0, 2.0], "y": [2.0, 1.2, 0.7]}
+    finding = found(decay("a + b*t + c*t^2", rates, data=data))
+    assert finding.rank == 2
+    assert len(finding.points) == POINTS
+    assert set(finding.undetermined) == {"a", "b", "c"}

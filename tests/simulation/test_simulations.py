@@ -44,6 +44,13 @@ def test_times_of_another_form_are_refused(text: str) -> None:
         times_from_text(text, decay())
 
 
+@pytest.mark.parametrize("count", ["1", "1e-9", "1000001", "1000000000", "nan"])
+def test_a_number_of_times_beyond_the_limit_is_refused_with_the_limit(count: str) -> None:
+    told = rf"a whole number of times from 2 to 1000000, got '{count}'"
+    with pytest.raises(InputError, match=told):
+        times_from_text(f"0:1e9:{count}", decay())
+
+
 def test_a_table_holds_states_and_observables() -> None:
     table = simulation_table(decay(), {}, np.array([0.0, 1.0, 2.0]))
     assert list(table.columns) == ["t", "x", "y"]

@@ -199,9 +199,7 @@ def local_identifiability(
             break
         with counting(limit):
             along = seen.trajectories(vector, UNDECIDED)
-        evaluation: Evaluation | Failure | list[Trajectory] = along
-        if not isinstance(along, Failure):
-            evaluation = seen.evaluate_along(vector, along)
+        evaluation = along if isinstance(along, Failure) else seen.evaluate_along(vector, along)
         point = PointFinding(
             vector,
             evaluation if isinstance(evaluation, Failure) else None,

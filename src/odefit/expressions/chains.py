@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from odefit.expressions.postfix import Expression, Instruction
+from odefit.expressions.expressions import Expression, Instruction
 
 LONG_CHAIN = 32
 """Number of terms, or of factors, from which on :func:`balanced` changes their order."""

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
+MAX_TIMES = 1_000_000
+"""Largest number of times that a text may ask for: as many as a table may have rows."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation:
@@ -257,7 +260,12 @@ def times_from_text(text: str, problem: Problem, experiment: str | None = None) 
     condition = problem.condition(experiment)
     numbers = _ends(ends, problem, condition)
     many = int(count) if count.strip().isdecimal() else 0
-    if numbers is None or not numbers[0] < numbers[1] or not 2 <= many <= 10**7:
+    if numbers is not None and not 2 <= many <= MAX_TIMES:
+        raise InputError(
+            f"--times {text}: expected FROM:TO:COUNT with a whole number of times from 2 to "
+            f"{MAX_TIMES}, got {shown(count.strip())}"
+        )
+    if numbers is None or not numbers[0] < numbers[1]:
         example = "0:10:101"
         if condition.origin is not None:
             first = condition.origin.date()

@@ -118,6 +118,20 @@ def test_placeholders_that_differ_within_an_experiment_make_several_observables(
     assert any("product becomes 2" in note for note in problem.notes)
 
 
+def test_more_experiments_than_a_problem_file_may_have_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """100,000 conditions took minutes and 1.3 GB."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert len(read_petab(tmp_path / "problem.yaml").mapping["experiment"]) == 2
+    monkeypatch.setattr("odefit.formats.petab.reading.MAX_EXPERIMENTS", 1)
+    with pytest.raises(
+        InputError, match=r"problem\.yaml: experiments: there are more experiments than 10000"
+    ):
+        read_petab(tmp_path / "problem.yaml")
+
+
 def test_a_compartment_keeps_the_amounts_when_a_condition_changes_it(tmp_path: Path) -> None:
     path = write(tmp_path, conditions=("conditionId\tA\nusual\t\n", "conditionId\tc\nusual\t4\n"))
     problem = read_petab(path).problem

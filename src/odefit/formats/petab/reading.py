@@ -49,7 +49,7 @@ def read_petab(
     files = read_files(source, issues, within)
     description = describe(files, issues)
     if len(description.experiments) > MAX_EXPERIMENTS:
-        issues.error("", too_many_experiments())
+        issues.error("experiments", too_many_experiments())
     issues.raise_errors()
     model = read_sbml(description.model)
     names = PetabNames(description, model, issues)
