@@ -93,7 +93,10 @@ def ending(
     """
     status, message = estimate.status, estimate.message
     improved = status is Status.NOT_CONVERGED and optimal and estimate.sufficient is not False
-    if (done and status is Status.TIME_LIMIT) or improved:
+    if done and status is Status.TIME_LIMIT:
+        # Nothing can be better, so that no limit has kept evidence from the answer.
+        status, message = Status.CONVERGED, estimate.finding or message
+    elif improved:
         status = Status.CONVERGED
     elif polish and status is Status.CONVERGED and optimal is False:
         status = Status.TIME_LIMIT if early else Status.NOT_CONVERGED

@@ -60,7 +60,12 @@ def completed(
         return _labelled(estimate, control)
     usable = f"ended within a start: the answer is {own.message}"
     said = NO_START if best is None else estimate.message
-    more = replace(estimate, starts=(*estimate.starts, own), message=f"{said}; {usable}")
+    more = replace(
+        estimate,
+        starts=(*estimate.starts, own),
+        message=f"{said}; {usable}",
+        finding=f"{estimate.finding or said}; {usable}",
+    )
     return _labelled(more, control)
 
 
@@ -78,6 +83,7 @@ def _labelled(estimate: Estimate, control: Control) -> Estimate:
         status=status,
         message=with_cause(estimate.message, estimate.told, control),
         told=control.cause,
+        finding=estimate.finding or estimate.message,
     )
 
 

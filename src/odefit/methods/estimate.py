@@ -366,6 +366,8 @@ class Estimate:
         What each of several methods has tried, where the method combines others.
     told
         What has ended the method early, where the message says so.
+    finding
+        The message without that; empty where it is the message itself.
     sufficient
         Whether the ends of all starts are evidence enough that none is better; None where the
         method weighs none.
@@ -382,6 +384,7 @@ class Estimate:
     evaluate_nodes: NodeEvaluator | None = None
     routes: Sequence[Route] = ()
     told: Cause | None = None
+    finding: str = ""
     sufficient: bool | None = None
     doubt: Doubt | None = None
 

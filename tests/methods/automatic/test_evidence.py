@@ -57,6 +57,26 @@ def test_what_suffices_depends_on_the_fit(
     assert evidence(costs, fit).enough is enough
 
 
+@pytest.mark.parametrize("fit", [UNKNOWN, NoiseFit(True, freedom=10.0)])
+def test_chosen_searches_that_no_other_start_confirms_are_weak_evidence(fit: NoiseFit) -> None:
+    """Ten whole starts end at 60, and searches that went on from ten other starts at 50."""
+
+    def weighed(went_on: int, whole: int = 10, confirming: int = 0) -> Evidence:
+        families, costs = Families(), [50.0] * confirming + [60.0] * (whole - confirming)
+        ends = [replace(start(cost, 1.0 + k), index=k) for k, cost in enumerate(costs)]
+        for k in range(went_on):
+            begun = replace(start(90.0, 20.0 + k, Status.NOT_CONVERGED), index=100 + k)
+            gone_on = replace(start(50.0, 40.0 + k), index=200 + k)
+            families.add(gone_on, begun, goes_on=True)
+            ends += [begun, gone_on]
+        return Evidence.of(Automatic(), ends, TOLERANCE, lambda *_: fit, lambda: False, families)
+
+    assert not weighed(14).enough
+    assert weighed(14).hits == 14
+    assert weighed(15).enough
+    assert weighed(3, confirming=2).enough
+
+
 FAR = NoiseFit(False, freedom=100.0, share=0.9)
 
 

@@ -11,6 +11,7 @@ import pytest
 from odefit import Control, Event, Experiment, ForwardMap, Model, Problem, Start, Status, fit, load
 from odefit.methods.automatic import populations
 from odefit.methods.automatic.doubt import AGREEING, POPULATION_STARTS, Doubts
+from odefit.methods.automatic.families import Families
 from odefit.methods.automatic.populations import PopulationSearch, refusal
 from odefit.methods.automatic.route_table import POPULATIONS, search_routes
 from odefit.methods.fit_quality.noise_fit import NoiseFit
@@ -74,7 +75,7 @@ def test_populations_are_taken_where_conditions_trigger_events_that_lanes_follow
 def test_an_end_counts_after_two_populations_have_reached_it_or_six_nothing_better() -> None:
     forward = ForwardMap(reset())
     routes = search_routes(forward)
-    doubts = Doubts(forward, routes, CostTolerance.of(forward))
+    doubts = Doubts(forward, routes, CostTolerance.of(forward), Families())
     populations_route = next(r for r in routes if r.row is POPULATIONS)
     at = np.array([0.7, 1.9])
 

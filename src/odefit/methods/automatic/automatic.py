@@ -89,9 +89,9 @@ class Automatic(Method):
     - otherwise when the lowest cost has been reached from `hits` independent starts, by iterated
       local search if need be, from which follows that a better local optimum with as large a basin
       of attraction remains unseen with a probability below exp(-hits), and the next independent
-      start finds a better one with a probability below `chance` (Good and Turing); where the answer
-      does not explain the data though their noise is known, it has to be reached `doubtful_hits`
-      times, and all routes have been tried,
+      start finds a better one with a probability below `chance` (Good and Turing); `doubtful_hits`
+      times where only searches that were chosen to go on have reached it, or where it does not
+      explain the data though their noise is known and all routes have been tried,
     - or after `most` starts.
 
     Attributes
@@ -99,8 +99,7 @@ class Automatic(Method):
     starts
         Number of starts, all routes together; None for as many as the evidence asks for.
     hits, certain_hits, doubtful_hits
-        Number of starts that have to reach the lowest cost: usually, where it cannot be beaten, and
-        where it does not explain the data.
+        Number of starts that have to reach it: usually, where it cannot be beaten, and in doubt.
     chance
         Largest probability that the next start finds a better answer.
     most
@@ -173,7 +172,7 @@ class _AutomaticSearch:
         self.ends: list[Start] = []
         self.families = Families()
         self.restarts = Restarts(self.families, self.tolerance)
-        self.doubts = Doubts(self.accurate, self.routes, self.tolerance)
+        self.doubts = Doubts(self.accurate, self.routes, self.tolerance, self.families)
         self.valleys = Valleys(self.accurate, self.tolerance, self.doubts.led)
         self._measure: FitMeasure | None = None
         self._judged: tuple[Start, NoiseFit] | None = None
@@ -392,6 +391,7 @@ class _AutomaticSearch:
             evaluate_nodes=_evaluate_nodes,
             routes=tuple(routes),
             told=told_cause(evidence, cause),
+            finding=message_of(evidence, routes, None),
             sufficient=(evidence.enough and not evidence.far)
             or (None if self.method.starts else False),
             doubt=evidence.doubt,

@@ -9,6 +9,7 @@ import numpy as np
 
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import RANK_TOLERANCE, acting
+from odefit.methods.automatic.families import Families
 from odefit.methods.automatic.route_table import (
     ELSEWHERE,
     HALVING,
@@ -40,11 +41,11 @@ POPULATION_STARTS = 6
 """Number of starts of populations that find nothing better, after which the best end is the answer
 where conditions trigger events."""
 
-WEAK_HITS = 5
-"""Number of starts that have to agree where noise explains few values and unknowns are lost; starts
-that hold these have to find nothing better, either."""
+WEAK_HITS, WEAK_MORE = 5, 2
+"""Number of starts that have to agree where noise explains few values and an unknown is lost, and
+how many more for each further one; starts that hold these have to find nothing better, either."""
 
-FEW_UNKNOWNS = 6  # number of unknowns up to which that is asked
+FEW_UNKNOWNS = 12  # number of unknowns up to which that is asked
 
 SHOOTING_ALONE = (SHOOTING, ELSEWHERE, HALVING, ITERATED)
 """Routes of one family, whose searches follow a trajectory from its beginning."""
@@ -54,14 +55,18 @@ class Doubts:
     """The doubts of the best ends of a search, each of which is looked at once."""
 
     def __init__(
-        self, forward: ForwardMap, routes: Sequence[SearchRoute], tolerance: CostTolerance
+        self,
+        forward: ForwardMap,
+        routes: Sequence[SearchRoute],
+        tolerance: CostTolerance,
+        families: Families,
     ) -> None:
-        self._forward, self._tolerance = forward, tolerance
+        self._forward, self._tolerance, self._families = forward, tolerance, families
         self._elsewhere = next(r for r in routes if isinstance(r, ElsewhereRoute))
         self._populations = next(r for r in routes if r.row is POPULATIONS)
         self._shooting = [r for r in routes if r.row in SHOOTING_ALONE]
         self._last: tuple[Start, Doubt | None] | None = None
-        self._routes, self._lost, self._weak = routes, False, False
+        self._routes, self._lost, self._weak = routes, False, 0  # _weak: lost unknowns of the best
         self._seen: set[int] = set()
 
     def of(self, alike: Sequence[Start], fit: NoiseFit) -> tuple[Doubt | None, bool]:
@@ -78,7 +83,7 @@ class Doubts:
         best, explained = min(alike, key=lambda s: (s.cost, s.index)), fit.explained is True
         if self._last is None or not self._tolerance.same(best, self._last[0]):
             self._last = best, doubt_of(self._forward, best, explained)
-            self._weak = False
+            self._weak = 0
             if self._populations.closed and best.nodes is None and not (best.exact or fit.certain):
                 self._look_closely(best, self._last[1], fit.explained is not False)
         doubt = self._last[1]
@@ -89,7 +94,8 @@ class Doubts:
         if self._lost:
             self._hold(best, explained)
         if doubt is None or not (doubt.lost or self._elsewhere.wide):
-            few = self._weak and len(alike) < WEAK_HITS
+            hits = len(self._families.first_of_each(alike))
+            few = self._weak > 0 and hits < WEAK_HITS + WEAK_MORE * (self._weak - 1)
             return doubt, few or not self._elsewhere.done
         numbers = {s.index for s in alike}
         starts = len(self._elsewhere.starts)
@@ -123,7 +129,7 @@ class Doubts:
             if isinstance(evaluation, Evaluation):
                 lost = _names(forward, lost_unknowns(forward, best.vector, evaluation))
                 self._elsewhere.hold(best, lost)
-                self._weak = bool(lost)
+                self._weak = len(lost)
 
     def _hold(self, best: Start, explained: bool) -> None:
         """Let starts go back to all ends about as good as the best at which unknowns are lost."""

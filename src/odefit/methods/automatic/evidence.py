@@ -26,6 +26,10 @@ FAR_GAIN = 0.9
 FEW_VALUES_HITS, FEW_VALUES_CHANCE = 3, 0.1
 """Hits and chance of a better optimum at which a fit with fewer degrees of freedom suffices."""
 
+WHOLE_STARTS = 10
+"""Number of independent starts of which none has reached the best end, from which on ends of chosen
+searches are weak evidence: they went on since they were low, and all others were left behind."""
+
 
 class Rules(Protocol):
     """The numbers of :class:`odefit.Automatic` that say when to end."""
@@ -93,13 +97,15 @@ class Evidence:
         # Random starts of very many unknowns find nothing, so that waiting for one tells nothing.
         tried = len(independent) > 1 or len(best.vector) >= MANY_UNKNOWNS
         alone = fit.certain and fit.typical and tried and unique(best)
+        # Searches that were chosen to go on agree more easily than starts that were not.
+        chosen = len(independent) >= WHOLE_STARTS and not any(s in independent for s in alike)
         if fit.certain:
             enough = hits >= rules.certain_hits or alone
         elif fit.explained:
-            enough = hits >= FEW_VALUES_HITS
+            enough = hits >= (rules.doubtful_hits if chosen else FEW_VALUES_HITS)
             enough = enough and tolerance.chance_of_better(independent, alike) < FEW_VALUES_CHANCE
         else:
-            needed = rules.doubtful_hits if fit.explained is False else rules.hits
+            needed = rules.doubtful_hits if fit.explained is False or chosen else rules.hits
             enough = (
                 hits >= needed and tolerance.chance_of_better(independent, alike) < rules.chance
             )

@@ -123,13 +123,17 @@ def _together(
     apart, names = "were fitted apart", ", ".join(problem.keys[i] for i in joining)
     if joining:
         apart = f"but for the noise ({names}) were fitted apart, then all together"
+    begin = (
+        f"the experiments fall into {len(parts)} groups with unknowns of their own, which "
+        f"{apart}; of the one that needed most: "
+    )
     return Estimate(
         tuple(starts),
         other.status,
-        f"the experiments fall into {len(parts)} groups with unknowns of their own, which "
-        f"{apart}; of the one that needed most: {other.message}",
+        begin + other.message,
         routes=_routes(found),
         told=other.told,
+        finding=begin + (other.finding or other.message),
         sufficient=None if None in sufficient else all(sufficient),
         doubt=_doubt(problem, parts, found),
     )

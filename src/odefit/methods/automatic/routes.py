@@ -298,6 +298,7 @@ class ElsewhereRoute(SearchRoute):
     def __init__(self, row: RouteRow, forward: ForwardMap) -> None:
         super().__init__(row, forward)
         self._held: dict[HeldSearch, int] = {}  # with the number of their starts
+        self._bases: dict[HeldSearch, Start] = {}  # the ends that they go back to
         self._around: list[Start] = []  # ends from around which a start will search
         self._looking = 0  # such starts under way
         self.led: dict[
@@ -324,11 +325,11 @@ class ElsewhereRoute(SearchRoute):
         if self._around:
             base = self._around.pop()
             self._looking += 1
-            return Planned(self, index, NeighbourSearch(FINAL, base))
+            return Planned(self, index, NeighbourSearch(FINAL, base), base)
         if self._held and (index % 2 == 0 or not self.wide):
             held = min(self._held, key=lambda h: self._held[h])
             self._held[held] += 1
-            return Planned(self, self._held[held] - 1, held)
+            return Planned(self, self._held[held] - 1, held, self._bases[held])
         return Planned(self, index, WideSearch(FINAL))
 
     def hold(self, end: Start, lost: Sequence[str]) -> None:
@@ -337,7 +338,7 @@ class ElsewhereRoute(SearchRoute):
         found = HeldSearch(FINAL, end.vector, tuple(keys.index(name) for name in lost))
         known = {h.lost for h in self._held}
         if lost and found.lost not in known and len(known) < MOST_HELD:
-            self._held[found] = 0
+            self._held[found], self._bases[found] = 0, end
 
     def look_around(self, end: Start) -> None:
         """Let a start search from around an end."""

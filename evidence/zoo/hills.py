@@ -1,0 +1,198 @@
+"""Twelve problems with several optima: is a fit that says "converged" at the lowest one known?
+
+Each data set of a problem of `hills.toml` is simulated by SciPy, with noise of its own, and has one
+``reference``: a search from the truth and many from elsewhere by SciPy alone. The fits of all seeds
+are compared with that and with each other. "Converged" is false where a lower optimum is known by
+more than the difference that counts as none. Fits with a limit of a fraction of a second show
+that no limit stands beside "converged".
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import odefit
+from evidence.running.campaign import Option, Record, Task
+from evidence.zoo.drawing import DIGITS, Drawn
+from evidence.zoo.searching import ByBlock, searched
+from odefit.problem import problem_from_mapping
+from odefit.result_data.notices import NoticeKind
+
+HILLS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("hills.toml").read_text(encoding="utf-8")
+)
+ALIKE = 0.05  # difference of chi-square, or n log of the sum of squares, that counts as none
+PARTS = ("reference", "fit")
+
+OPTIONS = (
+    Option("problems", tuple(HILLS), "problems, e.g. membrane,three-pools", HILLS),
+    Option("sets", 5, "data sets of each problem", least=1),
+    Option("seeds", 5, "fits of each data set", least=1),
+    Option("parts", PARTS, "reference,fit or one of them", PARTS),
+    Option("starts", 20, "random starts of a reference", least=0),
+    Option("limits", (60.0, 0.5), "time limits of the fits in seconds", above=0),
+)
+
+
+def tasks(
+    problems: Sequence[str],
+    sets: int,
+    seeds: int,
+    parts: Sequence[str],
+    starts: int,
+    limits: Sequence[float],
+) -> list[Task]:
+    kinds: dict[str, list[dict[str, Any]]] = {
+        "reference": [{"starts": starts}],
+        "fit": [{"limit": limit, "seed": seed} for limit in limits for seed in range(seeds)],
+    }
+    return [
+        {
+            "key": " ".join(map(str, (part, problem, number, *kind.values()))),
+            "part": part,
+            "problem": problem,
+            "number": number,
+            **kind,
+        }
+        for part in parts
+        for kind in kinds[part]
+        for number in range(sets)
+        for problem in problems
+    ]
+
+
+def run(task: Task) -> dict[str, Any]:
+    found = data_set(task["problem"], task["number"])
+    if task["part"] == "fit":
+        return fitted(found, task["seed"], task["limit"])
+    random = np.random.default_rng([task["number"], 2])
+    return searched(found.by_hand, found.truth, task["starts"], random)
+
+
+def data_set(name: str, number: int) -> Drawn:
+    """Return a problem with the data set of a number, simulated by SciPy."""
+    entry = HILLS[name]
+    random = np.random.default_rng([number, len(name), 37])
+    truth = {key: float(value) for key, (value, _, _) in entry["unknown"].items()}
+    bounds = {
+        key: {
+            "lower": float(f"{value / below:.3g}"),
+            "upper": float(f"{value * above:.3g}"),
+            "scale": "log10",
+        }
+        for key, (value, below, above) in entry["unknown"].items()
+    }
+    free = {key: bounds[key] for key in entry["ode"] if key in bounds}
+    first, last, count = entry["times"]
+    space = np.geomspace if entry.get("spacing") == "geometric" else np.linspace
+    times = [float(f"{t:.{DIGITS}g}") for t in space(first, last, count)]
+    mapping: dict[str, Any] = {
+        "format": 1,
+        "name": f"{name} {number}",
+        "ode": entry["ode"],
+        "observables": entry["seen"],
+        "parameters": {key: table for key, table in bounds.items() if key not in free},
+        "initial": {**entry["initial"], **free},
+        "noise": {},
+        "experiment": [
+            {"name": "run", "t0": 0.0, "data": {"t": times} | dict.fromkeys(entry["seen"], times)}
+        ],
+    }
+    exact = ByBlock(mapping, {}, 1e-3)
+    data = dict(mapping["experiment"][0]["data"])
+    for key, curve in exact.predicted(exact.runs[0], truth).items():
+        sd = float(f"{entry['level'] * np.abs(curve).max():.3g}")
+        noisy = curve + sd * random.standard_normal(len(curve))
+        data[key] = [float(f"{value:.{DIGITS}g}") for value in noisy]
+        told = {"sd": {"sd": sd}, "estimate": {"sd": "estimate"}, "none": None}[entry["noise"]]
+        if told is not None:
+            mapping["noise"][key] = told
+    mapping["experiment"][0]["data"] = data
+    by_hand = ByBlock(mapping, {}, 1e-3)
+    return Drawn(number, name, mapping, truth, by_hand, (entry["noise"],))
+
+
+def fitted(found: Drawn, seed: int, limit: float) -> dict[str, Any]:
+    """Fit a data set, and let SciPy judge the answer."""
+    began, processor = time.perf_counter(), time.process_time()
+    problem = problem_from_mapping(found.mapping)
+    result = odefit.fit(problem, seed=seed, jobs=1, time_limit=limit)
+    told: dict[str, Any] = {
+        "status": result.status.value,
+        "message": result.message,
+        "limited": any(n.kind is NoticeKind.ENDED_EARLY for n in result.reasons)
+        or "ended the search" in result.message,
+        "solutions": len(result.fitting),
+        "seconds": time.perf_counter() - began,
+        "processor": time.process_time() - processor,
+        "measure": math.inf,
+        "values": {},
+    }
+    if result.solutions:
+        told["values"] = dict(zip(problem.keys, result.best.vector.tolist(), strict=True))
+        try:
+            told["measure"] = found.by_hand.measure(told["values"])
+        except (ArithmeticError, ValueError) as error:
+            told["message"] += f" SciPy cannot judge it: {error}"
+    return told
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Return the verdicts by problem and limit, and each fit that is not right, by name."""
+    best: dict[tuple[str, int], float] = {}
+    for r in records:
+        if r.result is not None:
+            at = r.task["problem"], r.task["number"]
+            lowest = r.result["best" if r.task["part"] == "reference" else "measure"]
+            best[at] = min(best.get(at, math.inf), math.inf if lowest is None else lowest)
+    rows = []
+    for r in records:
+        if r.task["part"] != "fit":
+            continue
+        own = r.result or {}
+        measure = own.get("measure")
+        worse = (math.inf if measure is None else measure) - best.get(
+            (r.task["problem"], r.task["number"]), math.inf
+        )
+        converged = own.get("status") == "converged"
+        rows.append(
+            {
+                "problem": r.task["problem"],
+                "limit s": r.task["limit"],
+                "data set": r.task["number"],
+                "seed": r.task["seed"],
+                "status": own.get("status", r.outcome),
+                "right": converged and worse <= ALIKE,
+                "false converged": converged and not worse <= ALIKE,
+                "at the lowest": worse <= ALIKE,
+                "converged beside a limit": converged and bool(own.get("limited")),
+                "several told": own.get("solutions", 0) > 1,
+                "worse by": worse,
+                "processor s": own.get("processor", r.seconds),
+                "message": own.get("message", r.reason),
+            }
+        )
+    if not rows:
+        return {}
+    fits = pd.DataFrame(rows)
+    counted = ("right", "false converged", "at the lowest", "converged beside a limit")
+    aggregates: dict[str, Any] = {"fits": ("right", "size")}
+    aggregates |= {name: (name, "sum") for name in (*counted, "several told")}
+    aggregates |= {
+        "median s": ("processor s", "median"),
+        "most s": ("processor s", "max"),
+    }
+    both = [
+        part.groupby(["limit s", "problem"], sort=False).agg(**aggregates).reset_index().round(2)
+        for part in (fits, fits.assign(problem="all"))
+    ]
+    wrong = fits["false converged"] | fits["converged beside a limit"]
+    return {"hills": pd.concat(both, ignore_index=True), "wrong": fits[wrong]}
