@@ -10,7 +10,7 @@ import pytest
 from evidence.running.campaign import Record
 from evidence.zoo.hills import ALIKE, HILLS, data_set, fitted, tables, tasks
 from odefit.problem import problem_from_mapping
-from odefit.simulation import ForwardMap
+from odefit.simulation import Failure, ForwardMap
 
 
 @pytest.mark.parametrize("name", HILLS)
@@ -23,8 +23,10 @@ def test_odefit_sees_the_curves_that_scipy_has_drawn(name: str) -> None:
     (key,) = found.by_hand.observables
     curve = found.by_hand.predicted(run, found.truth)[key]
     forward = ForwardMap(problem)
-    trajectory = forward.trajectories(truth)
-    seen = next(iter(forward.series_residuals(truth, trajectory)))
+    trajectories = forward.trajectories(truth)
+    assert not isinstance(trajectories, Failure)
+    seen = next(iter(forward.series_residuals(truth, trajectories)))
+    assert not isinstance(seen, Failure)
     apart = curve - problem.conditions[0].series[key].values
     assert np.abs(seen.distances * seen.sds) == pytest.approx(np.abs(apart), rel=1e-4, abs=1e-6)
 
