@@ -366,13 +366,13 @@ class Estimate:
         What each of several methods has tried, where the method combines others.
     told
         What has ended the method early, where the message says so.
-    finding
-        The message without that; empty where it is the message itself.
     sufficient
         Whether the ends of all starts are evidence enough that none is better; None where the
         method weighs none.
     doubt
         The doubt of the best end that starts elsewhere have not removed.
+    finding
+        The message without what has ended the method early; empty where it is the message itself.
     """
 
     starts: Sequence[Start]
@@ -384,9 +384,9 @@ class Estimate:
     evaluate_nodes: NodeEvaluator | None = None
     routes: Sequence[Route] = ()
     told: Cause | None = None
-    finding: str = ""
     sufficient: bool | None = None
     doubt: Doubt | None = None
+    finding: str = ""
 
     @property
     def best(self) -> Start | None:
