@@ -99,6 +99,22 @@ def test_a_known_dose_of_another_size_splits_scale_and_start() -> None:
     assert found(problem).rank == 3
 
 
+def test_a_rank_of_one_point_alone_is_a_lower_bound() -> None:
+    """b acts where its term has not decayed before the first measurement: at one of the points."""
+    bounds = {"lower": 0.0, "upper": 1e6}
+    parameters = {"a": bounds, "b": bounds, "c": bounds}
+    problem = decay("-a*x", parameters, observables={"y": "x + exp(-b*t)"})
+    forward = ForwardMap(problem)
+    hidden = [np.array([0.5, b, 1.0]) for b in (1e5, 1e6)]
+    alone = local_identifiability(forward, points=[np.array([0.5, 0.3, 1.0]), *hidden])
+    assert [p.rank for p in alone.points] == [2, 1, 1]
+    assert alone.sentence.startswith("At least 2 of 3 unknowns are determined, locally")
+    assert "reached at one of them alone" in alone.sentence
+    again = [np.array([0.5, 0.3, 1.0]), np.array([0.4, 0.2, 1.0])]
+    agreed = local_identifiability(forward, points=[*again, *hidden])
+    assert agreed.sentence.startswith("1 of 3 unknowns is not determined, locally")
+
+
 def test_a_prior_is_not_a_measurement() -> None:
     parameters = {"a": {"lower": 0}, "b": {"lower": 0, "prior": {"mean": 1.0, "sd": 0.1}}}
     assert set(found(decay("-a*b*x", parameters)).undetermined) == {"a", "b"}

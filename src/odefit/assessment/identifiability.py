@@ -33,7 +33,8 @@ from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.cut_off import WorkLimit, counting
 from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.engines.registry import EngineName
-from odefit.simulation.residuals.noise import standard_deviations
+from odefit.simulation.residuals.noise import names_in_noise, standard_deviations
+from odefit.simulation.residuals.observation import observe
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 POINTS, MAX_POINTS = 6, 16
@@ -141,6 +142,16 @@ class Identifiability:
         return tuple(p for p in self.points if p.failure is None)
 
     @property
+    def confirmed(self) -> bool:
+        """Whether two points agree on the largest rank, or there is only one point.
+
+        The rank is the same at almost every point. Where a single one of several reaches the
+        largest, rounding or a poor point hides directions at the others, and perhaps there as well.
+        """
+        ranks = [p.rank for p in self.usable]
+        return len(ranks) < 2 or ranks.count(max(ranks)) > 1
+
+    @property
     def sentence(self) -> str:
         """A sentence on the finding and its reliability."""
         if not self.points or len(self.scatter) == len(self.keys):
@@ -157,14 +168,22 @@ class Identifiability:
             found = (
                 "The only unknown is not determined" if lost else "The one unknown is determined"
             )
+        elif lost and not self.confirmed:
+            found = f"At least {unknowns - lost} of {unknowns} unknowns are determined"
         elif lost:
             found = f"{lost} of {unknowns} unknowns {'is' if lost == 1 else 'are'} not determined"
         else:
             found = f"All {unknowns} unknowns are determined"
         where = "1 point" if count == 1 else f"{count} points"
+        doubt = (
+            ". The largest rank was reached at one of them alone, so that the others may be "
+            "determined elsewhere."
+            if lost and not self.confirmed
+            else "; not a proof."
+        )
         return (
             f"{found}, locally: found numerically from the sensitivities at these data times, "
-            f"at {where}; not a proof."
+            f"at {where}{doubt}"
         )
 
 
@@ -333,9 +352,11 @@ def _sensitivities(forward: ForwardMap, vector: Array, trajectories: Sequence[Tr
     """Return sensitivities of all predictions in standard deviations, shape (measurements, n)."""
     n = len(vector)
     rows = []
+    in_noise = names_in_noise(forward.problem)
     with np.errstate(all="ignore"):
         for condition, trajectory in zip(forward.problem.conditions, trajectories, strict=True):
-            predicted = forward.predictions(condition, vector, trajectory, noise=True)
+            measured = {*condition.series, *in_noise}
+            predicted = observe(forward.field, condition, vector, trajectory, in_noise, measured)
             for name, series in condition.series.items():
                 noise = forward.problem.noise.get(name, Noise())
                 model = predicted[name].take(series.rows, len(condition.times))

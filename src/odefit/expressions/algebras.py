@@ -161,7 +161,11 @@ class Dual:
 
     def take(self, rows: npt.NDArray[np.intp], length: int) -> Dual:
         """Return the given rows of this dual array, which has shape (length,)."""
-        partials = {k: np.broadcast_to(v, (length,))[rows] for k, v in self.partials.items()}
+        shape = (length,)
+        partials: dict[int, ArrayLike] = {
+            k: v[rows] if isinstance(v, np.ndarray) and v.shape == shape else np.full(len(rows), v)
+            for k, v in self.partials.items()
+        }
         return Dual(self.array(length)[rows], partials)
 
     def gradient(self, directions: int, length: int | None = None) -> Array:

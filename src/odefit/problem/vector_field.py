@@ -15,6 +15,7 @@ from odefit.common.arrays import Array
 from odefit.expressions.algebras import DUAL, Dual
 from odefit.expressions.expressions import NON_SMOOTH, TIME, Algebra, Expression
 from odefit.expressions.formulas import with_magnitudes
+from odefit.expressions.gradients import Gradient
 from odefit.problem.condition import Condition
 from odefit.problem.model import Model
 
@@ -98,6 +99,11 @@ class VectorField:
         """True if the equations have no kinks, so that high-order steps can be long."""
         expressions = (*self.model.ode.values(), *self.model.algebraic.values())
         return not any(e.functions & NON_SMOOTH for e in expressions)
+
+    @cached_property
+    def observable_gradients(self) -> Mapping[str, Gradient]:
+        """The observables, with their derivatives by all names in them."""
+        return {name: Gradient(e, e.names) for name, e in self.model.observables.items()}
 
     def complete(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> dict[str, Any]:
         """Return `values` (states, inputs, time, run-time scalars) with all other names added."""

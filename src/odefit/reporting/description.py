@@ -387,7 +387,7 @@ def _determined(problem: Problem, found: Identifiability) -> Iterator[str]:
     if found.no_effect:
         yield f"No effect on what is measured at these points: {', '.join(found.no_effect)}."
     for direction in found.directions:
-        yield direction.sentence
+        yield direction.sentence if found.confirmed else f"At that point: {direction.sentence}"
     said = {key for d in found.directions for key in d.keys}
     rest = [key for key in found.undetermined if key not in said]
     if rest:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from odefit.common.arrays import Array, IntArray
-from odefit.expressions.algebras import DUAL, Dual
+from odefit.expressions.algebras import NUMPY, Dual
 from odefit.expressions.expressions import Expression
 from odefit.problem.binding import scalar_value
 from odefit.problem.condition import Condition, Series
@@ -176,14 +176,14 @@ def standard_deviations(
     spreads = known_spreads(noise, series if given is None else replace(series, sds=None))
     if spreads is None and isinstance(noise.spread, Expression):
         values = {
-            other: predicted[other].take(series.rows, times)
+            other: predicted[other].array(times)[series.rows]
             if other in predicted
-            else scalar_value(other, condition.scalars, vector)
+            else scalar_value(other, condition.scalars, vector).value
             for other in noise.spread.names
         }
-        spreads = noise.spread.evaluate(values, DUAL).array(n)
+        spreads = np.broadcast_to(noise.spread.evaluate(values, NUMPY), n)
     elif spreads is None:
         spreads = np.full(n, 1.0 if estimated is None else vector[estimated])
     if given is not None:
         spreads = np.where(np.isnan(given), spreads, given)
-    return noise.law.sds(predicted[name].take(series.rows, times).array(n), spreads)
+    return noise.law.sds(predicted[name].array(times)[series.rows], spreads)

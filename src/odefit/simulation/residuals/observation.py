@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.expressions.algebras import DUAL, Dual
 from odefit.expressions.expressions import TIME
+from odefit.expressions.gradients import Gradient
 from odefit.problem.binding import scalar_value
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
+from odefit.simulation.residuals.observed_rows import keeping_zero
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 
@@ -21,11 +23,14 @@ def observe(
     vector: Array,
     trajectory: Trajectory,
     also: Iterable[str] = (),
+    only: Collection[str] | None = None,
 ) -> dict[str, Dual]:
     """Return the observables at the trajectory's times, with derivatives by unknown.
 
     Parameters
     ----------
+    only
+        Names of the observables that are wanted; all unless given.
     also
         Names of other quantities that are wanted: states, algebraic variables, inputs or time.
         Parameters and constants among them are left out, but for those that events assign.
@@ -34,12 +39,16 @@ def observe(
     -------
     For each observable by name, a dual number of arrays of shape (times,); then the others.
     """
-    wanted = {n for e in field.model.observables.values() for n in e.names} | set(also)
+    gradients = field.observable_gradients
+    if only is not None:
+        gradients = {name: gradients[name] for name in gradients if name in only}
+    wanted = {n for g in gradients.values() for n in g.names} | set(also)
     values = _values(field, condition, vector, trajectory, wanted)
+    sensitivities = _sensitivities(field, trajectory)
     shape = np.zeros(len(trajectory.times))
     found = {}
-    for name, expression in field.model.observables.items():
-        value: Dual = expression.evaluate(values, DUAL)
+    for name, gradient in gradients.items():
+        value = _chained(gradient, values, sensitivities, trajectory.unknowns)
         found[name] = Dual(shape + value.value, value.partials)
     changing = (values.keys() - condition.scalars.keys()) | trajectory.switched.keys()
     for name in sorted(changing & set(also) - found.keys()):
@@ -55,6 +64,44 @@ def algebraic_variables(
     values = _values(field, condition, vector, trajectory, wanted) if wanted else {}
     count = len(trajectory.times)
     return {n: np.array(np.broadcast_to(values[n].value, count)) for n in field.model.algebraic}
+
+
+def _chained(
+    gradient: Gradient,
+    values: Mapping[str, Dual],
+    sensitivities: Mapping[str, Array],
+    unknowns: tuple[int, ...],
+) -> Dual:
+    """Return an expression with its derivatives by unknown.
+
+    Its derivatives by the names in it times theirs by all unknowns at once: with a hundred unknowns
+    this is a hundred times cheaper than to carry each through each operation of the expression.
+    """
+    value, partials = gradient({name: values[name].value for name in gradient.names})
+    total: Array | None = None
+    others: dict[int, Array] = {}
+    for name, partial in partials.items():
+        if name in sensitivities:
+            term = keeping_zero(np.reshape(partial, (-1, 1)), sensitivities[name])
+            total = term if total is None else total + term
+        else:
+            for k, derivative in values[name].partials.items():
+                term = keeping_zero(np.asarray(partial), np.asarray(derivative))
+                others[k] = others[k] + term if k in others else term
+    if total is None:
+        return Dual(value, others)
+    found = {u: total[:, k] for k, u in enumerate(unknowns)}
+    for k, term in others.items():
+        found[k] = found[k] + term if k in found else term
+    return Dual(value, found)
+
+
+def _sensitivities(field: VectorField, trajectory: Trajectory) -> dict[str, Array]:
+    """Return the sensitivities of all that is integrated, shape (times, unknowns) each."""
+    found = {name: trajectory.sensitivities[:, i] for i, name in enumerate(field.states)}
+    for i, name in enumerate(field.algebraic):
+        found[name] = trajectory.algebraic_sensitivities[:, i]
+    return found | {name: of for name, (_, of) in trajectory.switched.items()}
 
 
 def _values(
