@@ -14,7 +14,11 @@ import pytest
 
 import odefit
 from odefit import InputError, Model, Problem, Result, SingleShooting, Status
+from odefit.fitting import fit_stages
 from odefit.fitting.fit_stages import STAGES, FitState
+from odefit.methods import polish
+from odefit.methods.estimate import Estimate
+from odefit.methods.running.control import Control
 from odefit.reporting.notices import UNINTEGRATED
 from odefit.reporting.terminal import result_text
 
@@ -281,3 +285,37 @@ def test_a_search_whose_algebra_fails_is_a_start_that_failed(
     assert result.status is Status.FAILED
     assert "ZeroDivisionError: float division by zero" in result.message
     assert "Traceback" in caplog.text
+
+
+class EndedLate(SingleShooting):
+    """A search after whose end integrations are cut off, as they are some time after a limit."""
+
+    def solve(self, problem: Problem, control: Control) -> Estimate:
+        estimate = super().solve(problem, control)
+        control.cut_off.now()
+        return estimate
+
+
+@pytest.mark.parametrize("large", ["sensitivities", "Jacobian"])
+def test_what_takes_long_for_a_large_model_is_left_out_after_a_limit(
+    monkeypatch: pytest.MonkeyPatch, large: str
+) -> None:
+    in_time = odefit.fit(problem(), SingleShooting())
+    if large == "sensitivities":
+        monkeypatch.setattr(polish, "MANY_SENSITIVITIES", 0.0)
+    else:
+        monkeypatch.setattr(fit_stages, "MAX_LATE_WORK", 0.0)
+    late = odefit.fit(problem(), EndedLate())
+    assert late.failed_stages == ()
+    assert late.best.vector == pytest.approx(in_time.best.vector, rel=1e-5)
+    assert late.objective == pytest.approx(in_time.objective, rel=1e-8)
+    assert late.uncertainty is None
+    assert late.assessment.local is None
+    assert len(late.solutions) == 1
+    assert "what is missing was not computed" in " ".join(result_text(late).split())
+
+
+def test_a_small_model_is_assessed_after_a_limit() -> None:
+    late = odefit.fit(problem(), EndedLate())
+    assert late.uncertainty is not None
+    assert late.assessment.local is not None

@@ -143,7 +143,7 @@ class Identifiability:
 
     @property
     def confirmed(self) -> bool:
-        """Whether two points agree on the largest rank, or there is only one point.
+        """True if two points agree on the largest rank, or there is only one point.
 
         The rank is the same at almost every point. Where a single one of several reaches the
         largest, rounding or a poor point hides directions at the others, and perhaps there as well.

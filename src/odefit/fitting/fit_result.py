@@ -25,7 +25,18 @@ from odefit.fitting.fit_notices import (
     plain_notices,
     unintegrated,
 )
-from odefit.fitting.fit_stages import STAGES, FitState, Wanted, carried_out, report, stage
+from odefit.fitting.fit_stages import (
+    STAGES,
+    FitState,
+    Wanted,
+    answered,
+    assessed,
+    carried_out,
+    countable,
+    report,
+    stage,
+    stage_on_jacobian,
+)
 from odefit.fitting.other_optima import (
     near_solutions,
     several_fit,
@@ -59,16 +70,6 @@ from odefit.simulation.second_opinion import better_map, second_opinion
 COUNT_WORK, SEARCH_WORK = 2.5e7, 1e8
 """Operations (:mod:`odefit.structure.series.deadline`) allowed for counting the solutions with the
 outputs of the answer; and, if there are others, for count and search together."""
-
-
-def answered(state: FitState) -> bool:
-    """Return whether there is an answer that can be integrated."""
-    return state.found is not None
-
-
-def assessed(state: FitState) -> bool:
-    """Return whether the errors of the answer are known."""
-    return state.found is not None and state.uncertainty is not None
 
 
 def _plain_answer(state: FitState) -> FitState:
@@ -166,17 +167,17 @@ def _agreeing_bounds(state: FitState) -> FitState:
     return replace(state, found=found, estimate=estimate, unproved=unproved or state.unproved)
 
 
-@stage("other optima", *("found", "polished"), needs=with_other_ends)
+@stage_on_jacobian("other optima", *("found", "polished"), needs=with_other_ends)
 def _other_optima(state: FitState) -> FitState:
     return with_other_optima(state)
 
 
-@stage("local optimality", "local", needs=answered)
+@stage_on_jacobian("local optimality", "local", needs=answered)
 def _local(state: FitState) -> FitState:
     return replace(state, local=assess_local(*state.at_answer, state.estimate.certificate))
 
 
-@stage("uncertainty", "uncertainty", needs=answered)
+@stage_on_jacobian("uncertainty", "uncertainty", needs=answered)
 def _uncertainty(state: FitState) -> FitState:
     """Add standard errors by linearisation, with checked intervals."""
     nodes = state.answer.start.nodes
@@ -185,7 +186,7 @@ def _uncertainty(state: FitState) -> FitState:
     return replace(state, uncertainty=checked(*state.at_answer, uncertainty, conditions))
 
 
-@stage("curvature", "uncertainty", needs=assessed)
+@stage_on_jacobian("curvature", "uncertainty", needs=assessed)
 def _curvature(state: FitState) -> FitState:
     """Add measures of nonlinearity."""
     assert state.uncertainty is not None
@@ -195,7 +196,7 @@ def _curvature(state: FitState) -> FitState:
     return replace(state, uncertainty=uncertainty)
 
 
-@stage("folds", "uncertainty", needs=assessed)
+@stage_on_jacobian("folds", "uncertainty", needs=assessed)
 def _folds(state: FitState) -> FitState:
     """Add intervals by profile where solutions merge."""
     assert state.uncertainty is not None
@@ -208,13 +209,13 @@ def _best_solution(state: FitState) -> FitState:
     return replace(state, solutions=(solution(state.problem, found.start, found.evaluation, 1),))
 
 
-@stage("distinct solutions", "solutions", needs=answered, otherwise=_best_solution)
+@stage_on_jacobian("distinct solutions", "solutions", needs=answered, otherwise=_best_solution)
 def _solutions(state: FitState) -> FitState:
     found = distinct_solutions(state.answer, state.estimate, state.uncertainty, state.polished)
     return replace(state, solutions=found)
 
 
-@stage("goodness of fit", "goodness", needs=lambda s: answered(s) and not s.unbeatable)
+@stage_on_jacobian("goodness of fit", "goodness", needs=lambda s: answered(s) and not s.unbeatable)
 def _goodness(state: FitState) -> FitState:
     return replace(state, goodness=assess_goodness(*state.at_answer))
 
@@ -226,7 +227,7 @@ def _wanted_intervals(state: FitState) -> FitState:
     return replace(state, uncertainty=intervals_of_bad_fit(*at, state.wanted.intervals))
 
 
-@stage("misfit", "misfit", needs=answered)
+@stage_on_jacobian("misfit", "misfit", needs=answered)
 def _misfit(state: FitState) -> FitState:
     proof, nodes = state.estimate.certificate, state.answer.start.nodes
     proved = proof is not None and proof.closed
@@ -235,7 +236,9 @@ def _misfit(state: FitState) -> FitState:
     return replace(state, misfit=assess_misfit(*state.at_answer, *known))
 
 
-@stage("suspected outliers", *("misfit", "outliers"), needs=lambda s: s.misfit is not None)
+@stage_on_jacobian(
+    "suspected outliers", *("misfit", "outliers"), needs=lambda s: s.misfit is not None
+)
 def _suspects(state: FitState) -> FitState:
     """Add the values that do not look like noise."""
     assert state.misfit is not None
@@ -246,7 +249,7 @@ def _suspects(state: FitState) -> FitState:
     return replace(state, misfit=misfit, outliers=suspects)
 
 
-@stage("outliers", "outliers", needs=lambda s: answered(s) and not s.outliers)
+@stage_on_jacobian("outliers", "outliers", needs=lambda s: answered(s) and not s.outliers)
 def _outliers(state: FitState) -> FitState:
     return replace(state, outliers=robust_outliers(*state.at_answer[:2]))
 
@@ -274,24 +277,10 @@ def _known_count(state: FitState) -> FitState:
     return replace(state, complete=state.complete or state.estimate.completeness)
 
 
-def _countable(state: FitState) -> bool:
-    """Return whether to count the solutions of the equations."""
-    uncertainty = state.uncertainty
-    return (
-        state.found is not None
-        and state.wanted.structure
-        and state.estimate.completeness is None
-        and state.status is Status.CONVERGED
-        and uncertainty is not None
-        and not uncertainty.directions
-        and not any(trouble.lost for trouble in uncertainty.trouble.values())
-    )
-
-
 @stage(
     "count of solutions",
     *("complete", "solutions"),
-    needs=_countable,
+    needs=countable,
     doing="counting the solutions of the equations",
 )
 def _count(state: FitState) -> FitState:
@@ -306,13 +295,13 @@ def _unique(state: FitState) -> bool:
     return answered(state) and complete is not None and complete.known and complete.possible == 1
 
 
-@stage("local optimality of the only solution", "local", needs=_unique)
+@stage_on_jacobian("local optimality of the only solution", "local", needs=_unique)
 def _only_local(state: FitState) -> FitState:
     certificate = state.estimate.certificate
     return replace(state, local=assess_local(*state.at_answer, certificate, unique=True))
 
 
-@stage(
+@stage_on_jacobian(
     "equal solutions",
     *("equal", "near"),
     needs=answered,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,10 @@ from odefit.result_data.notices import Notice
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.cut_off import NEVER, CutOffError, cutting_off
 from odefit.simulation.second_opinion import SecondOpinion
+
+MAX_LATE_WORK = 1e9
+"""Operations of a factorisation of the Jacobian above which no stage begins one after a cut-off:
+several of them would take more than a second."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,30 @@ class FitState:
         return sum(route.hits > 0 for route in methods) > 1
 
 
+def answered(state: FitState) -> bool:
+    """Return whether there is an answer that can be integrated."""
+    return state.found is not None
+
+
+def assessed(state: FitState) -> bool:
+    """Return whether the errors of the answer are known."""
+    return state.found is not None and state.uncertainty is not None
+
+
+def countable(state: FitState) -> bool:
+    """Return whether to count the solutions of the equations."""
+    uncertainty = state.uncertainty
+    return (
+        state.found is not None
+        and state.wanted.structure
+        and state.estimate.completeness is None
+        and state.status is Status.CONVERGED
+        and uncertainty is not None
+        and not uncertainty.directions
+        and not any(trouble.lost for trouble in uncertainty.trouble.values())
+    )
+
+
 @dataclass(frozen=True)
 class Stage:
     """A stage of a fit.
@@ -134,6 +163,9 @@ class Stage:
         unchanged.
     doing
         A line for the progress display and the log; empty for short stages.
+    derivatives
+        True if the stage works on the Jacobian of the answer: it is left out after a cut-off where
+        that is missing or large.
     """
 
     name: str
@@ -142,6 +174,7 @@ class Stage:
     needs: Callable[[FitState], bool] | None = None
     otherwise: Callable[[FitState], FitState] | None = None
     doing: str = ""
+    derivatives: bool = False
 
 
 STAGES: list[Stage] = []
@@ -154,14 +187,18 @@ def stage(
     needs: Callable[[FitState], bool] | None = None,
     otherwise: Callable[[FitState], FitState] | None = None,
     doing: str = "",
+    derivatives: bool = False,
 ) -> Callable[[Callable[[FitState], FitState]], Callable[[FitState], FitState]]:
     """Make a function the next stage, see :class:`Stage`."""
 
     def added(run: Callable[[FitState], FitState]) -> Callable[[FitState], FitState]:
-        STAGES.append(Stage(name, run, gives, needs, otherwise, doing))
+        STAGES.append(Stage(name, run, gives, needs, otherwise, doing, derivatives))
         return run
 
     return added
+
+
+stage_on_jacobian = partial(stage, derivatives=True)
 
 
 def carried_out(stages: Iterable[Stage], state: FitState) -> FitState:
@@ -180,6 +217,8 @@ def _after(stage: Stage, state: FitState) -> FitState:
     try:
         # Overflow gives infinity, which stages check for. NumPy's warnings would not help users.
         with cutting_off(control.cut_off.as_error()), np.errstate(all="ignore"):
+            if stage.derivatives and _too_late(state):
+                raise CutOffError
             return stage.run(state)
     except CutOffError:
         pass
@@ -197,6 +236,15 @@ def _after(stage: Stage, state: FitState) -> FitState:
             return stage.otherwise(state)
     except Exception as error:  # noqa: BLE001 - as above
         return _failed(stage, state, error)
+
+
+def _too_late(state: FitState) -> bool:
+    """Return whether the linear algebra of a stage would delay an answer that is late already."""
+    if state.found is None:
+        return False
+    rows, columns = state.found.evaluation.jacobian.shape
+    large = rows * columns**2 > MAX_LATE_WORK
+    return not state.found.differentiated or (state.control.cut_off.reached and large)
 
 
 def _failed(stage: Stage, state: FitState, error: Exception) -> FitState:

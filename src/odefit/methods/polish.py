@@ -26,6 +26,9 @@ from odefit.simulation.other_integrations import other_integrations
 from odefit.simulation.trajectories.trajectory import Trajectory, without_sensitivities
 
 POLISH = SingleShooting(evaluations=3000)  # the local search of the last improvement
+MANY_SENSITIVITIES = 1e5
+"""Number of sensitivities of states, in all conditions, that are not integrated after a cut-off."""
+
 MAX_ENDS = 8  # number of ends of starts that are tried as the answer, the best first
 
 
@@ -34,6 +37,8 @@ class Answer:
     """The answer of a fit: the end of a start, improved if that was asked for and possible.
 
     `gap` is the largest discontinuity of its trajectories, relative to the sizes of the states.
+    Where a model is so large that its sensitivities would take long after the time limit,
+    `differentiated` is False, and the Jacobian of the evaluation is zero.
     `trajectories` are without derivatives, and None on nodes. `warning` says why it is not the
     method's best end, or not integrated as usual.
     """
@@ -44,6 +49,7 @@ class Answer:
     forward: ForwardMap
     trajectories: Sequence[Trajectory] | None = None
     warning: str = ""
+    differentiated: bool = True
 
 
 def answer(problem: Problem, estimate: Estimate, control: Control, polish: bool) -> Answer | None:
@@ -95,27 +101,31 @@ def answer_by(
     """Return the answer that an end makes, or why it cannot be evaluated."""
     better = _improved(forward, end, control) if polish else end
     with cutting_off(NEVER):  # without an evaluation there is no answer
-        answered = _answer_at(forward, better, estimate)
+        late = control.cut_off.reached
+        answered = _answer_at(forward, better, estimate, late)
         if isinstance(answered, Failure) and better is not end:
-            answered = _answer_at(forward, end, estimate)
+            answered = _answer_at(forward, end, estimate, late)
     return answered
 
 
-def _answer_at(forward: ForwardMap, end: Start, estimate: Estimate) -> Answer | Failure:
+def _answer_at(forward: ForwardMap, end: Start, estimate: Estimate, late: bool) -> Answer | Failure:
     if end.nodes is not None:
         evaluation, gap = evaluated(forward, end, estimate)
         if isinstance(evaluation, Failure):
             return evaluation
         return Answer(end, evaluation, gap, ForwardMap(forward.problem, nodes=end.nodes))
-    trajectories = forward.trajectories(end.vector)
+    problem = forward.problem
+    count = len(problem.conditions) * len(problem.model.states) * len(problem.unknowns)
+    differentiated = not (late and count > MANY_SENSITIVITIES)
+    trajectories = forward.trajectories(end.vector, sensitivities=differentiated)
     if isinstance(trajectories, Failure):
         return trajectories
-    at = forward.evaluate_along(end.vector, trajectories)
+    at = forward.evaluate_along(end.vector, trajectories, derivatives=differentiated)
     if isinstance(at, Failure):
         return at
     # The derivatives of a large model take much memory, and are in the Jacobian now.
     states = [without_sensitivities(one) for one in trajectories]
-    return Answer(end, at, 0.0, forward, states)
+    return Answer(end, at, 0.0, forward, states, differentiated=differentiated)
 
 
 def evaluated(

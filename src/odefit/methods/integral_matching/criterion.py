@@ -56,6 +56,7 @@ class IntegralCriterion:
                     sizes[state] = max(sizes[state], size)
         self.size = n + len(self.free_starts)
         self._recorders: dict[int, Recorder] = {}
+        self._recorded: dict[int, tuple[dict[str, Separated], dict[str, Separated]]] = {}
         self._programs: dict[tuple[tuple[int, ...], bool], list[Program]] = {}
         # A state counts in units of its largest magnitude.
         self._units = {state: size or 1.0 for state, size in sizes.items()}
@@ -116,6 +117,19 @@ class IntegralCriterion:
         self, index: int, own: Sequence[str], recorder: Recorder
     ) -> dict[str, Separated]:
         """Return the residuals of some states in one segment, recorded, without weights."""
+        if index not in self._recorded:
+            self._recorded[index] = self._quantities(index, recorder)
+        known, start = self._recorded[index]
+        right_hand_sides = self._right_hand_sides(known, own, recorder)
+        return {
+            s: known[s] - start[s] - recorder.integral(f)
+            for s, f in zip(own, right_hand_sides, strict=True)
+        }
+
+    def _quantities(
+        self, index: int, recorder: Recorder
+    ) -> tuple[dict[str, Separated], dict[str, Separated]]:
+        """Return all names and the initial states in one segment, recorded."""
         model, segment = self.problem.model, self.segments[index]
         condition = self.problem.conditions[segment.condition]
         unknowns = [recorder.unknown(k) for k in range(self.size)]
@@ -128,11 +142,7 @@ class IntegralCriterion:
         hidden = [s for s in model.states if s not in segment.states]
         if hidden:
             known |= self._hidden_states(recorder, known, start, hidden)
-        right_hand_sides = self._right_hand_sides(known, own, recorder)
-        return {
-            s: known[s] - start[s] - recorder.integral(f)
-            for s, f in zip(own, right_hand_sides, strict=True)
-        }
+        return known, start
 
     def states_before(self, index: int, vector: Array, time: float) -> dict[str, float]:
         """Return the states at `time` from the free initial states of a later segment.

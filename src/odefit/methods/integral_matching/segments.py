@@ -17,6 +17,7 @@ from odefit.methods.smoothing.smoother import Interpolant, Smoother, average_rep
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
+from odefit.simulation.engines.cut_off import cut_off
 
 MIN_PANEL_POINTS = 5  # the rule is a cubic through four points of a panel
 
@@ -138,6 +139,8 @@ def _segment(
     spans: dict[str, tuple[float, float]] = {}
     reasons = []
     for name, row in zip(observed.names, observed.matrix, strict=True):
+        if cut_off().reached:
+            raise InputError("the search ended before all series were smoothed")
         times, values = _measurements(condition, observed, name, start, end, at_start)
         if at_start and (not len(times) or times[0] > start):
             known = _known_start(condition, row, states)

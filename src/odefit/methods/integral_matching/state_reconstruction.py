@@ -115,8 +115,10 @@ def _affine_observable(
     unknowns.
     """
     states = model.states
-    if expression.name in states:
-        return np.array([float(s == expression.name) for s in states]), np.zeros(len(times))
+    if (name := expression.name) in states:
+        coefficients = np.zeros(len(states))
+        coefficients[states.index(name)] = 1.0
+        return coefficients, np.zeros(len(times))
     assigned = {name for _, event in condition.events for name in event if name not in states}
     known: dict[str, Dual] = {TIME: Dual(times)}
     known |= {name: Dual(given(times)) for name, given in condition.inputs.items()}
