@@ -104,6 +104,11 @@ assert CalamineWorkbook.from_filelike
 found = odefit.sensitivity(problem, "sobol", samples=8, seed=1)
 assert found.table["total"].notna().any()
 """,
+    "certificates": """
+import subprocess, sys
+odefit.fit(problem, odefit.BranchAndBound(bounds="propose", certificate="proof.json"), seed=1)
+subprocess.run([sys.executable, "-m", "odefit", "verify", "proof.json"], check=True)
+""",
     "completion": """
 import os, subprocess, sys
 env = {**os.environ, "_ARGCOMPLETE": "1", "_ARGCOMPLETE_STDOUT_FILENAME": "words.txt",

@@ -34,6 +34,7 @@ LAYERS = (
     "structure",
     "discretisation",
     "enclosure",
+    "certificates",
     "methods",
     "assessment",
     "result_data",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from odefit.common.errors import InputError
 from odefit.methods.estimate import Estimate, Start
 from odefit.methods.running.control import Control
@@ -15,11 +17,13 @@ MAX_CERTIFIED = 12
 """Largest number of unknowns for which a certificate is attempted."""
 
 
-def certify_answer(problem: Problem, start: Start, control: Control) -> tuple[Estimate | None, str]:
+def certify_answer(
+    problem: Problem, start: Start, control: Control, certificate: str | Path | None = None
+) -> tuple[Estimate | None, str]:
     """Prove how much better other values of the unknowns could be.
 
-    The result is that of branch and bound from the answer, with its certificate, or a reason for
-    its absence.
+    The proof is written to the file `certificate`, if one is given. The result is that of branch
+    and bound from the answer, with its certificate, or a reason for its absence.
     """
     count = len(start.vector)
     if start.nodes is not None:
@@ -33,7 +37,9 @@ def certify_answer(problem: Problem, start: Start, control: Control) -> tuple[Es
         return None, "No certificate: no time was left for it"
     from odefit.methods.branch_and_bound import BranchAndBound  # this imports the enclosures
 
-    method = BranchAndBound(start=tuple(map(float, start.vector)), seconds=CERTIFY_SECONDS)
+    method = BranchAndBound(
+        start=tuple(map(float, start.vector)), seconds=CERTIFY_SECONDS, certificate=certificate
+    )
     try:
         estimate = method.solve(problem, control.for_part("certificate"))
     except InputError as error:

@@ -21,6 +21,7 @@ from odefit.cli import (
     profile,
     sensitivity,
     validate,
+    verify,
 )
 from odefit.cli import problem_commands as problems
 from odefit.cli import result_commands as results
@@ -89,6 +90,13 @@ COMMANDS = (
         validate.run,
         "compare a result with new measurements",
         validate.DESCRIPTION,
+    ),
+    Command(
+        "verify",
+        verify.add_options,
+        verify.run,
+        "prove a certificate again",
+        verify.DESCRIPTION,
     ),
     Command(
         "sensitivity",

@@ -56,6 +56,10 @@ OF_COMMANDS = {
         ("odefit design result.json --times 0:20 --count 2 --json design.json", "keep it"),
         ("odefit design result.json --times 0:20 --count 2 --plot design.svg", "draw it"),
     ),
+    "verify": (
+        ("odefit verify certificate.json", "prove all leaves of a certificate again"),
+        ("odefit verify certificate.json problem.toml", "and that it is about this problem"),
+    ),
     "validate": (
         ("odefit validate result.json new.csv", "compare the model with new data"),
         ("odefit validate result.json new.csv --free-initial x", "fit the initial value of x"),

@@ -64,6 +64,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="prove, in the time left, how much better any other values within the bounds can be",
     )
     parser.add_argument(
+        "--certificate",
+        metavar="FILE",
+        type=Path,
+        help="write that proof to this file, for 'odefit verify'; implies --certify",
+    )
+    parser.add_argument(
         "--intervals",
         choices=INTERVAL_CHOICES,
         default=INTERVAL_CHOICES[0],
@@ -142,6 +148,7 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
                 progress=report,
                 checkpoint=checkpoint,
                 certify=options.certify,
+                certificate=options.certificate,
                 intervals=options.intervals,
                 start=options.start,
                 memory=options.memory,

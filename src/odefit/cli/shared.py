@@ -208,7 +208,7 @@ def check_files(options: argparse.Namespace) -> None:
     """Refuse files of unknown formats, or in places that cannot be written to."""
     from odefit.reporting.documents.file_kinds import check_report, check_table, suffix_of
 
-    for name in ("json", "report", "table", "plot", "checkpoint"):
+    for name in ("json", "report", "table", "plot", "checkpoint", "certificate"):
         path = getattr(options, name, None)
         check_writable(path)
         # If the checkpoint cannot be written, a message says so and the work continues.

@@ -11,6 +11,7 @@ from numbers import Integral
 from pathlib import Path
 
 from odefit.assessment.parts import INTERVAL_CHOICES, Treatment
+from odefit.certificates.statement import statement_of
 from odefit.common.errors import InputError, counted
 from odefit.common.option_checks import check_level, check_time_limit
 from odefit.fitting.fit_result import result_of
@@ -62,6 +63,7 @@ def fit(
     level: float = CONFIDENCE_LEVEL,
     polish: bool | None = None,
     certify: bool = False,
+    certificate: str | Path | None = None,
     intervals: Treatment = "as-is",
     start: StartValues | None = None,
     memory: int | str | None = None,
@@ -99,6 +101,8 @@ def fit(
         Whether branch and bound (:class:`BranchAndBound`) proves, in the remaining time or at most
         a minute, how much better other values within the bounds could be. It needs few unknowns,
         all with finite bounds.
+    certificate
+        A file to which that proof is written, for ``odefit verify``; it implies `certify`.
     intervals
         The treatment of standard errors and intervals where the residuals do not look like noise
         (``result.goodness.bad``): they stay ``"as-is"`` with a warning, are ``"scaled"`` by the
@@ -136,6 +140,9 @@ def fit(
         raise InputError(f"intervals: expected one of {choices}, got {intervals!r}")
     seed = int(seed)
     method = as_method(method)
+    if certificate is not None:
+        statement_of(problem)  # refuses what no certificate can be about, before the search
+        method = method.with_certificate(certificate)
     if polish is None:
         polish = not method.answer_is_final
     control = control_of(seed, time_limit, executor, jobs, progress, checkpoint, stop, memory)
@@ -157,7 +164,8 @@ def fit(
             level=level,
             polish=polish,
             structure=structure,
-            certify=certify,
+            certify=certify or certificate is not None,
+            certificate=certificate,
             intervals=intervals,
             given_start=warm is not None,
             remarks=remarks,

@@ -108,10 +108,18 @@ def _as_found(state: FitState) -> FitState:
     return replace(state, solutions=(end,), status=status)
 
 
+def _uncertified(state: FitState) -> bool:
+    """Return whether bounds have yet to be proved: none are, or a file needs continuous time."""
+    proof = state.estimate.certificate
+    if not answered(state) or not state.wanted.certify:
+        return False
+    return proof is None or (state.wanted.certificate is not None and proof.discretised is True)
+
+
 @stage(
     "certificate",
     *("found", "estimate", "proposed", "unproved"),
-    needs=lambda s: answered(s) and s.wanted.certify and s.estimate.certificate is None,
+    needs=_uncertified,
     doing="proving bounds of the objective",
 )
 def _certificate(state: FitState) -> FitState:
@@ -120,7 +128,9 @@ def _certificate(state: FitState) -> FitState:
     If the proof finds a better point, that becomes the answer.
     """
     found, estimate = state.answer, state.estimate
-    proof, unproved = certify_answer(state.problem, found.start, state.control)
+    proof, unproved = certify_answer(
+        state.problem, found.start, state.control, state.wanted.certificate
+    )
     if proof is None:
         return replace(state, unproved=unproved)
     proposed = tuple(proof.starts)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ class Wanted:
     structure: bool
     certify: bool
     intervals: Treatment
+    certificate: str | Path | None = None  # the file of the proof
     given_start: bool = False
     remarks: tuple[str, ...] = ()
     smoothness: tuple[Notice, ...] = ()  # choices for estimated functions

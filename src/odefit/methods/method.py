@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from odefit.common.arrays import Array
@@ -45,6 +46,10 @@ class Method(Protocol):
     def examines_structure(self) -> bool:
         """True if :func:`odefit.fit` counts the solutions with the outputs of the answer."""
         return False
+
+    def with_certificate(self, path: str | Path) -> Method:
+        """Return the method that writes its proof to a file; itself if it has none to write."""
+        return self
 
 
 @dataclass(frozen=True)

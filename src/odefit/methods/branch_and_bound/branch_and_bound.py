@@ -6,10 +6,12 @@ import math
 import time
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
+from odefit.common.errors import InputError
 from odefit.common.option_checks import number, whole
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import Mesh, as_mesh
@@ -17,6 +19,7 @@ from odefit.discretisation.schemes import Scheme, as_scheme
 from odefit.enclosure import Enclosure
 from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
 from odefit.methods.bounded_problem import BoundedProblem, GivenBounds, check_bounds
+from odefit.methods.branch_and_bound.leaf_log import LeafLog
 from odefit.methods.branch_and_bound.node_evaluator import ResidualEnclosure
 from odefit.methods.branch_and_bound.search import LocalAnswer, TreeSearch
 from odefit.methods.estimate import Certificate, Estimate, Start, Status
@@ -41,6 +44,9 @@ NOT_ENCLOSED = (
     "satisfies the discretised equations to within {:.0e}."
 )
 """Remark on an upper bound that is only as certain as its solver."""
+
+LEFT_OUT = ("seconds", "certificate")
+"""Options without which a checkpoint is recognised all the same."""
 
 ONE_SOLUTION = (
     "For some values of the unknowns the discretised equations may have several solutions, because "
@@ -84,6 +90,9 @@ class BranchAndBound(Method):
         computer.
     engine
         Engine of the local search.
+    certificate
+        A file to which the proof is written, for ``odefit verify``; None for none. It needs
+        continuous time, and the search keeps no checkpoint then.
 
     Raises
     ------
@@ -110,6 +119,7 @@ class BranchAndBound(Method):
     start: tuple[float, ...] | None = None
     seconds: float = CountedSeconds(600.0)
     engine: EngineName = "auto"
+    certificate: str | Path | None = None
 
     def __post_init__(self) -> None:
         if self.scheme is not None:
@@ -122,11 +132,23 @@ class BranchAndBound(Method):
             whole(self.starts, "BranchAndBound, starts")
         number(self.seconds, "BranchAndBound, seconds", least=math.ulp(0.0))
         check_bounds("BranchAndBound", self.bounds)
+        if self.certificate is not None and not isinstance(self.certificate, str | Path):
+            raise InputError(
+                f"BranchAndBound, certificate: expected a file name, got {self.certificate!r}"
+            )
+        if self.certificate is not None and self.scheme is not None:
+            raise InputError(
+                "BranchAndBound, certificate: is written in continuous time alone; leave out scheme"
+            )
 
     @property
     def name(self) -> str:
         """The method's name in results."""
         return f"BranchAndBound({self.scheme_object.name})" if self.scheme else "BranchAndBound"
+
+    def with_certificate(self, path: str | Path) -> BranchAndBound:
+        """Return the method that writes its proof to a file."""
+        return replace(self, certificate=path)
 
     @property
     def scheme_object(self) -> Scheme:
@@ -148,13 +170,14 @@ class BranchAndBound(Method):
         """
         bounded = BoundedProblem.of(problem, self.bounds, control, self.seconds, self.engine)
         enclosure = self.enclosure(bounded.problem)
+        leaves = None if self.certificate is None else LeafLog(bounded.problem, self.certificate)
         make = partial(self.enclosure, bounded.problem)
         with interruptible(bounded.control):
             local = self._local_search(bounded)
             gaps = self.gap, self.absolute_gap
             # A longer time goes on from a shorter one.
-            options = repr({k: v for k, v in vars(self).items() if k != "seconds"})
-            search = TreeSearch(bounded, enclosure, make, local, *gaps, options)
+            options = repr({k: v for k, v in vars(self).items() if k not in LEFT_OUT})
+            search = TreeSearch(bounded, enclosure, make, local, *gaps, options, leaves)
             search.run()
         return Estimate(
             _starts(bounded, search, local),

@@ -20,6 +20,7 @@ from odefit.common.errors import InputError, counted
 from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN
 from odefit.enclosure.residuals import standard_deviations
 from odefit.methods.bounded_problem import BoundedProblem
+from odefit.methods.branch_and_bound.leaf_log import SEARCHED_SHARE, LeafLog
 from odefit.methods.branch_and_bound.node_evaluator import NodeEvaluator, ResidualEnclosure
 from odefit.methods.branch_and_bound.tree import Node, Tree
 from odefit.methods.estimate import Agreement, BoundStep, Certificate, Start, Status
@@ -204,7 +205,7 @@ class TreeSearch:
 
     The function `make` makes the enclosure of the residuals in another process. `gap` is relative,
     `absolute_gap` is in units of the variation of the data. A checkpoint is recognised by the
-    method with its `options`. If the incumbent is the local solver's answer and could not be
+    method with its `options`; where `leaves` are kept, there is none. If the incumbent is the local solver's answer and could not be
     enclosed, that is `local_answer`.
     """
 
@@ -217,7 +218,9 @@ class TreeSearch:
         gap: float,
         absolute_gap: float,
         options: str,
+        leaves: LeafLog | None = None,
     ) -> None:
+        self._leaves = leaves
         self._problem, self._control = bounded.problem, bounded.control
         self._began, self._work = bounded.began, bounded.work
         self._enclosure, self._make = enclosure, make
@@ -260,7 +263,13 @@ class TreeSearch:
         """The objective below which all has to be fathomed."""
         if math.isinf(self.upper_bound):
             return math.inf
-        return max(self.upper_bound - max(self._gap * self.upper_bound, self._negligible), 0.0)
+        share = 1.0 if self._leaves is None else SEARCHED_SHARE
+        return max(self.upper_bound - share * self._wanted_gap, 0.0)
+
+    @property
+    def _wanted_gap(self) -> float:
+        """The difference of the bounds at which to stop."""
+        return max(self._gap * self.upper_bound, self._negligible)
 
     @property
     def closed(self) -> bool:
@@ -271,13 +280,23 @@ class TreeSearch:
         """Divide and fathom boxes until the bounds meet, or until the time is over."""
         self._log("local search", 1)
         if self.closed or math.isinf(self.upper_bound):
+            if self._leaves is not None:
+                box = self._problem.lower, self._problem.upper
+                self._leaves.add(*box, self._enclosure.lower_bound, "open")
+                self._write_leaves()
             return
         with Workers(self._control) as workers:
             self._run_tree(NodeEvaluator(self._enclosure, self._make, workers, self._control))
 
     def _run_tree(self, evaluator: NodeEvaluator) -> None:
         box = self._problem.lower, self._problem.upper
-        tree = Tree(self._enclosure, *box, self.upper_bound, self._target, evaluator)
+        bounds = self.upper_bound, self._target
+        tree = Tree(self._enclosure, *box, *bounds, evaluator, self._leaves)
+        if self._leaves is not None:
+            self._divide(tree, None)
+            tree.keep_open()
+            self._write_leaves()
+            return
         options = {"method": self._options, "scope": self._enclosure.scope}
         records = opened(self._control, "tree of branch and bound", self._problem, options)
         if records is None:
@@ -285,6 +304,13 @@ class TreeSearch:
             return
         with TreeCheckpoint(records) as checkpoint:
             self._divide(tree, checkpoint)
+
+    def _write_leaves(self) -> None:
+        """Write the certificate, unless nothing is known."""
+        assert self._leaves is not None
+        if self.incumbent is not None and math.isfinite(self.upper_bound):
+            bounds = self.lower_bound, self.upper_bound
+            self._leaves.write(self.incumbent, *bounds, self._wanted_gap)
 
     def _divide(self, tree: Tree, checkpoint: TreeCheckpoint | None) -> None:
         """Run the tree to its end, from where the checkpoint has it."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.enclosure.arithmetic.rounding import UNDERFLOW
+from odefit.methods.branch_and_bound.leaf_log import LeafLog
 from odefit.methods.branch_and_bound.node_bounds import NodeBounds
 from odefit.methods.branch_and_bound.node_evaluator import (
     CHUNK_SIZE,
@@ -75,7 +76,7 @@ class Tree:
 
     The incumbent has the objective `upper_bound`; the tree is searched below `target`, which is at
     most that. A `candidate` is the middle of a box where the objective is about to be below
-    `upper_bound`.
+    `upper_bound`. Whatever is fathomed or cut off goes to `leaves`, where these are kept.
     """
 
     def __init__(
@@ -86,8 +87,9 @@ class Tree:
         upper_bound: float,
         target: float,
         evaluator: NodeEvaluator | None = None,
+        leaves: LeafLog | None = None,
     ) -> None:
-        self._enclosure = enclosure
+        self._enclosure, self._leaves = enclosure, leaves
         self._evaluator = evaluator or NodeEvaluator(enclosure)
         self._scale = np.maximum(np.abs(lower), np.abs(upper))
         self._range = np.where(upper > lower, upper - lower, 1.0)
@@ -160,6 +162,7 @@ class Tree:
             # Rounded upwards: a node is fathomed if its norm is not below.
             radius = math.sqrt(self.target) * (1 + ROOT_ROUNDING) if self.target > 0 else 0.0
             waiting = [node for node in batch if node.norm < radius]
+            self._keep([node for node in batch if node.norm >= radius], "bounded")
             try:
                 self._process(waiting, radius, stop)
             finally:
@@ -196,7 +199,15 @@ class Tree:
         norms = np.maximum(bounds.norm, norm)
         smaller, larger = _contracted(bounds, lower, upper)
         self.evaluated += len(norms)
-        for b in np.flatnonzero((norms < radius) & (smaller <= larger).all(axis=1)).tolist():
+        kept = (norms < radius) & (smaller <= larger).all(axis=1)
+        if self._leaves is not None:
+            for b in np.flatnonzero(~kept).tolist():
+                square = max(float(norms[b]), radius) ** 2
+                self._leaves.add(lower[b], upper[b], square, "bounded")
+        for b in np.flatnonzero(kept).tolist():
+            if self._leaves is not None:
+                ends = lower[b], upper[b], smaller[b], larger[b]
+                self._leaves.cut_off(*ends, radius**2)
             before = self._widths(lower[b], upper[b])
             after = self._widths(smaller[b], larger[b])
             box = (float(norms[b]), smaller[b], larger[b])
@@ -250,11 +261,23 @@ class Tree:
         low, high = float(lower[k]), float(upper[k])
         if high - low <= MIN_WIDTH * self._scale[k]:
             self._least_undivided = min(self._least_undivided, norm)
+            if self._leaves is not None:
+                self._leaves.add(lower, upper, norm**2, "open")
             return
         left, right = upper.copy(), lower.copy()
         left[k] = right[k] = _branching_point(low, high)
         self._push(norm, lower, left)
         self._push(norm, right, upper)
+
+    def keep_open(self) -> None:
+        """Add the open nodes to the leaves, at the end of the search."""
+        self._keep(self._open, "open")
+
+    def _keep(self, nodes: Sequence[Node], reason: str) -> None:
+        """Add nodes to the leaves, if these are kept."""
+        for node in nodes if self._leaves is not None else ():
+            assert self._leaves is not None
+            self._leaves.add(node.lower, node.upper, node.norm**2, reason)
 
     def _push(self, norm: float, lower: Array, upper: Array) -> None:
         """Open a node."""

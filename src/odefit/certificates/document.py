@@ -1,0 +1,152 @@
+"""The file of a certificate: what it claims, and the leaves by which the claim is proved."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odefit.certificates.statement import fingerprint_of
+from odefit.common.arrays import Array
+from odefit.common.errors import InputError, shown
+from odefit.common.packages import installed_version
+
+FORMAT, VERSION = "odefit certificate", 1
+
+REASONS = ("bounded", "contracted", "open")
+"""Reasons why a leaf was left: its bound, a contraction around it, the end of the search."""
+
+LARGEST_FILE = 2**30
+"""Number of bytes above which a file is not read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """Boxes that cover the bounds of the unknowns, with corners of shape (N, n).
+
+    `bounds`, shape (N,), has a lower bound of the objective for each, `reasons` one of
+    :data:`REASONS`.
+    """
+
+    lower: Array
+    upper: Array
+    bounds: Array
+    reasons: Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """A certificate: no values within the bounds have an objective below `lower`.
+
+    At `incumbent`, shape (n,), the objective is at most `upper`. `statement` has the problem
+    written out, and `fingerprint` is its SHA-256; `intact` tells whether the file is as written.
+    """
+
+    statement: Mapping[str, Any]
+    fingerprint: str
+    lower: float
+    upper: float
+    incumbent: Array
+    leaves: Leaves
+    intact: bool = True
+
+    @property
+    def box(self) -> tuple[Array, Array]:
+        """The bounds of the unknowns, shapes (n,)."""
+        unknowns = self.statement["unknowns"]
+        return (
+            np.array([float(u["lower"]) for u in unknowns]),
+            np.array([float(u["upper"]) for u in unknowns]),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the certificate as a JSON value."""
+        leaves = [
+            {"box": np.stack([low, high], axis=1).tolist(), "reason": reason, "bound": bound}
+            for low, high, reason, bound in zip(
+                self.leaves.lower,
+                self.leaves.upper,
+                self.leaves.reasons,
+                self.leaves.bounds.tolist(),
+                strict=True,
+            )
+        ]
+        body = {
+            "format": FORMAT,
+            "version": VERSION,
+            "odefit": installed_version("odefit"),
+            "scope": "continuous time",
+            "statement": self.statement,
+            "fingerprint": self.fingerprint,
+            "lower": self.lower,
+            "upper": self.upper,
+            "incumbent": self.incumbent.tolist(),
+            "leaves": leaves,
+        }
+        return body | {"digest": fingerprint_of(body)}
+
+    def write(self, path: Path) -> None:
+        """Write the file."""
+        text = json.dumps(self.to_json(), allow_nan=False, separators=(",", ":"))
+        # A leaf a line, so that a person finds the one that a message names.
+        path.write_text(text.replace('{"box"', '\n{"box"') + "\n", encoding="utf-8")
+
+
+def read_document(path: Path) -> Document:
+    """Read a certificate; an InputError says what is wrong with the file, not with the proof."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise InputError(f"{path}: is larger than {LARGEST_FILE} bytes")
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is no JSON file: {error}") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise InputError(
+            f"{path}: is no certificate; 'odefit fit PROBLEM --certificate FILE' writes one"
+        )
+    if found.get("version") != VERSION:
+        raise InputError(
+            f"{path}: has version {shown(str(found.get('version')))} of the format, and this "
+            f"odefit reads version {VERSION}; install a newer one"
+        )
+    try:
+        return _document(found)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise InputError(
+            f"{path}: is damaged ({type(error).__name__}: {error}); write it anew"
+        ) from None
+
+
+def _document(found: Mapping[str, Any]) -> Document:
+    """Return the document in a JSON value; a damaged one raises errors of Python."""
+    statement, n = found["statement"], len(found["statement"]["unknowns"])
+    rows = found["leaves"]
+    boxes = np.array([leaf["box"] for leaf in rows], dtype=float).reshape(len(rows), n, 2)
+    bounds = np.array([float(leaf["bound"]) for leaf in rows])
+    reasons = [str(leaf["reason"]) for leaf in rows]
+    if set(reasons) - set(REASONS):
+        raise ValueError(f"a leaf has the reason {sorted(set(reasons) - set(REASONS))[0]!r}")
+    incumbent = np.array(found["incumbent"], dtype=float)
+    numbers = [boxes, bounds, incumbent, np.array([found["lower"], found["upper"]], dtype=float)]
+    if not all(np.isfinite(a).all() for a in numbers) or incumbent.shape != (n,):
+        raise ValueError("numbers are missing, or infinite")
+    for unknown in statement["unknowns"]:
+        if not -math.inf < unknown["lower"] <= unknown["upper"] < math.inf:
+            raise ValueError(f"the bounds of {unknown['name']} are not finite")
+    body = {key: value for key, value in found.items() if key != "digest"}
+    return Document(
+        statement,
+        str(found["fingerprint"]),
+        float(found["lower"]),
+        float(found["upper"]),
+        incumbent,
+        Leaves(boxes[:, :, 0], boxes[:, :, 1], bounds, reasons),
+        fingerprint_of(body) == found.get("digest"),
+    )

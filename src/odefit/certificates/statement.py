@@ -1,0 +1,269 @@
+"""A problem written out in plain formulas, so that a certificate says by itself what it proves.
+
+Every condition becomes segments of time. Parameters, constants, inputs and functions of the user
+are written out, so that formulas contain unknowns, states, the time t and numbers alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from odefit.common.errors import InputError
+from odefit.expressions.expressions import NON_SMOOTH, TIME
+from odefit.expressions.grammar import NAME_PATTERN, RESERVED, named
+from odefit.problem.binding import bound_value
+from odefit.problem.condition import Condition
+from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
+from odefit.problem.variants.features import refuse_integrated_features
+
+MAX_FORMULA = 100_000
+"""Largest number of characters of a formula: repeated parts are written out each time."""
+
+
+def statement_of(problem: Problem) -> dict[str, Any]:
+    """Return the objective of a problem in continuous time, written out, as a JSON value.
+
+    Raises InputError for what has no such form: algebraic equations, functions with a kink, noise
+    other than normal with known standard deviations, priors other than normal ones.
+    """
+    refuse_integrated_features(problem, "a certificate")
+    if problem.model.algebraic:
+        raise InputError(
+            "a certificate cannot be written for a problem with algebraic equations; put their "
+            "solution into the differential equations"
+        )
+    symbols = _symbols(problem)
+    unknowns = [
+        {"symbol": symbol, "name": key, "lower": float(low), "upper": float(high)}
+        for symbol, key, low, high in zip(
+            symbols, problem.keys, problem.lower, problem.upper, strict=True
+        )
+    ]
+    return {
+        "unknowns": unknowns,
+        "states": list(problem.model.states),
+        "conditions": [
+            _Written(problem, condition, symbols).condition() for condition in problem.conditions
+        ],
+        "priors": _priors(problem, symbols),
+    }
+
+
+def fingerprint_of(statement: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a statement or another JSON value, whatever its layout in a file."""
+    text = json.dumps(statement, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def without_bounds(statement: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a statement without the bounds of its unknowns, which a method may be given others."""
+    unknowns = [{k: u[k] for k in ("symbol", "name")} for u in statement["unknowns"]]
+    return {**statement, "unknowns": unknowns}
+
+
+def _symbols(problem: Problem) -> list[str]:
+    """Return a name for each unknown that is no name of anything else."""
+    taken = {TIME, *problem.model.states, *RESERVED}
+    symbols: list[str] = []
+    for number, key in enumerate(problem.keys):
+        usable = NAME_PATTERN.match(key) and key not in taken and key not in symbols
+        symbol = key if usable else f"unknown_{number + 1}"
+        while symbol in taken or symbol in symbols:
+            symbol += "_"
+        symbols.append(symbol)
+    return symbols
+
+
+def _priors(problem: Problem, symbols: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the normal priors, each a term ((unknown - mean)/sd)^2 of the objective."""
+    found = []
+    for key, prior in problem.priors.items():
+        if not prior.plain or prior.mean is None or prior.sd is None:
+            raise InputError(
+                f"the prior of {key}, {prior}: a certificate can have normal priors in natural "
+                "units alone"
+            )
+        symbol = symbols[problem.keys.index(key)]
+        found.append({"unknown": symbol, "mean": float(prior.mean), "sd": float(prior.sd)})
+    return found
+
+
+class _Text:
+    """A formula as a text, which arithmetic makes longer."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > MAX_FORMULA:
+            raise InputError(
+                f"a certificate cannot be written: a formula has more than {MAX_FORMULA} "
+                "characters once all is written out"
+            )
+        self.text = text
+
+    def __neg__(self) -> _Text:
+        return _Text(f"(-{self.text})")
+
+    def __add__(self, other: _Text) -> _Text:
+        return _Text(f"({self.text} + {other.text})")
+
+    def __sub__(self, other: _Text) -> _Text:
+        return _Text(f"({self.text} - {other.text})")
+
+    def __mul__(self, other: _Text) -> _Text:
+        return _Text(f"({self.text}*{other.text})")
+
+    def __truediv__(self, other: _Text) -> _Text:
+        return _Text(f"({self.text}/{other.text})")
+
+
+class _Writing:
+    """The algebra of texts."""
+
+    def number(self, text: str) -> _Text:
+        """Return a number; negative ones stand in parentheses."""
+        return _Text(f"({text})" if text.startswith("-") else text)
+
+    def power(self, base: _Text, exponent: _Text) -> _Text:
+        """Return a power, whose parts stand in parentheses where they are no plain numbers."""
+        return _Text(f"({base.text}^{exponent.text})")
+
+    def call(self, function: str, arguments: Sequence[_Text]) -> _Text:
+        """Return a call; functions with a kink are an InputError."""
+        if function in NON_SMOOTH:
+            raise InputError(f"a certificate cannot have {named(function)!r}, which has a kink")
+        return _Text(f"{function}({', '.join(a.text for a in arguments)})")
+
+
+WRITING = _Writing()
+
+
+class _Written:
+    """One condition while it is written out."""
+
+    def __init__(self, problem: Problem, condition: Condition, symbols: Sequence[str]) -> None:
+        self._problem, self._condition = problem, condition
+        self._unknowns = [_Text(symbol) for symbol in symbols]
+        self._scalars: dict[str, _Text] = {
+            name: bound_value(bound, condition.scalars, self._unknowns, WRITING)
+            for name, bound in condition.scalars.items()
+        }
+        self._states = {name: _Text(name) for name in problem.model.states}
+
+    def condition(self) -> dict[str, Any]:
+        """Return the condition as a JSON value: initial values, segments, measurements."""
+        given = self._condition
+        initial = {
+            name: bound_value(given.initial[name], given.scalars, self._unknowns, WRITING).text
+            for name in self._problem.model.states
+        }
+        last = float(given.times[-1])
+        begins = {given.t0} | {time for time, _ in given.events}
+        begins |= {float(t) for i in given.inputs.values() for t in i.times}
+        measured = sorted(self._measurements(), key=lambda m: float(m["time"]))
+        segments = []
+        for begin in sorted(t for t in begins if given.t0 <= t <= last):
+            # A measurement at the time of an event is of the states before it.
+            self._observe([m for m in measured if m["time"] <= begin], begin)
+            assigned = [
+                self._assign(assign, begin) for time, assign in given.events if time == begin
+            ]
+            ode = self._ode(begin)
+            segments.append({"begin": begin, "set": [a for a in assigned if a], "ode": ode})
+        self._observe(measured, math.inf)
+        return {"name": given.name, "initial": initial, "segments": segments, "data": measured}
+
+    def _measurements(self) -> list[dict[str, Any]]:
+        """Return measured values with the names of their observables, formulas still missing."""
+        given, found = self._condition, []
+        for name, series in given.series.items():
+            sds = _standard_deviations(self._problem, given, name)
+            for row, value, sd in zip(series.rows, series.values, sds, strict=True):
+                entry = {"time": float(given.times[row]), "observable": name}
+                found.append(entry | {"value": float(value), "sd": float(sd)})
+        return found
+
+    def _observe(self, measured: Sequence[dict[str, Any]], until: float) -> None:
+        """Add the formulas of observables, with the scalars as they are now."""
+        for entry in measured:
+            if "formula" not in entry:
+                known = self._known(entry["time"]) | self._inputs_at(entry["time"])
+                expression = self._problem.model.observables[entry["observable"]]
+                entry["formula"] = expression.evaluate(known, WRITING).text
+
+    def _ode(self, begin: float) -> dict[str, str]:
+        """Return the right-hand sides from `begin` to the next segment."""
+        known = self._known(None) | self._inputs_from(begin)
+        rates = self._problem.model.rhs(known, WRITING)
+        return {n: r.text for n, r in zip(self._states, rates, strict=True)}
+
+    def _assign(self, assign: Mapping[str, Any], time: float) -> dict[str, str]:
+        """Return the new values of states after an event, and let it set scalars."""
+        known = self._known(time) | self._inputs_at(time)
+        new = {name: e.evaluate(known, WRITING) for name, e in assign.items()}
+        for name in self._scalars.keys() & new.keys():
+            if assign[name].names & self._states.keys():
+                raise InputError(
+                    f"a certificate cannot have the event at t = {time:g}, which sets {name} to "
+                    "what depends on states; make it a state whose derivative is zero"
+                )
+            self._scalars[name] = new[name]
+        return {name: text.text for name, text in new.items() if name in self._states}
+
+    def _known(self, time: float | None) -> dict[str, _Text]:
+        """Return all names but inputs, with a number for the time if there is one."""
+        now = _Text(TIME) if time is None else WRITING.number(repr(time))
+        return {**self._scalars, **self._states, TIME: now}
+
+    def _inputs_from(self, time: float) -> dict[str, _Text]:
+        """Return the inputs as polynomials in t that hold up to their next knots."""
+        found = {}
+        for name in self._condition.inputs:
+            c, left = self._piece(name, time)
+            since = _Text(TIME) - WRITING.number(repr(left))
+            total = WRITING.number(repr(c[-1]))
+            for a in c[-2::-1]:
+                total = WRITING.number(repr(a)) + since * total
+            found[name] = total
+        return found
+
+    def _inputs_at(self, time: float) -> dict[str, _Text]:
+        """Return the inputs at one time, as fractions of whole numbers."""
+        found = {}
+        for name in self._condition.inputs:
+            c, left = self._piece(name, time)
+            since = Fraction(time) - Fraction(left)
+            value = sum((Fraction(a) * since**k for k, a in enumerate(c)), Fraction(0))
+            found[name] = _Text(f"(({value.numerator})/{value.denominator})")
+        return found
+
+    def _piece(self, name: str, time: float) -> tuple[list[float], float]:
+        """Return the coefficients of an input after `time`, lowest power first, and the origin."""
+        given = self._condition.inputs[name]
+        piece = int(np.searchsorted(given.times, time, side="right"))
+        c = [float(a) for a in given.polynomials()[piece]]
+        if not all(map(math.isfinite, c)):
+            raise InputError(f"a certificate cannot have input {name}, too steep at t = {time:g}")
+        while len(c) > 1 and c[-1] == 0.0:
+            c.pop()
+        return c, float(given.times[max(piece - 1, 0)])
+
+
+def _standard_deviations(problem: Problem, condition: Condition, name: str) -> Sequence[float]:
+    """Return the standard deviations of a series; 1 for plain least squares."""
+    series, noise = condition.series[name], problem.noise.get(name, Noise())
+    if not noise.gaussian or noise.transform is not None or series.censored is not None:
+        raise InputError(f"noise.{name}: a certificate needs normal noise of the values themselves")
+    if series.sds is not None:
+        return [float(sd) for sd in series.sds]
+    if noise.relative is not None:
+        return [float(sd) for sd in noise.relative * np.abs(series.values)]
+    if noise.sd is not None and not isinstance(noise.sd, float):
+        raise InputError(f"noise.{name}.sd: a certificate needs standard deviations that are known")
+    return [1.0 if noise.sd is None else noise.sd] * len(series.values)

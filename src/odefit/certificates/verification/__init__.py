@@ -1,0 +1,4 @@
+"""The verification of certificates, in the ball arithmetic of FLINT, apart from the search.
+
+Nothing here imports the enclosures, the solvers or the expressions of the search.
+"""

@@ -1,0 +1,116 @@
+"""Lower bounds of a sum of squares over a box, from models of its terms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from flint import arb
+
+from odefit.certificates.verification.balls import ZERO, positive_semidefinite
+from odefit.certificates.verification.polynomials import Layout, Model
+
+DESCENTS = 30
+"""Number of steps towards the least value of a quadratic form over the box."""
+
+
+def distance_squared(residual: Model) -> arb:
+    """Return a lower bound of the square of one residual."""
+    least = residual.range.abs_lower()
+    return (least * least).lower()
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds from some of the residuals: below over the box, and above in its middle.
+
+    `slopes` has the sum of the absolute derivatives by each unknown.
+    """
+
+    lower: arb
+    middle: arb
+    slopes: list[float]
+
+
+def bounds(residuals: Sequence[Model], ring: Layout) -> Bounds:
+    """Return bounds of the sum of the squares of these residuals."""
+    c = [[p[0] if p.length() else ZERO for p in r.c] for r in residuals]
+    rest = [r.rest for r in residuals]
+    apart = sum((distance_squared(r) for r in residuals), ZERO)
+    tops = [row[0].abs_upper() + r for row, r in zip(c, rest, strict=True)]
+    middle = sum((top * top for top in tops), ZERO).upper()
+    slopes = [sum(abs(float(row[m].mid())) for row in c) for m in ring.linear]
+    lower = apart
+    if ring.unknowns and residuals:
+        length = sum((r * r for r in rest), ZERO).sqrt().upper()
+        root = _quartic(c, ring).lower().max(ZERO).sqrt() - length
+        if root > 0:
+            lower = lower.max(root * root)
+    return Bounds(lower.lower(), middle, slopes)
+
+
+def _quartic(c: Sequence[Sequence[arb]], ring: Layout) -> arb:
+    """Return a lower bound of the sum of the squares of polynomials, shape (R, monomials)."""
+    total: dict[tuple[int, ...], arb] = {}
+    higher = ZERO
+    for row in c:
+        kept = [(m, a) for m, a in zip(ring.monomials, row, strict=True) if a != 0]
+        for i, (m, a) in enumerate(kept):
+            for k, (other, b) in enumerate(kept[i:]):
+                degree = len(m) + len(other)
+                term = a * b if k == 0 else 2 * a * b
+                if degree < 4:
+                    key = tuple(sorted(m + other))
+                    total[key] = total.get(key, ZERO) + term
+                elif k > 0:  # squares of single terms are not negative
+                    higher += term.abs_upper()
+    n = ring.unknowns
+    higher += sum((v.abs_upper() for key, v in total.items() if len(key) == 3), ZERO)
+    slope = [total.get((k,), ZERO) for k in range(n)]
+    bend = [[_half(total, i, j) for j in range(n)] for i in range(n)]
+    return total.get((), ZERO) + _quadratic(slope, bend) - higher
+
+
+def _half(total: dict[tuple[int, ...], arb], i: int, j: int) -> arb:
+    """Return an entry of half the Hessian."""
+    value = total.get((min(i, j), max(i, j)), ZERO)
+    return value if i == j else value / 2
+
+
+def _quadratic(slope: Sequence[arb], bend: Sequence[Sequence[arb]]) -> arb:
+    """Return a lower bound of ``g d + d H d`` over [-1, 1]^n."""
+    n = len(slope)
+    g = np.array([float(a.mid()) for a in slope])
+    h = np.array([[float(a.mid()) for a in row] for row in bend])
+    if not (np.isfinite(g).all() and np.isfinite(h).all()):
+        return arb(0, "inf")
+    least = float(np.linalg.eigvalsh(h)[0])
+    size = float(np.abs(h).sum()) + 1e-300
+    shift = max(-least, 0.0) * (1 + 1e-9) + 1e-12 * size
+    d = _least_point(g, h + shift * np.eye(n))
+    point = [arb(float(a)) for a in d]
+    if not positive_semidefinite(
+        [[a + arb(shift) if i == j else a for j, a in enumerate(row)] for i, row in enumerate(bend)]
+    ):
+        return arb(0, "inf")
+    product = [sum((a * p for a, p in zip(row, point, strict=True)), ZERO) for row in bend]
+    value = ZERO
+    for k in range(n):
+        value += (slope[k] + product[k]) * point[k]
+        tangent = slope[k] + 2 * product[k]
+        value += (tangent * (1 - point[k])).min(tangent * (-1 - point[k])).lower()
+        far = 1 + point[k].abs_upper()
+        value -= arb(shift) * far * far
+    return value
+
+
+def _least_point(g: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """Return about where a convex quadratic is least within [-1, 1]^n."""
+    d = np.zeros(len(g))
+    for _ in range(DESCENTS):
+        for k in range(len(g)):
+            if h[k, k] > 0:
+                rest = g[k] / 2 + h[k] @ d - h[k, k] * d[k]
+                d[k] = np.clip(-rest / h[k, k], -1.0, 1.0)
+    return d

@@ -1,0 +1,201 @@
+"""The formulas of a statement, parsed anew and evaluated over any kind of number.
+
+They are fully bracketed, so that Python's own parser reads them; nothing is ever executed. Equal
+parts of several formulas are evaluated once.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+SERIES_FUNCTIONS = frozenset({"exp", "log", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan"})
+"""Functions of one argument that every kind of number knows; others are written with them."""
+
+MAX_POWER = 64
+"""Largest whole exponent that is taken by multiplication."""
+
+
+class Kind(Protocol):
+    """A kind of numbers: they have ``+ - *``, and this makes and maps them."""
+
+    def number(self, value: Fraction) -> Any:
+        """Return a constant."""
+
+    def apply(self, function: str, x: Any) -> Any:
+        """Return a function of :data:`SERIES_FUNCTIONS`, or ``"inv"`` for 1/x."""
+
+
+class FormulaError(ValueError):
+    """The error for a text that is no formula of a statement."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One operation on earlier values: its name, and their places or what is constant."""
+
+    operation: str
+    places: tuple[int, ...] = ()
+    name: str = ""
+    value: Fraction = Fraction(0)
+
+
+class Formulas:
+    """Several formulas in the same names, which are `names`."""
+
+    def __init__(self, texts: Sequence[str], names: Sequence[str]) -> None:
+        self._names = frozenset(names)
+        self._steps: list[_Step] = []
+        self._places: dict[_Step, int] = {}
+        self._results = [self._parsed(text) for text in texts]
+
+    def evaluate(
+        self, values: Mapping[str, Any], kind: Kind, known: Mapping[int, Any] | None = None
+    ) -> list[Any]:
+        """Return the values of all formulas at values of the names.
+
+        What is `known` already, by the number of the operation, is not computed again.
+        """
+        known = known or {}
+        found: list[Any] = []
+        for number, step in enumerate(self._steps):
+            found.append(known[number] if number in known else _value(step, found, values, kind))
+        return [found[place] for place in self._results]
+
+    def constant_parts(self, values: Mapping[str, Any], kind: Kind) -> dict[int, Any]:
+        """Return the values of all operations on these names alone, by number."""
+        found: dict[int, Any] = {}
+        for number, step in enumerate(self._steps):
+            if step.operation == "name":
+                if step.name in values:
+                    found[number] = values[step.name]
+            elif all(place in found for place in step.places):
+                found[number] = _value(step, found, values, kind)
+        return found
+
+    def _parsed(self, text: str) -> int:
+        try:
+            tree = ast.parse(text, mode="eval")
+            return self._node(tree.body)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise FormulaError(f"{text[:80]!r} is no formula: {error}") from None
+
+    def _add(self, operation: str, *places: int, **rest: Any) -> int:
+        step = _Step(operation, places, **rest)
+        if step not in self._places:
+            self._places[step] = len(self._steps)
+            self._steps.append(step)
+        return self._places[step]
+
+    def _number(self, value: Fraction | int) -> int:
+        return self._add("number", value=Fraction(value))
+
+    def _constant(self, place: int) -> Fraction | None:
+        step = self._steps[place]
+        return step.value if step.operation == "number" else None
+
+    def _node(self, node: ast.expr) -> int:
+        match node:
+            case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
+                # The decimal digits as they stand, not the nearest number in binary.
+                return self._number(Fraction(repr(node.value)))
+            case ast.Name():
+                if node.id not in self._names:
+                    raise FormulaError(f"unknown name {node.id!r}")
+                return self._add("name", name=node.id)
+            case ast.UnaryOp(op=ast.USub()):
+                return self._negative(self._node(node.operand))
+            case ast.BinOp():
+                return self._binary(node.op, self._node(node.left), self._node(node.right))
+            case ast.Call(func=ast.Name(), keywords=[], args=[argument]):
+                return self._call(node.func.id, self._node(argument))
+        raise FormulaError(f"{ast.unparse(node)[:80]!r} has no meaning here")
+
+    def _negative(self, place: int) -> int:
+        value = self._constant(place)
+        return self._add("-", place) if value is None else self._number(-value)
+
+    def _binary(self, operator: ast.operator, left: int, right: int) -> int:
+        a, b = self._constant(left), self._constant(right)
+        match operator:
+            case ast.Add():
+                if a is not None and b is not None:
+                    return self._number(a + b)
+                return self._sum(left, right)
+            case ast.Sub():
+                return self._binary(ast.Add(), left, self._negative(right))
+            case ast.Mult():
+                return self._product(left, right)
+            case ast.Div():
+                if b is not None and b != 0:
+                    return self._product(left, self._number(1 / b))
+                return self._product(left, self._add("inv", right))
+            case ast.BitXor() | ast.Pow():
+                return self._power(left, right)
+        raise FormulaError(f"operator {type(operator).__name__} has no meaning here")
+
+    def _sum(self, left: int, right: int) -> int:
+        if self._constant(left) == 0:
+            return right
+        return left if self._constant(right) == 0 else self._add("sum", left, right)
+
+    def _product(self, left: int, right: int) -> int:
+        a, b = self._constant(left), self._constant(right)
+        if a is not None and b is not None:
+            return self._number(a * b)
+        if a == 1:
+            return right
+        return left if b == 1 else self._add("product", left, right)
+
+    def _power(self, base: int, exponent: int) -> int:
+        p = self._constant(exponent)
+        if p is not None and p.denominator == 1 and abs(p) <= MAX_POWER:
+            return self._whole_power(base, int(p))
+        if p == Fraction(1, 2):
+            return self._add("sqrt", base)
+        return self._add("exp", self._product(exponent, self._add("log", base)))
+
+    def _whole_power(self, base: int, p: int) -> int:
+        if p < 0:
+            return self._add("inv", self._whole_power(base, -p))
+        if p == 0:
+            return self._number(1)
+        half = self._whole_power(base, p // 2)
+        square = self._product(half, half)
+        return self._product(square, base) if p % 2 else square
+
+    def _call(self, function: str, x: int) -> int:
+        if function in SERIES_FUNCTIONS:
+            return self._add(function, x)
+        if function == "log10":
+            return self._product(
+                self._add("log", x), self._add("inv", self._add("log", self._number(10)))
+            )
+        if function in ("sinh", "cosh", "tanh"):
+            up, down = self._add("exp", x), self._add("exp", self._negative(x))
+            half = self._number(Fraction(1, 2))
+            sine = self._product(self._sum(up, self._negative(down)), half)
+            cosine = self._product(self._sum(up, down), half)
+            if function == "tanh":
+                return self._product(sine, self._add("inv", cosine))
+            return sine if function == "sinh" else cosine
+        raise FormulaError(f"unknown function {function!r}")
+
+
+def _value(step: _Step, found: Any, values: Mapping[str, Any], kind: Kind) -> Any:
+    """Return the value of an operation from those of earlier ones, by number."""
+    match step.operation:
+        case "number":
+            return kind.number(step.value)
+        case "name":
+            return values[step.name]
+        case "-":
+            return -found[step.places[0]]
+        case "sum":
+            return found[step.places[0]] + found[step.places[1]]
+        case "product":
+            return found[step.places[0]] * found[step.places[1]]
+    return kind.apply(step.operation, found[step.places[0]])
