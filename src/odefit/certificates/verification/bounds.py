@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from flint import arb
 
-from odefit.certificates.verification.balls import ZERO, positive_semidefinite
+from odefit.certificates.verification.balls import ZERO, arb, positive_semidefinite
 from odefit.certificates.verification.polynomials import Layout, Model
 
 DESCENTS = 30

@@ -102,16 +102,16 @@ class Formulas:
             case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
                 # The decimal digits as they stand, not the nearest number in binary.
                 return self._number(Fraction(repr(node.value)))
-            case ast.Name():
-                if node.id not in self._names:
-                    raise FormulaError(f"unknown name {node.id!r}")
-                return self._add("name", name=node.id)
+            case ast.Name(id=name):
+                if name not in self._names:
+                    raise FormulaError(f"unknown name {name!r}")
+                return self._add("name", name=name)
             case ast.UnaryOp(op=ast.USub()):
                 return self._negative(self._node(node.operand))
             case ast.BinOp():
                 return self._binary(node.op, self._node(node.left), self._node(node.right))
-            case ast.Call(func=ast.Name(), keywords=[], args=[argument]):
-                return self._call(node.func.id, self._node(argument))
+            case ast.Call(func=ast.Name(id=function), keywords=[], args=[argument]):
+                return self._call(function, self._node(argument))
         raise FormulaError(f"{ast.unparse(node)[:80]!r} has no meaning here")
 
     def _negative(self, place: int) -> int:

@@ -13,9 +13,8 @@ from functools import lru_cache
 from itertools import combinations_with_replacement
 
 import numpy as np
-from flint import arb, arb_poly
 
-from odefit.certificates.verification.balls import UNIT, ZERO, around, ball, series
+from odefit.certificates.verification.balls import UNIT, ZERO, arb, arb_poly, around, ball, series
 from odefit.common.arrays import Array, IntArray
 
 ORDER = 10

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from flint import arb
 
 from odefit.certificates.verification.balls import (
     UNIT,
     ZERO,
     Dual,
     Duals,
+    arb,
     around,
     finite,
     growth,

@@ -8,11 +8,10 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-from flint import arb
 
 from odefit.certificates.document import Document
 from odefit.certificates.statement import fingerprint_of, without_bounds
-from odefit.certificates.verification.balls import ZERO
+from odefit.certificates.verification.balls import ZERO, arb
 from odefit.certificates.verification.bounds import bounds, distance_squared
 from odefit.certificates.verification.cover import uncovered_part
 from odefit.certificates.verification.formulas import FormulaError

@@ -205,8 +205,8 @@ class TreeSearch:
 
     The function `make` makes the enclosure of the residuals in another process. `gap` is relative,
     `absolute_gap` is in units of the variation of the data. A checkpoint is recognised by the
-    method with its `options`; where `leaves` are kept, there is none. If the incumbent is the local solver's answer and could not be
-    enclosed, that is `local_answer`.
+    method with its `options`; where `leaves` are kept, there is none. If the incumbent
+    is the local solver's answer and could not be enclosed, that is `local_answer`.
     """
 
     def __init__(
