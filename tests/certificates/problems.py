@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import odefit
 from odefit import BranchAndBound, Event, Experiment, Model, Problem
 from odefit.certificates.document import Document, read_document
+from odefit.common.arrays import Array
 
 TIMES = np.linspace(0.5, 4.0, 8)
 NOISE = 0.05 * np.array([1.0, -0.7, 0.4, -1.2, 0.9, 0.1, -0.5, 0.8])
@@ -25,7 +27,7 @@ def quadratic() -> Problem:
     )
 
 
-def one(rate: str, truth: Any, upper: float = 3.0, **more: Any) -> Problem:
+def one(rate: str, truth: Callable[[Array], Array], upper: float = 3.0, **more: Any) -> Problem:
     """Return a problem with one state, x(0) = 1, and the unknown k."""
     return Problem(
         Model(ode={"x": rate}, **more.pop("model", {})),
@@ -37,9 +39,13 @@ def one(rate: str, truth: Any, upper: float = 3.0, **more: Any) -> Problem:
     )
 
 
+def decay(times: Array) -> Array:
+    """Return the solution of x' = -0.7 x, x(0) = 1."""
+    return np.asarray(np.exp(-0.7 * times))
+
+
 def ten() -> dict[str, Problem]:
     """Return ten problems: functions, inputs, events, priors, several states and conditions."""
-    decay = lambda t: np.exp(-0.7 * t)  # noqa: E731
     found = {
         "quadratic": quadratic(),
         "decay": one("-k*x", decay),
