@@ -21,7 +21,6 @@ from odefit.cli import (
     profile,
     sensitivity,
     validate,
-    verify,
 )
 from odefit.cli import problem_commands as problems
 from odefit.cli import result_commands as results
@@ -93,10 +92,10 @@ COMMANDS = (
     ),
     Command(
         "verify",
-        verify.add_options,
-        verify.run,
+        results.add_verify,
+        results.run_verify,
         "prove a certificate again",
-        verify.DESCRIPTION,
+        results.VERIFICATION,
     ),
     Command(
         "sensitivity",
