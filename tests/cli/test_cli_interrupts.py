@@ -18,6 +18,7 @@ from tests.cli.commands import COMMAND, HIV
 
 PINENE = str(odefit.library.path("alpha-pinene"))
 STORED = str(Path(__file__).parents[1] / "results-format-1" / "0.1-single-shooting.json")
+CERTIFICATE = str(Path(__file__).parents[1] / "data" / "certificate.json")
 
 ANNOUNCED = """
 import sys
@@ -96,6 +97,7 @@ OTHERS = {
     "new": ("data.csv", "-o", "new.toml"),
     "convert": ("decay.toml", "other.toml"),
     "validate": (STORED, "data.csv"),
+    "verify": (CERTIFICATE,),
     "sensitivity": ("decay.toml", "--set", "k=1", "s=2"),
     "methods": (),
     "library": (),
