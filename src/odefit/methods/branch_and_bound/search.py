@@ -17,14 +17,13 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, counted
-from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN
 from odefit.enclosure.residuals import standard_deviations
 from odefit.methods.bounded_problem import BoundedProblem
 from odefit.methods.branch_and_bound.leaf_log import SEARCHED_SHARE, LeafLog
+from odefit.methods.branch_and_bound.local_minima import local_minimum, objective_at
 from odefit.methods.branch_and_bound.node_evaluator import NodeEvaluator, ResidualEnclosure
 from odefit.methods.branch_and_bound.tree import Node, Tree
 from odefit.methods.estimate import Agreement, BoundStep, Certificate, Start, Status
-from odefit.methods.local.trust_region import Tolerances, minimise
 from odefit.methods.running.checkpoint import Checkpoint
 from odefit.methods.running.control import Progress
 from odefit.methods.running.start_checkpoint import (
@@ -118,63 +117,6 @@ class TreeCheckpoint:
 
 def _row(node: Node) -> list[float]:
     return [node.norm, *node.lower.tolist(), *node.upper.tolist()]
-
-
-DIFFERENCE_STEP = 1e-5
-"""Half width, relative to the unknowns, of the boxes whose linear terms serve as derivatives."""
-
-MIN_DIFFERENCE_STEP = 1e-9
-"""Least half width of these boxes, relative to the range of the unknowns."""
-
-TOLERANCES = Tolerances(cost=1e-10, step=1e-10, evaluations=100, patience=40)
-"""Tolerances at which the local minimisation ends."""
-
-
-@dataclass(frozen=True, eq=False)
-class Point:
-    """The enclosed residuals, shape (R,), and their Jacobian, (R, n), around one point."""
-
-    cost: float
-    residuals: Array
-    jacobian: Array
-
-
-def objective_at(enclosure: ResidualEnclosure, vector: Array) -> float:
-    """Return an upper bound of the objective at a point, shape (n,); infinite if unknown."""
-    found = enclosure(vector[None], vector[None])
-    sizes = np.abs(found.c[:, :, 0]).sum(axis=1) + found.remainder[:, 0]
-    with np.errstate(all="ignore"):
-        total = float(sizes @ sizes) * ROUNDING_MARGIN
-    return total if math.isfinite(total) else math.inf
-
-
-def local_minimum(
-    enclosure: ResidualEnclosure,
-    start: Array,
-    lower: Array,
-    upper: Array,
-    stop: Callable[[], bool],
-) -> tuple[Array, float]:
-    """Return a local minimum next to `start`, shape (n,), and an upper bound of its objective."""
-    span = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
-    linear = enclosure.monomials.linear
-
-    def evaluate(vector: Array) -> Point | None:
-        half = np.maximum(DIFFERENCE_STEP * np.abs(vector), MIN_DIFFERENCE_STEP * span)
-        found = enclosure((vector - half)[None], (vector + half)[None])
-        residuals = found.c[:, 0, 0]
-        jacobian = found.c[:, linear, 0] / np.where(half > 0, half, 1.0)
-        if not (np.isfinite(found.remainder).all() and np.isfinite(jacobian).all()):
-            return None
-        return Point(0.5 * float(residuals @ residuals), residuals, jacobian)
-
-    start = np.clip(start, lower, upper)
-    if not linear:
-        return start, objective_at(enclosure, start)
-    found = minimise(evaluate, start, lower, upper, TOLERANCES, stop)
-    ends = [(objective_at(enclosure, v), v) for v in (found.vector, start)]
-    best, vector = min(ends, key=lambda end: end[0])
-    return vector, best
 
 
 LOG_RATIO = 1.1

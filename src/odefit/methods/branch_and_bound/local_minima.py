@@ -1,0 +1,70 @@
+"""Upper bounds of the objective: at a point, or at a local minimum next to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN
+from odefit.methods.branch_and_bound.node_evaluator import ResidualEnclosure
+from odefit.methods.local.trust_region import Tolerances, minimise
+
+DIFFERENCE_STEP = 1e-5
+"""Half width, relative to the unknowns, of the boxes whose linear terms serve as derivatives."""
+
+MIN_DIFFERENCE_STEP = 1e-9
+"""Least half width of these boxes, relative to the range of the unknowns."""
+
+TOLERANCES = Tolerances(cost=1e-10, step=1e-10, evaluations=100, patience=40)
+"""Tolerances at which the local minimisation ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """The enclosed residuals, shape (R,), and their Jacobian, (R, n), around one point."""
+
+    cost: float
+    residuals: Array
+    jacobian: Array
+
+
+def objective_at(enclosure: ResidualEnclosure, vector: Array) -> float:
+    """Return an upper bound of the objective at a point, shape (n,); infinite if unknown."""
+    found = enclosure(vector[None], vector[None])
+    sizes = np.abs(found.c[:, :, 0]).sum(axis=1) + found.remainder[:, 0]
+    with np.errstate(all="ignore"):
+        total = float(sizes @ sizes) * ROUNDING_MARGIN
+    return total if math.isfinite(total) else math.inf
+
+
+def local_minimum(
+    enclosure: ResidualEnclosure,
+    start: Array,
+    lower: Array,
+    upper: Array,
+    stop: Callable[[], bool],
+) -> tuple[Array, float]:
+    """Return a local minimum next to `start`, shape (n,), and an upper bound of its objective."""
+    span = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    linear = enclosure.monomials.linear
+
+    def evaluate(vector: Array) -> Point | None:
+        half = np.maximum(DIFFERENCE_STEP * np.abs(vector), MIN_DIFFERENCE_STEP * span)
+        found = enclosure((vector - half)[None], (vector + half)[None])
+        residuals = found.c[:, 0, 0]
+        jacobian = found.c[:, linear, 0] / np.where(half > 0, half, 1.0)
+        if not (np.isfinite(found.remainder).all() and np.isfinite(jacobian).all()):
+            return None
+        return Point(0.5 * float(residuals @ residuals), residuals, jacobian)
+
+    start = np.clip(start, lower, upper)
+    if not linear:
+        return start, objective_at(enclosure, start)
+    found = minimise(evaluate, start, lower, upper, TOLERANCES, stop)
+    ends = [(objective_at(enclosure, v), v) for v in (found.vector, start)]
+    best, vector = min(ends, key=lambda end: end[0])
+    return vector, best
