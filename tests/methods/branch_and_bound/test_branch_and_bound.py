@@ -389,8 +389,9 @@ def test_where_no_residuals_can_be_enclosed_there_is_no_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The answer of the local search is kept."""
-    where = "odefit.methods.branch_and_bound.search.objective_at"
-    monkeypatch.setattr(where, lambda enclosure, vector: np.inf)
+    for module in ("search", "local_minima"):
+        where = f"odefit.methods.branch_and_bound.{module}.objective_at"
+        monkeypatch.setattr(where, lambda enclosure, vector: np.inf)
     estimate = BranchAndBound(starts=2).solve(one(), Control(1))
     assert estimate.status is Status.FAILED
     assert estimate.certificate is None

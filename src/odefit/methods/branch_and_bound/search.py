@@ -147,7 +147,7 @@ class TreeSearch:
 
     The function `make` makes the enclosure of the residuals in another process. `gap` is relative,
     `absolute_gap` is in units of the variation of the data. A checkpoint is recognised by the
-    method with its `options`; where `leaves` are kept, there is none. If the incumbent
+    method with its `options`; a search that keeps its `leaves` has no checkpoint. If the incumbent
     is the local solver's answer and could not be enclosed, that is `local_answer`.
     """
 
