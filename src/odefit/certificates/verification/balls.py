@@ -15,7 +15,7 @@ try:
 
     ctx.prec = BITS
     ZERO, UNIT = arb(0), arb("0.5", "0.5")  # the latter is the interval [0, 1]
-except ImportError:  # whoever verifies is told so before, see odefit.common.packages
+except ImportError:  # commands ask for the package first, see odefit.common.packages
     ZERO = UNIT = arb = arb_mat = arb_poly = arb_series = ctx = fmpq = None
 
 __all__ = (

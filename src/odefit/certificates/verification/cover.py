@@ -1,4 +1,4 @@
-"""Whether boxes cover another one, by planes that divide it until single boxes cover the parts."""
+"""A check that boxes cover another one: planes divide it until single boxes cover the parts."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Layout:
         """Return where the factors of a product stand in another polynomial, laid out flat.
 
         Entry (i, j), shape (size*powers, size*powers), is the place of the factor that takes
-        coefficient j to coefficient i, or the place behind the last where there is none.
+        coefficient j to coefficient i, or the place behind the last if no term has it.
         """
         if powers not in self._tables:
             found = np.full((self.size, powers, self.size, powers), self.size * powers)

@@ -46,7 +46,7 @@ NOT_ENCLOSED = (
 """Remark on an upper bound that is only as certain as its solver."""
 
 LEFT_OUT = ("seconds", "certificate")
-"""Options without which a checkpoint is recognised all the same."""
+"""Options that do not decide to which method a checkpoint belongs."""
 
 ONE_SOLUTION = (
     "For some values of the unknowns the discretised equations may have several solutions, because "
