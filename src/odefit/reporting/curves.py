@@ -9,6 +9,7 @@ import numpy as np
 
 from odefit.assessment.predictions.bands import Band, BandSource
 from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.problem.building.switches import PREFIX
 from odefit.problem.calendars import Calendar, calendar_of
 from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
@@ -53,6 +54,8 @@ class Curve:
     ``no_band`` is the reason for a missing band. With a ``calendar`` the axis of time shows dates.
     ``others``, shape (k, m), are the curves of other solutions that fit. ``until`` is the last time
     of curves that extend beyond the measurements.
+    ``argument`` is the name and the unit of the state on which an estimated function depends, whose
+    values are then in place of times.
     """
 
     experiment: str
@@ -76,6 +79,7 @@ class Curve:
     others: Array = field(default_factory=lambda: np.zeros((0, 0)))
     unit: str = ""
     until: float | None = None
+    argument: tuple[str, str] | None = None
 
     @property
     def dense(self) -> bool:
@@ -126,7 +130,11 @@ def _condition_curves(
     until: float | None = None,
 ) -> Iterator[Curve]:
     problem = result.problem
-    events = tuple(sorted({time for time, _ in condition.events}))
+    # Knots of an estimated function are switches of its pieces, and no events to a reader.
+    pieces = PREFIX if problem.model.unknown_functions else "\0"
+    events = tuple(
+        sorted({t for t, a in condition.events if not all(n.startswith(pieces) for n in a)})
+    )
     log_time = spreads_over_decades(condition.times)
     longest = max((float(t.max()) for t, _ in validation.values() if len(t)), default=-np.inf)
     if until is not None:

@@ -35,6 +35,7 @@ from odefit.reporting.figures import (
     starts,
 )
 from odefit.reporting.figures.canvas import MOST_ENTRIES
+from odefit.reporting.figures.function_curves import with_functions
 from odefit.reporting.figures.profiles import plot_profiles
 from odefit.reporting.figures.residual_data import Residuals, by_observable, residuals_of
 from odefit.reporting.figures.residuals import Setting
@@ -284,6 +285,7 @@ def report_curves(result: ResultData, forward: ForwardMap | None) -> tuple[list[
         except InputError as error:  # an answer on shooting nodes, for example, has no bands
             refusal = [f"no bands: {message}" for message in error.messages]
     curves = list(fit_curves(result, bands=bands, level=level, forward=forward))
+    curves = with_functions(curves, result, None, bands, level, forward=forward)
     return curves, [*refusal, *fit.curve_notes(result, curves)]
 
 

@@ -21,6 +21,7 @@ from odefit.reporting.curves import Curve, fit_curves
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.reporting.figures.density import draw_density
+from odefit.reporting.figures.function_curves import with_functions
 from odefit.reporting.prediction_notes import band_notes, beyond_the_data
 from odefit.reporting.predictions import BandKind, band_source, validation_series
 from odefit.result_data import ResultData
@@ -78,6 +79,7 @@ def plot_fit(
     if validation is not None:
         apart = validation_series(result.problem, validation, experiment)
     curves = list(fit_curves(result, experiment, source, level, apart, observables, forward, until))
+    curves = with_functions(curves, result, experiment, source, level, observables, forward)
     if not curves:
         return canvas.empty("nothing of this was measured")
     for sentence in curve_notes(result, curves, until):
@@ -123,16 +125,19 @@ def _share(panels: Sequence[Axes], curves: Sequence[Curve]) -> None:
         ends = np.array([axes.get_ylim() for axes in same])
         for axes in same:
             axes.set_ylim(ends[:, 0].min(), ends[:, 1].max())
-    ends = np.array([axes.get_xlim() for axes in panels])
-    if len({curve.log_time for curve in curves}) == 1:
-        for axes in panels:
+    of_time = [axes for axes, curve in zip(panels, curves, strict=True) if curve.argument is None]
+    ends = np.array([axes.get_xlim() for axes in of_time])
+    if len({curve.log_time for curve in curves if curve.argument is None}) == 1:
+        for axes in of_time:
             axes.set_xlim(ends[:, 0].min(), ends[:, 1].max())
 
 
 def legend_handles(curves: Sequence[Curve], level: float) -> list[Artist]:
     """Return the entries of the legend for what some curves show."""
     point: dict[str, Any] = {"linestyle": "none", "markersize": 3.8, "color": style.DATA}
-    found: list[Artist] = [Line2D([], [], marker="o", label="measured", **point)]
+    found: list[Artist] = []
+    if any(len(c.times) for c in curves):
+        found.append(Line2D([], [], marker="o", label="measured", **point))
     if any(c.censored is not None for c in curves):
         found.append(
             Line2D([], [], marker="v", markerfacecolor="none", label="beyond a limit", **point)
@@ -151,6 +156,7 @@ def legend_handles(curves: Sequence[Curve], level: float) -> list[Artist]:
         found.append(Line2D([], [], label="other solutions", **line))
     if any(c.band is not None for c in curves):
         found.append(Patch(color=style.MODEL, alpha=0.4, label=f"{100 * level:g} % confidence"))
+    if any(c.band is not None and np.isfinite(c.band.prediction).any() for c in curves):
         found.append(Patch(color=style.MODEL, alpha=0.13, label="prediction"))
     if any(c.events for c in curves):
         line = {"color": style.MUTED, "linewidth": 0.7, "linestyle": (0, (3, 3))}
@@ -215,7 +221,10 @@ def draw_panel(axes: Axes, curve: Curve, several: bool, log_y: bool = False) -> 
     if curve.validation is not None:
         _draw_validation(axes, *curve.validation)
     axes.set_ylabel(style.with_unit(curve.observable, curve.unit), parse_math=False)
-    axes.set_xlabel(style.time_label(curve.time_unit, curve.calendar), parse_math=False)
+    label = style.time_label(curve.time_unit, curve.calendar)
+    if curve.argument is not None:
+        label = style.with_unit(*curve.argument)
+    axes.set_xlabel(label, parse_math=False)
     positive = curve.measured[curve.measured > 0]
     if log_y and len(positive):
         low, high = axes.get_ylim()
