@@ -23,7 +23,7 @@ from odefit.problem.model import Model
 from odefit.problem.problem import Problem
 from odefit.reporting.curves import SEEN_COLUMNS, fit_curves
 from odefit.reporting.documents.svg import drawing
-from odefit.reporting.figures import correlation, diagnostics, fit, parallel, parameters, starts
+from odefit.reporting.figures import correlation, diagnostics, fit, parameters, starts
 from odefit.reporting.figures.residual_data import residuals_of
 from odefit.reporting.figures.residuals import Setting
 from odefit.reporting.figures.style import Plot, plain
@@ -37,7 +37,7 @@ PLOTS: list[Callable[[Result], Figure]] = [
         for kind in (*diagnostics.DIAGNOSTICS, "all")
     ),
     starts.plot_starts,
-    parallel.plot_parallel,
+    starts.plot_parallel,
     parameters.plot_parameters,
     correlation.plot_correlation,
 ]

@@ -10,8 +10,7 @@ import pytest
 from odefit.methods.estimate import Status
 from odefit.problem.experiment import Experiment
 from odefit.reporting.figures.fit import plot_fit
-from odefit.reporting.figures.parallel import plot_parallel
-from odefit.reporting.figures.starts import plot_starts, solution_numbers
+from odefit.reporting.figures.starts import plot_parallel, plot_starts, solution_numbers
 from odefit.result.result import Result
 from tests.reporting import examples
 

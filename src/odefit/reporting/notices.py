@@ -207,11 +207,13 @@ def _smoothness(notice: Notice) -> str:
         "cv": "cross-validation",
     }[criterion]
     left = "" if n["settled"] else ", which had not settled when its fits ended"
-    to = f" (at its start) to {significant(n['last'], 3)} (at its end)"
+    to = ""
+    if criterion == "adaptive":
+        to = f" (at its start) to {significant(n['last'], 3)} (at its end)"
     words = (
         f"The smoothness of {function} was chosen by {by}{left}: its {n['differences']:.0f} "
         f"differences have a standard deviation of {significant(n['sd'], 3)}"
-        f"{to if criterion == 'adaptive' else ''}, and the data "
+        f"{to}, and the data "
         f"determine {n['effective']:.1f} of them. "
     )
     if criterion == "cv":

@@ -223,7 +223,7 @@ class ResultFigures:
     ) -> Figure:
         """Draw the ends of all starts as parallel coordinates, coloured by solution."""
         canvas = canvas_of(width, figure, ax)
-        from odefit.reporting.figures.parallel import plot_parallel
+        from odefit.reporting.figures.starts import plot_parallel
 
         return plot_parallel(_data(self), canvas)
 

@@ -124,7 +124,7 @@ def test_sympy_finds_the_same_basis(seed: int) -> None:
     system = random_system(rng, count, 3 if count == 2 else 2)
     variables = sympy.symbols(f"x0:{count}")
     polynomials = [
-        sympy.Poly(f, *variables, modulus=PRIME) for f in system if any(c for c in f.values())
+        sympy.Poly(dict(f), *variables, modulus=PRIME) for f in system if any(c for c in f.values())
     ]
     theirs = sympy.groebner(polynomials, *variables, modulus=PRIME, order="grevlex")
     expected = {frozenset((m, int(c) % PRIME) for m, c in f.terms()) for f in theirs.polys}

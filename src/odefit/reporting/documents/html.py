@@ -30,7 +30,6 @@ from odefit.reporting.figures import (
     correlation,
     diagnostics,
     fit,
-    parallel,
     parameters,
     starts,
 )
@@ -87,7 +86,7 @@ PLOTS = {
     "bounds": bounds.plot_bounds,
     "correlation": correlation.plot_correlation,
     "starts": starts.plot_starts,
-    "parallel": parallel.plot_parallel,
+    "parallel": starts.plot_parallel,
 }
 """Figures of the whole result, by name."""
 
