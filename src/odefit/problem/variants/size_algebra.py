@@ -21,7 +21,7 @@ ADDED = 0.5
 """Weight of similar summands, relative to that of the terms of an equation of motion."""
 
 ADDED_TO_NUMBER = 0.2
-"""The same weight beside a number in the text, which may only keep a denominator from zero."""
+"""Weight of a summand beside a number in the text, which may only keep a denominator from zero."""
 
 SAME_SIZE = frozenset({"min", "max", "abs"})
 

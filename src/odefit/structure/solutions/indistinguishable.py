@@ -150,7 +150,7 @@ class MovingPointHomotopy:
 
 
 class MovingProblemHomotopy:
-    """The same, where the known numbers and functions move as well.
+    """A homotopy in which the known numbers and functions of a problem move as well.
 
     All paths begin at one point with its parameters, and each has an end of its own, shapes
     (paths, n) and (paths, parameters).
