@@ -34,7 +34,8 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 # pages are made anew each time and belong to no commit.
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-reference_pages = import_module("reference_pages")
+sys.path.insert(0, str(HERE.parent))
+reference_pages = import_module("docs.reference_pages")
 reference_pages.write()
 exclude_patterns = ["modules.md"]  # for developers, who read it beside the source
 

@@ -6,7 +6,7 @@ python docs/module_tables.py
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from odefit.simulation.engines.registry import ENGINES
@@ -36,9 +36,15 @@ def folders(layers: tuple[str, ...]) -> Iterator[Path]:
         yield from (path.parent for path in inside)
 
 
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """Return a table in Markdown."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
 def engine_table() -> str:
     """Return the table of the engines, from their rows in the registry."""
-    rows = ["| engine | method | needs | integrates | tolerance |", "|---|---|---|---|---|"]
+    rows = []
     for name, row in ENGINES.items():
         able = {
             "stiff equations": row.stiff,
@@ -50,8 +56,8 @@ def engine_table() -> str:
         }
         integrates = ", ".join(word for word, is_able in able.items() if is_able)
         packages = ", ".join(row.packages) or "NumPy"
-        rows.append(f"| `{name}` | {row.method} | {packages} | {integrates} | {row.tolerance:g} |")
-    return "\n".join(rows) + "\n"
+        rows.append((f"`{name}`", row.method, packages, integrates, f"{row.tolerance:g}"))
+    return table(("engine", "method", "needs", "integrates", "tolerance"), rows)
 
 
 def page(layers: tuple[str, ...]) -> str:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+from docs.module_tables import engine_table, table
 from odefit.methods.method_options import method_options, summary_of
 from odefit.methods.registry import DEFAULT_METHOD, METHODS
 from odefit.reporting.notices import notice_sentence
 from odefit.result_data.notices import Notice, NoticeKind
-from odefit.simulation.engines.registry import ENGINES
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent / "src" / "odefit"
@@ -101,12 +101,6 @@ def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
-def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """Return a table in Markdown."""
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
 def options_page() -> str:
     """Return the options of every method, with default and meaning, from its class."""
     parts = [
@@ -131,29 +125,11 @@ def options_page() -> str:
 
 def engines_page() -> str:
     """Return the table of the engines, from their rows in the registry."""
-    rows = []
-    for name, row in ENGINES.items():
-        able = {
-            "stiff equations": row.stiff,
-            "algebraic equations": row.algebraic,
-            "kinks": row.kinks,
-            "sensitivities": row.sensitivities,
-            "the adjoint": row.adjoint,
-            "batches": row.make_batch is not None,
-        }
-        integrates = ", ".join(word for word, is_able in able.items() if is_able)
-        packages = ", ".join(row.packages) or "NumPy"
-        rows.append((f"`{name}`", row.method, packages, integrates, f"{row.tolerance:g}"))
-    return "\n".join(
-        [
-            "# Engines\n",
-            (
-                "The integrators of trajectories. "
-                "[Defaults](defaults.md#engine-and-stiffness) says how "
-                'one is chosen; `odefit.SingleShooting(engine="bdf")` names one.\n'
-            ),
-            table(("engine", "method", "needs", "integrates", "tolerance"), rows),
-        ]
+    return (
+        "# Engines\n\n"
+        "The integrators of trajectories. [Defaults](defaults.md#engine-and-stiffness) says how "
+        'one is chosen; `odefit.SingleShooting(engine="bdf")` names one.\n\n'
+        f"{engine_table()}"
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from evidence.intervals.coverage_problems import KNOWN
-from evidence.running.batches import batch_options, batches
+from evidence.running.batches import batch_options, batches, data_sets
 from evidence.running.campaign import Record, Task
 from odefit import Problem, Result, fit
 
@@ -85,12 +85,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
 
 def tables_of(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     """Return the coverage by problem and unknown, and what the fits of each problem took."""
-    sets = [
-        (record.task["problem"], data_set)
-        for record in records
-        if record.result is not None
-        for data_set in record.result["data sets"]
-    ]
+    sets = data_sets(records)
     rows = [
         {"problem": name, "unknown": key} | values
         for name, data_set in sets

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.integrate import solve_ivp
 
-from evidence.running.batches import batch_options, batches
+from evidence.running.batches import batch_options, batches, data_sets, standard_error
 from evidence.running.campaign import Record, Task
 from odefit import Model, Problem, SingleShooting, fit
 from odefit.common.arrays import Array
@@ -248,12 +248,7 @@ def run(task: Task) -> Mapping[str, Any]:
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     """Return a row for each problem."""
-    rows = [
-        {"problem": record.task["problem"], **data_set}
-        for record in records
-        if record.result is not None
-        for data_set in record.result["data sets"]
-    ]
+    rows = [{"problem": name, **data_set} for name, data_set in data_sets(records)]
     columns = ["problem", "number", "status", "places", "inside", "width", "error", "profile"]
     every = pd.DataFrame(rows, columns=columns)
     found = []
@@ -266,7 +261,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
                 "data sets": len(part),
                 "places": int(part["places"].sum()),
                 "in the band": part["inside"].sum() / part["places"].sum(),
-                "standard error": shares.std(ddof=1) / np.sqrt(len(part)) if len(part) > 1 else 0.0,
+                "standard error": standard_error(shares),
                 "median width": part["width"].median(),
                 "median error": part["error"].median(),
                 "time in its profile": part["profile"].mean(),

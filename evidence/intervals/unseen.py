@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.integrate import solve_ivp
 
-from evidence.running.batches import batch_options, batches
+from evidence.running.batches import batch_options, batches, data_sets, standard_error
 from evidence.running.campaign import Record, Task
 from odefit import Experiment, Model, Problem, Scenario, fit
 from odefit.common.arrays import Array
@@ -259,12 +259,7 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    rows = [
-        {"problem": record.task["problem"], **data_set}
-        for record in records
-        if record.result is not None
-        for data_set in record.result["data sets"]
-    ]
+    rows = [{"problem": name, **data_set} for name, data_set in data_sets(records)]
     columns = ["problem", "number", "status", "measurements", "inside", "curve inside"]
     every = pd.DataFrame(rows, columns=columns)
     found = []
@@ -277,7 +272,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
                 "data sets": len(part),
                 "new measurements": int(part["measurements"].sum()),
                 "in the prediction band": part["inside"].sum() / part["measurements"].sum(),
-                "standard error": shares.std(ddof=1) / np.sqrt(len(part)) if len(part) > 1 else 0.0,
+                "standard error": standard_error(shares),
                 "curve in the confidence band": part["curve inside"].sum()
                 / part["measurements"].sum(),
             }

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
-from evidence.running.campaign import Option, Task
+import pandas as pd
+
+from evidence.running.campaign import Option, Record, Task
 
 BATCH = 10  # number of data sets of a task
 
@@ -29,3 +33,18 @@ def batches(sets: int, problems: Sequence[str]) -> list[Task]:
         for first in range(0, sets, BATCH)
         for name in problems
     ]
+
+
+def data_sets(records: Sequence[Record]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the results of all data sets of some batches, each with the name of its problem."""
+    return [
+        (str(record.task["problem"]), data_set)
+        for record in records
+        if record.result is not None
+        for data_set in record.result["data sets"]
+    ]
+
+
+def standard_error(shares: pd.Series[float]) -> float:
+    """Return the standard error of the mean of shares by data set; zero of a single one."""
+    return float(shares.std(ddof=1)) / math.sqrt(len(shares)) if len(shares) > 1 else 0.0
