@@ -1,4 +1,4 @@
-"""The best so far of a search, or of a start, that has ended without an answer of its own."""
+"""The best point so far of a search or a start that has ended without its own answer."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from odefit.simulation.best_seen import BestSeen
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
 POINTS = 10
-"""Number of points, beside the guess, that are tried where a search has evaluated none at all."""
+"""Number of points, besides the guess, that are tried if a search has evaluated none."""
 
 
 def completed(
     problem: Problem, estimate: Estimate, seen: BestSeen, control: Control, final: bool
 ) -> Estimate:
-    """Return an estimate, of a method that was told to stop, with the best point among its starts.
+    """Return the estimate of a method that was stopped, with the best point among its starts.
 
-    `seen` is the best point of all that were evaluated in this process. The estimate stays as it is
-    where it has something better, where nothing can be integrated, and where the method's own
-    answer is wanted (`final`). A search that has evaluated no point in this process is given the
-    guess, or the first of a few points that can be integrated.
+    `seen` is the best of all points evaluated in this process. The estimate is unchanged if its own
+    answer is better, if nothing can be integrated, or if the method's own answer is required
+    (`final`). A search that has evaluated no point in this process gets the guess, or the first of
+    a few points that can be integrated.
     """
     best = estimate.best
     if best is not None and (final or not seen.cost < best.cost):
@@ -70,7 +70,7 @@ def completed(
 
 
 def _labelled(estimate: Estimate, control: Control) -> Estimate:
-    """Return an estimate whose status says that it was ended early, and its message by what."""
+    """Return an estimate whose status and message give the cause of its early end."""
     status = estimate.status
     if status is Status.CONVERGED:
         return estimate
@@ -88,7 +88,7 @@ def _labelled(estimate: Estimate, control: Control) -> Estimate:
 
 
 def with_cause(message: str, told: Cause | None, control: Control) -> str:
-    """Return a message that says what has ended the fit early, if it does not say so already."""
+    """Return a message with the cause of an early end, unless it names that already."""
     cause = control.cause
     if cause is None or cause is told:
         return message
@@ -126,10 +126,10 @@ def first_point(forward: ForwardMap, count: int, control: Control, index: int) -
 
 
 def rescued(forward: ForwardMap, lost: Start, vectors: Iterable[Array], control: Control) -> Start:
-    """Return a start at the best of the unknowns that it has come by, on integrated trajectories.
+    """Return a start at the best of the unknowns that it reached, on integrated trajectories.
 
-    `lost` is the start without an answer, and `vectors` are the unknowns, shape (n,) each. Where
-    none can be integrated it stays as it was.
+    `lost` is the start without an answer, and `vectors` are the unknowns, shape (n,) each. The
+    start is unchanged if none of them can be integrated.
     """
     best: tuple[Array, Evaluation] | None = None
     with np.errstate(all="ignore"):

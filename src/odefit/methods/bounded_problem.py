@@ -1,7 +1,7 @@
 """Problems whose unknowns have finite bounds, as every proof of a global optimum needs them.
 
-Bounds that the problem does not have are given to the method, or proposed from the data; they are
-never made up unasked.
+Bounds that the problem lacks are given to the method, or proposed from the data on request; they
+are never invented.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from odefit.simulation.engines.cut_off import CountedSeconds
 from odefit.simulation.engines.registry import EngineName
 
 GivenBounds = Mapping[str, tuple[float, float]] | Literal["propose"] | None
-"""The option `bounds` of a global method: bounds by name, or proposals that are accepted."""
+"""The option `bounds` of a global method: bounds by name, or the acceptance of proposals."""
 
-PROPOSAL_FACTOR = 10.0  # ratio of proposed bounds to the range in which start values are looked for
+PROPOSAL_FACTOR = 10.0  # ratio of proposed bounds to the range of start values
 
 MIN_POSITIVE_SHARE = 1e-3
-"""Least value of what is positive, relative to its size, where nothing else is known of it."""
+"""Smallest value of a positive quantity, relative to its size, if nothing else is known."""
 
-MIN_SECONDS = 0.01  # number of seconds that a local search is given at least, however late it is
+MIN_SECONDS = 0.01  # least number of seconds for a local search, however late it begins
 
 
 @dataclass(frozen=True, eq=False)
 class BoundedProblem:
-    """The beginning of a global method: a problem with finite bounds, and a limit."""
+    """The beginning of a global method: a problem with finite bounds, and a time limit."""
 
     given: Problem  # without these bounds
     problem: Problem
     control: Control
-    engine: EngineName  # of the true (integrated) trajectories
+    engine: EngineName  # of the integrated trajectories
     began: float  # in seconds of time.perf_counter
     work: float = math.inf  # operations after which the method's own search ends
 
@@ -61,11 +61,10 @@ class BoundedProblem:
         engine: EngineName,
         others: Sequence[str] = (),
     ) -> BoundedProblem:
-        """Begin to solve a problem within so many seconds, if `control` has no deadline.
+        """Begin to solve a problem within a number of seconds, if `control` has no deadline.
 
-        `others` may have bounds beside the unknowns. An InputError says that bounds are missing,
-        that there are bounds of something unknown, or that no bound of the objective is known for
-        the noise.
+        `others` may have bounds besides the unknowns. Raises InputError if bounds are missing or
+        name something unknown, or if no bound of the objective is known for the noise.
         """
         refuse_integrated_features(given, "a method that proves bounds")
         require_squares(given)
@@ -95,7 +94,7 @@ class BoundedProblem:
         return self.control.seconds_left
 
     def local_control(self, share: float) -> Control:
-        """Return the control of a local search that may take this share of the time left."""
+        """Return the control of a local search that may take this share of the remaining time."""
         if self.control.deadline is None:
             return self.control.for_part("local search")
         seconds = share * max(self.seconds_left, MIN_SECONDS)
@@ -103,7 +102,7 @@ class BoundedProblem:
 
     @property
     def assumed(self) -> dict[str, tuple[float, float]]:
-        """Those bounds of unknowns, by key, that are not those of the problem as given."""
+        """The bounds of unknowns, by key, that differ from those of the given problem."""
         given = np.column_stack([self.given.lower, self.given.upper])
         same = (given == self.bounds).all(axis=1)
         return {
@@ -116,7 +115,7 @@ class BoundedProblem:
 def require_squares(problem: Problem) -> None:
     """Refuse noise and priors for which no bounds of the objective are known.
 
-    These are noise that is not normal, censored values, and priors that are no normal density of
+    These are noise that is not normal, censored values, and priors other than normal densities of
     the unknown or of its logarithm.
     """
     for key, prior in problem.priors.items():
@@ -140,8 +139,8 @@ def require_squares(problem: Problem) -> None:
 def finite_bounds(problem: Problem, given: GivenBounds) -> Array:
     """Return finite bounds of all unknowns, shape (n, 2).
 
-    Proposals that are accepted also take the place of a lower bound of zero, or below, where zero
-    is no possible value. An unknown without finite bounds is an InputError that proposes some.
+    Accepted proposals also replace a lower bound of at most zero if zero is impossible. Raises
+    InputError, with proposals, if an unknown has no finite bounds.
     """
     found = np.column_stack([problem.lower, problem.upper])
     proposed = _proposals(problem)
@@ -173,10 +172,10 @@ def finite_bounds(problem: Problem, given: GivenBounds) -> Array:
 
 
 def _proposals(problem: Problem) -> list[tuple[float, float]]:
-    """Return proposed bounds, which are generous beside the ranges of start values.
+    """Return proposed bounds, which are wide compared with the ranges of start values.
 
-    The lower bound is positive where zero is no possible value: for standard deviations, for
-    unknowns by which the equations divide or whose logarithm they have, and on a logarithmic scale.
+    The lower bound is positive where zero is impossible: for standard deviations, for unknowns
+    whose reciprocal or logarithm the equations contain, and on a logarithmic scale.
     """
     proposed = []
     domains = Domains.of(problem)
@@ -214,7 +213,7 @@ def with_bounds(problem: Problem, bounds: Array) -> Problem:
 
 
 def check_bounds(owner: str, given: Any) -> None:
-    """Refuse a value of the option `bounds` of the method `owner` that makes no sense."""
+    """Refuse an unusable value of the option `bounds` of the method `owner`."""
     if given is None or given == "propose":
         return
     if not isinstance(given, Mapping):
@@ -232,7 +231,7 @@ def check_bounds(owner: str, given: Any) -> None:
 
 
 def check_names(problem: Problem, given: GivenBounds, others: Sequence[str] = ()) -> None:
-    """Refuse bounds of names that the problem does not have, `others` aside; list all of them."""
+    """Refuse bounds of names that neither the problem nor `others` have; list all of them."""
     if not isinstance(given, Mapping):
         return
     known = [*problem.keys, *others]

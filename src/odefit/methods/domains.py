@@ -13,8 +13,8 @@ from odefit.problem.problem import Problem
 class Domains:
     """The names of unknowns, states and constants that must be positive, or not zero.
 
-    Positive are those that have a logarithm, or a power whose exponent is no number, or is negative
-    and not whole; not zero are these, and those by which something is divided.
+    A name must be positive if its logarithm is taken, or a power whose exponent is not a number, or
+    is negative and not an integer. A name must not be zero if it must be positive or is a divisor.
     """
 
     positive: frozenset[str]
@@ -22,7 +22,7 @@ class Domains:
 
     @classmethod
     def of(cls, problem: Problem) -> Domains:
-        """Return what all expressions of `problem` ask for; standard deviations are positive."""
+        """Return the requirements of all expressions of `problem` and its standard deviations."""
         algebra = _ProductAlgebra()
         for expression in _expressions(problem):
             expression.evaluate({name: algebra.name(name) for name in expression.names}, algebra)
@@ -32,13 +32,13 @@ class Domains:
 
 
 def _expressions(problem: Problem) -> Iterator[Expression]:
-    """Yield all expressions that are evaluated in a fit."""
+    """Yield all expressions that a fit evaluates."""
     model = problem.model
     yield from model.ode.values()
     yield from model.algebraic.values()
     yield from model.observables.values()
     for noise in problem.noise.values():
-        if isinstance(noise.spread, Expression):  # it has a logarithm in the likelihood
+        if isinstance(noise.spread, Expression):  # the likelihood takes its logarithm
             yield as_expression(f"log({noise.spread.text})")
     for condition in problem.conditions:
         bound = [*condition.initial.values(), *condition.scalars.values()]
@@ -47,11 +47,11 @@ def _expressions(problem: Problem) -> Iterator[Expression]:
 
 @dataclass(frozen=True)
 class _Product:
-    """A product, with the names that make it zero if one of them is."""
+    """A product, with the names that make it zero if one of them is zero."""
 
-    nonzero: set[str]  # names by which something is divided, to which divisors are added
+    nonzero: set[str]  # names of divisors, to which further divisors are added
     factors: frozenset[str] = frozenset()
-    value: float | None = None  # if it is a number
+    value: float | None = None  # the value, if it is a number
 
     def __add__(self, _: _Product) -> _Product:
         return _Product(self.nonzero)
@@ -77,11 +77,11 @@ class _ProductAlgebra:
         self.nonzero: set[str] = set()
 
     def name(self, name: str) -> _Product:
-        """Return the product that a name is."""
+        """Return the product of a name."""
         return _Product(self.nonzero, frozenset({name}))
 
     def number(self, text: str) -> _Product:
-        """Return the product that a number is."""
+        """Return the product of a number."""
         return _Product(self.nonzero, frozenset(), float(text))
 
     def power(self, base: _Product, exponent: _Product) -> _Product:
@@ -94,7 +94,7 @@ class _ProductAlgebra:
         return _Product(self.nonzero, base.factors)
 
     def call(self, function: str, arguments: Sequence[_Product]) -> _Product:
-        """Return a function; roots and magnitudes are zero where their argument is."""
+        """Return a function; roots and magnitudes are zero where their argument is zero."""
         if function in ("log", "log10"):
             self.positive |= arguments[0].factors
         if function in ("sqrt", "abs"):

@@ -13,10 +13,10 @@ from odefit.simulation import Evaluation, Failure
 from odefit.simulation.nodes import Nodes
 
 FINE_MESH_ERROR = 1e-2
-"""Relative error of discretised trajectories up to which a mesh counts as fine enough."""
+"""Relative error of discretised trajectories up to which a mesh is fine enough."""
 
 NO_START = "stopped before the first start was finished"
-"""The message of a search that was ended without any start."""
+"""The message of a search that was stopped before any start."""
 
 
 class Status(Enum):
@@ -31,7 +31,7 @@ class Status(Enum):
 
     @property
     def cut_short(self) -> bool:
-        """True if a limit or an interruption has ended it: there may be more to find."""
+        """True if a limit or an interruption has stopped it: there may be more to find."""
         return self in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.MEMORY_LIMIT)
 
 
@@ -50,7 +50,7 @@ class Cause(Enum):
 
     @property
     def memory(self) -> bool:
-        """Return whether memory was short, before an allocation has failed or after it."""
+        """Return whether memory was short, before or after an allocation failed."""
         return self in (Cause.MEMORY_LIMIT, Cause.OUT_OF_MEMORY)
 
 
@@ -72,27 +72,27 @@ class Start:
     index
         The number of the start, from 0.
     start, vector
-        The unknowns at which it began and at which it ended, shape (n,).
+        The unknowns at its beginning and at its end, shape (n,).
     objective
         The weighted sum of squared residuals at the end; infinite if the start failed.
     status
         How the start ended.
     message
-        The same in words; for a failure the experiment, the time and the reason.
+        The status in words; for a failure the experiment, the time and the reason.
     evaluations
         The number of evaluations of the residuals.
     seconds
         The time spent on the start.
     cost
-        What the optimiser minimised, at the end: half the objective and the logarithms of
-        standard deviations that are estimated; infinite if the start failed.
+        The cost that the optimiser minimised, at the end: half the objective and the logarithms of
+        estimated standard deviations; infinite if the start failed.
     failures
         The number of integrations that failed on the way, by reason.
     exact
         Whether the data are reproduced to rounding, so that no cost can be lower.
     nodes
-        The shooting nodes of the answer, if no single integration can follow its trajectories,
-        or if it satisfies conditions beside the data.
+        The shooting nodes of the answer, if no single integration can follow its trajectories, or
+        if it satisfies conditions besides the data.
     """
 
     index: int
@@ -116,7 +116,7 @@ class BoundStep:
     Attributes
     ----------
     stage
-        What had been done, e.g. ``"contraction"``.
+        The last completed stage, e.g. ``"contraction"``.
     iteration
         The number of the iteration within that stage, from 1.
     lower, upper
@@ -145,7 +145,7 @@ def relative_gap(lower: float, upper: float) -> float:
 
 
 UNSAVED = {"saved": False}
-"""Metadata of a field that the sentence of the assessment tells, and that no file holds."""
+"""Metadata of a field that the sentence of the assessment includes, and that no file holds."""
 
 
 @dataclass(frozen=True)
@@ -155,30 +155,30 @@ class Certificate:
     Attributes
     ----------
     lower, upper
-        No values within the bounds of the unknowns have an objective below `lower`; values with
-        the objective `upper` were found.
+        No values within the bounds of the unknowns have an objective below `lower`; some values
+        were found with the objective `upper`.
     scope
-        The problem that the bounds are about, e.g. ``"discretised (trapezoid, M = 100)"`` or
+        The problem to which the bounds apply, e.g. ``"discretised (trapezoid, M = 100)"`` or
         ``"continuous time"``.
     discretised
-        Whether they are about a discretised problem; None where an old file does not say.
+        Whether they apply to a discretised problem; None if an old file does not say.
     sentence
-        All this in words, written by the assessment.
+        The bounds in words, written by the assessment.
     closed
-        Whether the bounds have met, as closely as the method was asked for.
+        Whether the bounds have met, to the requested gap.
     history
-        The bounds in the course of the search, where the method keeps a log.
+        The bounds in the course of the search, if the method keeps a log.
     solver
         The name of the solver that computed the bounds.
     negligible
-        Difference of objectives that means nothing: where the optimum is zero, bounds do not
-        meet in relation to it.
+        Difference of objectives that is negligible: if the optimum is zero, the relative gap of the
+        bounds never closes.
     rigorous
         Whether all rounding was outwards, so that the lower bound holds in exact arithmetic.
     assumed
-        Bounds by key of unknowns, where they are not the problem's own.
+        Bounds by key of unknowns, if they are not the problem's own.
     remark
-        A sentence on what else the bounds are about.
+        A sentence on further conditions of the bounds.
     """
 
     lower: float
@@ -210,15 +210,15 @@ class Agreement:
         The name of the scheme, and the number of mesh steps M.
     objective, true_objective
         The objective of the discretised answer, on the discretised and on the integrated
-        trajectories; the latter is infinite where these cannot be integrated.
+        trajectories; the latter is infinite if these cannot be integrated.
     error
         Largest difference of the two trajectories at the measurements, relative to the largest
         value of each observable.
     shift
-        Largest relative difference between the discretised answer and the final one; infinite
-        until the assessment computes it.
+        Largest relative difference between the discretised answer and the final one; infinite until
+        the assessment computes it.
     sentence
-        All this in words, written by the assessment.
+        The distance in words, written by the assessment.
     vector
         The unknowns of the discretised answer, n values.
     """
@@ -234,40 +234,40 @@ class Agreement:
 
     @property
     def fine(self) -> bool:
-        """True if the mesh is fine enough to be believed on its own."""
+        """True if the mesh is fine enough to be trusted on its own."""
         return self.error <= FINE_MESH_ERROR
 
 
 @dataclass(frozen=True)
 class Completeness:
-    """The numbers of solutions that have the same outputs, and that were found.
+    """The numbers of solutions that have the same outputs, and of those that were found.
 
     Attributes
     ----------
     possible
-        The number of solutions that the structure of the equations admits, complex ones
-        included; where that is not known, the number of those found.
+        The number of solutions that the structure of the equations admits, complex ones included;
+        if that is not known, the number of solutions found.
     found
-        The number of those found with the same outputs as the answer, itself included.
+        The number of solutions found with the same outputs as the answer, including the answer.
     sentence
-        All this in words, written by the assessment.
+        The numbers in words, written by the assessment.
     known
         Whether `possible` is a count of all solutions.
     real
-        How many of those found are real.
+        The number of real solutions among those found.
     lost
-        Paths of the search that did not arrive: so many solutions may be missing.
+        The number of lost paths of the search: so many solutions may be missing.
     doubt
-        Probability that the search did not know of a solution at all.
+        Probability that the search missed a solution altogether.
     coincide
-        Whether the equations are singular at the answer: solutions come together there.
+        Whether the equations are singular at the answer: solutions coincide there.
     outside
-        Those found that are outside the bounds, each with its values by key; of a group of
-        experiments with unknowns of its own, these alone.
+        The solutions found outside the bounds, each with its values by key; for a group of
+        experiments with separate unknowns, the values of these alone.
     groups
-        Where experiments have unknowns of their own alone: how many equally good solutions each
-        group of them has within the bounds, by the names of its experiments. Any of these goes with
-        any of the other groups, so that the numbers of all are the products.
+        If experiments share no unknowns: the number of equally good solutions of each group within
+        the bounds, by the names of its experiments. Each of these can be combined with each of the
+        other groups, so that the total numbers are products.
     """
 
     possible: int
@@ -285,8 +285,9 @@ class Completeness:
 NodeEvaluator = Callable[[Problem, Array, Nodes], tuple[Evaluation, float] | Failure]
 """Evaluates a problem at unknowns, shape (n,), and shooting nodes.
 
-It returns the evaluation, seen from the unknowns alone, and the largest discontinuity relative to
-the sizes of the states; or a failure where an interval cannot be integrated."""
+It returns the evaluation as a function of the unknowns alone, and the largest discontinuity
+relative to the sizes of the states; or a failure if an interval cannot be integrated.
+"""
 
 
 @dataclass(frozen=True)
@@ -298,16 +299,16 @@ class Route:
     name
         The name of the method.
     starts, failed
-        The number of its starts, and of those among them that failed.
+        The number of its starts, and of the failed ones.
     hits
-        The number of its starts that ended at the lowest cost of all routes, without those that
-        only returned there by iterated local search.
+        The number of its starts that ended at the lowest cost of all routes, except those that only
+        returned there by iterated local search.
     objective
         The lowest objective of its starts; infinite if none has one.
     seconds
         The time spent on it.
     message
-        How it ended, or why it was not taken, in words.
+        Its end, or the reason for not using it, in words.
     cost
         The lowest cost of its starts, see :class:`Start`; None if none has one.
     """
@@ -324,17 +325,17 @@ class Route:
 
 @dataclass(frozen=True)
 class Doubt:
-    """The doubt of a best end whose residuals are no noise, or which lies beside a kink.
+    """The doubt of a best end whose residuals are not noise, or which lies beside a kink.
 
     Attributes
     ----------
     lost
         The unknowns that are at bounds there, or that the measurements do not determine.
     p
-        The probability that noise leaves such residuals; 1 where the unknowns have no effect on
-        this side of a switch or kink of the equations, whatever the residuals are.
+        The probability that noise leaves such residuals; 1 if the unknowns have no effect on this
+        side of a switch or kink of the equations, whatever the residuals.
     starts
-        The number of starts that have looked for a better end elsewhere.
+        The number of starts that searched for a better end elsewhere.
     """
 
     lost: tuple[str, ...]
@@ -353,26 +354,27 @@ class Estimate:
     status
         How the method ended.
     message
-        The same in words.
+        The status in words.
     certificate
-        Bounds of the objective, where the method proves any.
+        Bounds of the objective, if the method proves any.
     agreement
-        Where the method discretises, how far that is from the integrated trajectories.
+        The distance of a discretised answer from the integrated trajectories, if the method
+        discretises.
     completeness
-        Where the method finds all solutions, how many there are.
+        The number of solutions, if the method finds all.
     evaluate_nodes
-        The function that evaluates an end on shooting nodes, where starts may end on them.
+        The function that evaluates an end on shooting nodes, if starts may end on them.
     routes
-        What each of several methods has tried, where the method combines others.
+        The attempts of each method, if the method combines others.
     told
-        What has ended the method early, where the message says so.
+        The cause of an early end, if the message gives it.
     sufficient
-        Whether the ends of all starts are evidence enough that none is better; None where the
-        method weighs none.
+        Whether the ends of all starts are sufficient evidence that no end is better; None if the
+        method weighs no evidence.
     doubt
         The doubt of the best end that starts elsewhere have not removed.
     finding
-        The message without what has ended the method early; empty where it is the message itself.
+        The message without the cause of an early end; empty if that is the whole message.
     """
 
     starts: Sequence[Start]

@@ -1,7 +1,7 @@
 """The number by which users see how well values fit: -2 log L, or a sum of squares.
 
-With an estimated standard deviation, the weighted sum of squares is the same at every optimum.
-Where the noise is given or estimated, -2 log L is shown instead: twice the optimiser's cost and a
+With an estimated standard deviation, the weighted sum of squares is the same at every optimum. If
+the noise is given or estimated, -2 log L is shown instead: twice the optimiser's cost plus a
 constant of the data.
 """
 
@@ -26,9 +26,9 @@ LIKELIHOOD = "-2 log L"  # the name of minus twice the logarithm of the likeliho
 
 @dataclass(frozen=True)
 class FitMeasure:
-    """The measure of a fit that users see: its name, and what is added to twice the cost.
+    """The measure of a fit that users see: its name, and the constant added to twice the cost.
 
-    The offset is None where sums of squares are shown.
+    The offset is None if sums of squares are shown.
     """
 
     name: str
@@ -38,7 +38,7 @@ class FitMeasure:
     def of(cls, problem: Problem) -> FitMeasure:
         """Return the measure that suits the noise model of a problem.
 
-        Where the constant cannot be told from the data alone, it is the objective.
+        If the constant depends on more than the data, the measure is the objective.
         """
         offset = _offset(problem) if noise_is_given(problem) else None
         if offset is None:
@@ -57,21 +57,21 @@ class FitMeasure:
 
 
 def noise_is_given(problem: Problem) -> bool:
-    """Tell whether the noise is given or estimated; plain least squares otherwise."""
+    """Return whether the noise is given or estimated; otherwise the fit is plain least squares."""
     return any(n.known for n in problem.noise.values()) or any(
         s.sds is not None for c in problem.conditions for s in c.series.values()
     )
 
 
 def likelihood_name(problem: Problem) -> str:
-    """Return the name of -2 log L, which says so where priors are added to it."""
+    """Return the name of -2 log L, which mentions added priors."""
     return f"{LIKELIHOOD} + priors" if problem.priors else LIKELIHOOD
 
 
 def prior_squares(problem: Problem, vector: Array) -> float:
-    """Return twice the logarithms of how much the priors' densities are below their largest.
+    """Return -2 times the logarithms of the priors' densities relative to their maxima.
 
-    For normal priors that is a sum of squares. It is infinite where a density is zero. The unknowns
+    For normal priors that is a sum of squares. It is infinite if a density is zero. The unknowns
     have the shape (n,).
     """
     found = PriorResiduals(problem).at(vector)
@@ -79,7 +79,7 @@ def prior_squares(problem: Problem, vector: Array) -> float:
 
 
 def _offset(problem: Problem) -> float | None:
-    """Return the part of -2 log L that depends on the data alone; None if it is not that simple."""
+    """Return the part of -2 log L that depends only on the data; None if it is not so simple."""
     residuals = ResidualArrays(problem, VectorField.of(problem.model, problem.conditions))
     total = problem.size * math.log(2.0 * math.pi) - 2.0 * residuals.rows.log_density_offset
     for block in residuals.series_rows:
@@ -88,7 +88,7 @@ def _offset(problem: Problem) -> float | None:
             return None  # an expression of constants
         density = density_of(block.noise, [block.series])
         if density is not None:
-            # What does not depend on predictions is the same at any, such as the data themselves.
+            # A part independent of predictions is the same at any, such as the data themselves.
             values = block.series.values
             scale = np.ones(len(values)) if known is None else known
             terms = density.terms(values, values, scale)

@@ -1,10 +1,10 @@
-"""Incremental single shooting: the first part of the data is fitted first, then ever more of it.
+"""Incremental single shooting: the first part of the data is fitted first, then growing parts.
 
 Over many periods of an oscillation the cost of single shooting has a local optimum for nearly every
 start, since a small error of a rate becomes a large one of the phase. Over the first period it has
-few. Its optimum there is near enough for twice the time, and so on until the horizon is the whole
-time span (C. Michalik, R. Hannemann and W. Marquardt, Incremental single shooting - a robust method
-for the estimation of parameters in dynamical systems, 2009).
+few. The optimum there is near enough to that for twice the time, and so on until the horizon is the
+whole time span (C. Michalik, R. Hannemann and W. Marquardt, Incremental single shooting - a robust
+method for the estimation of parameters in dynamical systems, 2009).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HORIZONS = (
     (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2),
     (),
 )
-"""Parts of the time span that starts fit before the whole, in turns.
+"""Parts of the time span that starts fit before the whole time span, in turns.
 
 No single choice is best: a short first part may not determine the unknowns, a long one has more
 local optima."""
@@ -63,7 +63,7 @@ class IncrementalShooting(LocalMethod):
 
     @property
     def name(self) -> str:
-        """The name that results show."""
+        """The name shown in results."""
         return "IncrementalShooting"
 
     @property
@@ -96,7 +96,7 @@ class IncrementalShooting(LocalMethod):
         return [made[f] for f in wanted if made[f].problem.size >= least]
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
-        """Run one start; a failed integration is counted, never raised."""
+        """Run one start; failed integrations are counted, never raised."""
         vector, evaluations, seconds = start, 0, 0.0
         failures: Counter[str] = Counter()
         for part in self.parts(forward, index):
@@ -109,7 +109,7 @@ class IncrementalShooting(LocalMethod):
             if fitted.status is Status.FAILED or not math.isfinite(fitted.cost):
                 break
             vector = fitted.vector
-        # A search that is told to stop still evaluates where it is: that is the best so far.
+        # A search that is told to stop still evaluates its point: the best so far.
         end = self.final.run(forward, index, vector, control)
         return replace(
             end,
@@ -121,4 +121,4 @@ class IncrementalShooting(LocalMethod):
 
 
 _parts: WeakKeyDictionary[ForwardMap, dict[float, ForwardMap]] = WeakKeyDictionary()
-"""Forward maps of the parts by that of the whole, so that every start of a fit uses the same."""
+"""Forward maps of the parts by that of the whole, so that all starts of a fit share them."""

@@ -1,6 +1,6 @@
 """The whole protocol of a method, and of a local method that searches from one start.
 
-Both are bases with defaults: a method declares what differs, and nothing else is asked of it.
+Both are bases with defaults: a method only has to declare what differs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from odefit.simulation.engines.registry import EngineName
 class Method(Protocol):
     """The interface of methods: a frozen object of options with one verb, :meth:`solve`.
 
-    A method of one's own derives from it, or has the same two members.
+    A user's own method derives from it, or has the same two members.
     """
 
     start_option: ClassVar[str] = ""
-    """The option that holds start values of the method's own; empty if there is none."""
+    """The option with the method's own start values; empty if there is none."""
 
     @property
     @abstractmethod
@@ -39,7 +39,7 @@ class Method(Protocol):
 
     @property
     def answer_is_final(self) -> bool:
-        """True if :func:`odefit.fit` leaves the answer as it is."""
+        """True if :func:`odefit.fit` leaves the answer unchanged."""
         return False
 
     @property
@@ -48,13 +48,13 @@ class Method(Protocol):
         return False
 
     def with_certificate(self, path: str | Path) -> Method:
-        """Return the method that writes its proof to a file; itself if it has none to write."""
+        """Return the method that writes its proof to a file; itself if it proves nothing."""
         return self
 
 
 @dataclass(frozen=True)
 class _Completed(Method):
-    """A method of a user that has a name and a verb alone, with all else of the protocol."""
+    """A user's method with only a name and `solve`, completed to the whole protocol."""
 
     given: Any
 
@@ -78,7 +78,7 @@ class LocalMethod(Protocol):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name that results show."""
+        """The name shown in results."""
 
     @property
     @abstractmethod
@@ -89,7 +89,7 @@ class LocalMethod(Protocol):
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
         """Return the end of start number `index` from `start`, in natural units.
 
-        A search that fails is a value with its reason and raises nothing.
+        A failed search is returned as a value with its reason; nothing is raised.
         """
 
     @property
@@ -99,10 +99,10 @@ class LocalMethod(Protocol):
 
     @property
     def controlled(self) -> bool:
-        """True if it is for trajectories along which errors grow.
+        """True if it is meant for trajectories along which errors grow.
 
-        Then sensitivities are under error control: without it data without noise would not be seen
-        to be reproduced.
+        Sensitivities are then under error control; without it, a perfect fit of data without noise
+        would not be recognised.
         """
         return True
 
@@ -113,7 +113,7 @@ class LocalMethod(Protocol):
 
     @property
     def evaluate_nodes(self) -> NodeEvaluator | None:
-        """The function that evaluates an end on nodes; None if no end has any."""
+        """The function that evaluates an end on nodes; None if no end has nodes."""
         return None
 
     def screening_map(self, forward: ForwardMap, index: int) -> ForwardMap:

@@ -1,6 +1,6 @@
-"""The options of every method: what they are called, mean and default to, and their values in text.
+"""The options of every method: names, meanings, defaults, and their values as text.
 
-They are the fields of the method's class; what they mean stands in its docstring.
+They are the fields of the method's class; its docstring gives their meanings.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from odefit.methods.method import Method
 from odefit.methods.registry import DEFAULT_METHOD, METHODS, MethodEntry, make_method
 
 PARTS = ("odefit.methods.smoothing", "odefit.methods.transcription")
-"""Modules of what some options take: smoothers, schemes, meshes, formulations and solvers. Their
-classes are named in text as on the command line: ``smoothing-spline`` for ``SmoothingSpline``."""
+"""Modules of objects that some options take: smoothers, schemes, meshes, formulations and solvers.
+Text names their classes as on the command line: ``smoothing-spline`` for ``SmoothingSpline``."""
 
 NOTHING = "none"  # the text of an option that is left open
 
@@ -37,7 +37,7 @@ class MethodOption:
 
 
 def entry_of(name: str, place: str = "--method") -> MethodEntry:
-    """Return the registered row of the method of that name; another name is an InputError."""
+    """Return the registered row of a method; raises InputError for another name."""
     if name in METHODS:
         return METHODS[name]
     raise InputError(
@@ -47,7 +47,7 @@ def entry_of(name: str, place: str = "--method") -> MethodEntry:
 
 
 def method_class(entry: MethodEntry) -> type:
-    """Return the class of a method, which is imported."""
+    """Import and return the class of a method."""
     found: type = getattr(import_module(entry.module), entry.class_name)
     return found
 
@@ -75,7 +75,7 @@ def method_options(name: str) -> tuple[MethodOption, ...]:
 
 
 def summary_of(name: str) -> str:
-    """Return what a method does, in the first sentence of its docstring."""
+    """Return the purpose of a method: the first sentence of its docstring."""
     return cleandoc(method_class(entry_of(name)).__doc__ or "").split("\n\n")[0].replace("\n", " ")
 
 
@@ -83,8 +83,8 @@ def settings(name: str, texts: Iterable[str]) -> dict[str, Any]:
     """Return the values of options that are given as texts ``OPTION=VALUE``.
 
     A value is written as in TOML (a number, ``true``, ``[0.1, 0.2]``, ``{ k = 1.0 }``), as a bare
-    word, as numbers or words separated by commas, or as ``none``. An option that the method does
-    not have, and a value that is none for it, are an InputError.
+    word, as numbers or words separated by commas, or as ``none``. Raises InputError for an unknown
+    option, or a value of the wrong type.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def configured(name: str | None, options: Mapping[str, Any], texts: Iterable[str
 
 
 def converted(text: str, hint: Any) -> Any:
-    """Return the value of a type that a text means; a text that means none is a ValueError."""
+    """Return the value of a type that a text means; raises ValueError if it means none."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -191,7 +191,7 @@ def _collection(value: Any, text: str, hint: Any) -> Any:
 
 
 def _part(value: Any, text: str, hint: Any) -> Any:
-    """Return an object that is named by its class or, for a local method, by the method."""
+    """Return an object named by its class or, for a local method, by the method."""
     parts = _parts(hint)
     if text not in parts:
         raise ValueError(text)
@@ -199,7 +199,7 @@ def _part(value: Any, text: str, hint: Any) -> Any:
 
 
 def _parts(hint: Any) -> dict[str, Callable[[], Any]]:
-    """Return what an option takes that is an object, by name: all that needs no arguments."""
+    """Return the objects that an option takes, by name: all that need no arguments."""
     if not isclass(hint) or hint.__module__ == "builtins" or get_origin(hint) is not None:
         return {}
     if not getattr(hint, "_is_protocol", False):
@@ -234,7 +234,7 @@ def _kebab(name: str) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return a value that TOML gave as the text that gives it again."""
+    """Return the text that gives a value which TOML has parsed."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
@@ -246,7 +246,7 @@ def _text(value: Any) -> str:
 
 
 def _words(hint: Any) -> list[str]:
-    """Return what an option takes, in words."""
+    """Return the possible values of an option, in words."""
     if get_origin(hint) in (Union, UnionType):
         choices = [c for c in get_args(hint) if c is not NoneType]
         words = [word for choice in choices for word in _words(choice)]
@@ -289,7 +289,7 @@ def _shown(value: Any) -> str:
 
 
 def _meanings(owner: type) -> dict[str, str]:
-    """Return the meaning of every attribute that the docstring of a class tells."""
+    """Return the meaning of every attribute in the docstring of a class."""
     text = cleandoc(owner.__doc__ or "")
     match = re.search(r"^Attributes\n-+\n(.*?)(?=^\w+\n-+$|\Z)", text, re.DOTALL | re.MULTILINE)
     if match is None:

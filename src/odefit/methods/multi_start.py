@@ -1,4 +1,4 @@
-"""Many starts of a local method, as many as the evidence asks for."""
+"""Many starts of a local method, as many as the evidence requires."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from odefit.simulation.residuals.noise import known_sds
 STARTS_PER_DESIGN = 4  # number of starts whose points belong to one space-filling design
 
 RESERVE_DESIGN = 10**6
-"""Number of the first design for starts that fail; from its multiples on they are for retries."""
+"""Number of the first design for starts that fail; its multiples begin designs for retries."""
 
 MAX_RETRIES = 3  # largest number of retries of a start that ends at bounds
 
 SEARCH_TOLERANCE = 1e-5
 """Tolerance of the stiff engine during the search: about three times as fast as its default, with
-the same local optima. Sensitivities follow the steps of the states without error control of their
-own. The best optimum is improved at full accuracy afterwards."""
+the same local optima. Sensitivities follow the steps of the states without their own error control.
+The best optimum is improved at full accuracy afterwards."""
 
 NOISE_SHARE = 1e-2
-"""Tolerance of the stiff engine during the search over the relative noise, if that is less: errors
-of the integration are not to be taken for a lack of fit."""
+"""Ratio of the stiff engine's tolerance during the search to the relative noise, if that gives
+less: integration errors must not be mistaken for a lack of fit."""
 
 MIN_SEARCH_TOLERANCE = 1e-8  # smallest tolerance of the stiff engine during the search
 
 MIN_POINTS_FOR_SCATTER = 200
-"""Length of a series from which its noise, if it is not given, is estimated by its differences."""
+"""Length of a series above which differences estimate its noise, if that is not given."""
 
 
 @dataclass(frozen=True)
@@ -62,22 +62,22 @@ class MultiStart(Method):
     method
         The local method.
     starts
-        Number of starts; None for as many as the evidence asks for. A lowest cost that is zero
-        but for rounding cannot be beaten: the search ends when it has been reached `zero_hits`
-        times. Any other has to be reached `hits` times (a better local optimum with as large a
-        basin of attraction then remains unseen with a probability below exp(-hits)), and the
-        next start has to find a better one with a probability below `chance`.
+        Number of starts; None lets the evidence decide. A lowest cost that is zero up to rounding
+        cannot be beaten: the search ends when `zero_hits` starts have reached it. Any other lowest
+        cost must be reached `hits` times (a better local optimum with as large a basin of
+        attraction then remains unseen with a probability below exp(-hits)), and the next start must
+        find a better one with a probability below `chance`.
     hits, zero_hits
         Number of starts that have to reach the lowest cost, see `starts`.
     chance
-        Largest probability that the next start finds a better local optimum, see `starts`. By
-        Good and Turing it finds a new one with a probability that is the share of starts whose
-        cost was reached only once; of those seen so far and the new one, any may be the lowest.
+        Largest probability that the next start finds a better local optimum, see `starts`. By Good
+        and Turing it finds a new one with a probability equal to the share of starts whose cost was
+        reached only once; any of these optima, the new one included, may be the lowest.
     most
-        Largest number of starts, if the evidence never suffices.
+        Largest number of starts, if the evidence remains insufficient.
     screening
-        Number of points of which each start takes the best, or several numbers for starts in
-        turns.
+        Number of points of which each start takes the best, or several such numbers, which starts
+        use in turn.
     design
         Space-filling design of the points, ``"latin"`` hypercube or ``"sobol"``.
     first
@@ -97,7 +97,7 @@ class MultiStart(Method):
 
     @property
     def name(self) -> str:
-        """The name that results show."""
+        """The name shown in results."""
         return f"MultiStart({self.method.name})"
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
@@ -105,11 +105,11 @@ class MultiStart(Method):
         forward = self.forward(problem)
         tolerance = CostTolerance.of(forward)
         method = asdict(self)
-        del method["starts"]  # more starts of the same kind go on from fewer
+        del method["starts"]  # more starts of the same kind continue from fewer
         options = {"method": method, "seed": control.seed}
         checkpoint = StartCheckpoint.of(control, "starts", problem, options)
         finished: dict[int, Start] = {}
-        prefix: list[Start] = []  # starts 0, 1, 2, ... as far as none is missing
+        prefix: list[Start] = []  # starts 0, 1, 2, ... up to the first missing one
         enough = False
         measure = FitMeasure.of(problem) if control.report is not None else None
         with interruptible(control), checkpoint or nullcontext():
@@ -136,10 +136,10 @@ class MultiStart(Method):
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the end of start number `index`.
 
-        A search that ends at a bound often cannot get away from it, as a rate that has run to its
-        bound. Such unknowns, with those that belong to the same experiment, are then drawn anew,
-        the others kept, and the search is repeated up to :data:`MAX_RETRIES` times while that
-        helps. Unknowns that the method eliminates have no start values that could be drawn.
+        A search that ends at a bound often cannot leave it, such as a rate that has run to its
+        bound. Such unknowns, and those of the same experiment, are then drawn afresh and the others
+        kept. The search is repeated up to :data:`MAX_RETRIES` times while that helps. Unknowns that
+        the method eliminates have no start values to draw.
         """
         kept = self._projection(forward).kept
         best = self.method.run(forward, index, self.start_point(forward, index, control), control)
@@ -193,7 +193,7 @@ class MultiStart(Method):
         compared = self.method.screening_map(forward, index)
         best, cost = self._screen(compared, mine, control)
         if math.isinf(cost):
-            # Where most points fail, look further before the start counts as failed.
+            # If most points fail, try more before the start counts as failed.
             more = self._sample(problem, RESERVE_DESIGN + index, control)
             best, _ = self._screen(compared, more, control)
         return best
@@ -221,21 +221,21 @@ class MultiStart(Method):
                 ends = run_starts(tasks, forward, workers, control, len(todo))
                 computed = ((start, whole) for _, start, whole in ends)
             for start, whole in computed:
-                # A start that was told to stop may have converged before its further chances:
-                # its status does not show that it would have gone on.
+                # A stopped start may have converged before its retries: its status does not show
+                # that it would have continued.
                 if checkpoint is not None and whole:
                     checkpoint.add(start)
                 yield start
 
     def _conditions_keep_busy(self, forward: ForwardMap, starts: int, workers: int) -> bool:
-        """Return whether the conditions of a start have work for more workers than the starts."""
+        """Return whether the conditions of a start occupy more workers than the starts do."""
         enough = forward.units >= (2 if starts == 1 else 2 * workers)
         return self.method.shares_conditions and 0 < starts < workers and enough
 
     def _one_by_one(
         self, forward: ForwardMap, todo: Iterable[int], control: Control
     ) -> Iterator[tuple[Start, bool]]:
-        """Yield starts in their order, and whether each is whole; workers share its conditions."""
+        """Yield starts in order, and whether each is complete; workers share its conditions."""
         with conditions_over_workers(forward, control):
             for index in todo:
                 if control.should_stop():
@@ -302,14 +302,14 @@ def _scatter(values: Array) -> float:
     """Return the scatter of a long series about its neighbours; infinite for a short one."""
     if len(values) < MIN_POINTS_FOR_SCATTER:
         return math.inf
-    # Sixth differences leave nothing of a smooth signal, and 924 times the variance of noise.
+    # Sixth differences remove a smooth signal, and multiply the variance of noise by 924.
     return float(np.median(np.abs(np.diff(values, 6)))) / math.sqrt(924.0)
 
 
 def _at_bounds(problem: Problem, end: Start, kept: IntArray) -> BoolArray:
     """Return which unknowns are at a bound, or belong to the same experiment as one that is.
 
-    Those count that are `kept`, not eliminated.
+    Only `kept` unknowns count, not eliminated ones.
     """
     touched = np.zeros(len(problem.unknowns), dtype=bool)
     if not math.isfinite(end.cost):
@@ -322,7 +322,7 @@ def _at_bounds(problem: Problem, end: Start, kept: IntArray) -> BoolArray:
 
 def _all_failed(failed: list[Start]) -> str:
     groups: dict[tuple[bool, str], list[str]] = {}
-    for start in failed:  # what the equations say of themselves comes before anything else
+    for start in failed:  # errors of the equations themselves come before anything else
         reason = max(start.failures, key=lambda r: start.failures[r], default=start.message)
         groups.setdefault((not start.failures, reason), []).append(start.message)
     kinds = sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1])))[:3]

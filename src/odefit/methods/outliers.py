@@ -14,11 +14,11 @@ class Outlier:
     time: float
     value: float
     distance: float
-    """The prediction less the value, in standard deviations, on the scale of the noise model."""
+    """The prediction minus the value, in standard deviations, on the scale of the noise model."""
     weight: float
-    """The weight that the loss gives it beside that of a value on the curve, between 0 and 1."""
+    """The weight in the loss relative to a value on the curve, between 0 and 1."""
 
     @property
     def words(self) -> str:
-        """Its kind, and its place."""
+        """The kind and place of the outlier, in words."""
         return f"{self.observable} = {self.value:.4g} at t = {self.time:g}"

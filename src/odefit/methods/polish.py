@@ -1,8 +1,8 @@
-"""The answer of any method: its best end that can be evaluated, improved once more.
+"""The answer of any method: its best end that can be evaluated, with a last improvement.
 
-A search may integrate more coarsely than the answer is judged, and its best end may then be one
-that the full accuracy does not reach. The next best ends, other engines and the tolerance of the
-search are tried before a fit is left without an answer.
+A search may integrate more coarsely than the final evaluation, and its best end may then fail at
+full accuracy. The next best ends, other engines and the tolerance of the search are tried before a
+fit ends without an answer.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from odefit.simulation.trajectories.trajectory import Trajectory, without_sensit
 
 POLISH = SingleShooting(evaluations=3000)  # the local search of the last improvement
 MANY_SENSITIVITIES = 1e5
-"""Number of sensitivities of states, in all conditions, that are not integrated after a cut-off."""
+"""Number of sensitivities of states, in all conditions, above which none is integrated after a
+cut-off."""
 
-MAX_ENDS = 8  # number of ends of starts that are tried as the answer, the best first
+MAX_ENDS = 8  # number of ends of starts tried as the answer, the best first
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The answer of a fit: the end of a start, improved if that was asked for and possible.
+    """The answer of a fit: the end of a start, improved if that was requested and possible.
 
-    `gap` is the largest discontinuity of its trajectories, relative to the sizes of the states.
-    Where a model is so large that its sensitivities would take long after the time limit,
-    `differentiated` is False, and the Jacobian of the evaluation is zero.
-    `trajectories` are without derivatives, and None on nodes. `warning` says why it is not the
-    method's best end, or not integrated as usual.
+    `gap` is the largest discontinuity of its trajectories, relative to the sizes of the states. If
+    the sensitivities of a large model would take long after the time limit, `differentiated` is
+    False, and the Jacobian of the evaluation is zero. `trajectories` have no derivatives, and are
+    None on nodes. `warning` gives the reason why it is not the method's best end, or not integrated
+    as usual.
     """
 
     start: Start
@@ -98,7 +99,7 @@ def answer(problem: Problem, estimate: Estimate, control: Control, polish: bool)
 def answer_by(
     forward: ForwardMap, end: Start, estimate: Estimate, control: Control, polish: bool
 ) -> Answer | Failure:
-    """Return the answer that an end makes, or why it cannot be evaluated."""
+    """Return the answer from an end, or the reason why it cannot be evaluated."""
     better = _improved(forward, end, control) if polish else end
     with cutting_off(NEVER):  # without an evaluation there is no answer
         late = control.cut_off.reached
@@ -123,7 +124,7 @@ def _answer_at(forward: ForwardMap, end: Start, estimate: Estimate, late: bool) 
     at = forward.evaluate_along(end.vector, trajectories, derivatives=differentiated)
     if isinstance(at, Failure):
         return at
-    # The derivatives of a large model take much memory, and are in the Jacobian now.
+    # The derivatives of a large model take much memory, and are already in the Jacobian.
     states = [without_sensitivities(one) for one in trajectories]
     return Answer(end, at, 0.0, forward, states, differentiated=differentiated)
 
@@ -140,7 +141,7 @@ def evaluated(
 
 
 def _distinct_ends(forward: ForwardMap, estimate: Estimate) -> Iterator[Start]:
-    """Yield a few ends, the best first, without those that repeat one before."""
+    """Yield a few distinct ends, the best first."""
     usable = [s for s in estimate.starts if s.status is not Status.FAILED and len(s.vector)]
     known: list[Start] = []
     for end in sorted(usable, key=lambda s: (s.cost, s.index)):
@@ -155,8 +156,8 @@ def _distinct_ends(forward: ForwardMap, estimate: Estimate) -> Iterator[Start]:
 def _improved(forward: ForwardMap, end: Start, control: Control) -> Start:
     """Return the end of a start, improved until no step gains anything.
 
-    An answer on nodes stays as it is, since a single integration would lead elsewhere; so does
-    one from which the improvement fails.
+    An answer on nodes is unchanged, since a single integration would lead elsewhere; so is an end
+    from which the improvement fails.
     """
     if control.interrupted.is_set() or end.nodes is not None:
         return end
@@ -165,5 +166,5 @@ def _improved(forward: ForwardMap, end: Start, control: Control) -> Start:
             again = POLISH.run(forward, end.index, end.vector, control)
         except CutOffError:
             return end
-    # A method's own cost may be another than that of the integrated trajectories.
+    # A method's own cost may differ from that of the integrated trajectories.
     return end if again.status is Status.FAILED else again

@@ -1,7 +1,7 @@
-"""The methods by name: the class, the options of the command line, and the page that explains it.
+"""The methods by name: class, command-line options, and page of documentation.
 
 It is the only list of methods: ``odefit.METHOD``, ``--method NAME`` and the command line's options
-come from it. Nothing heavy is imported before a method is made.
+come from it. No large package is imported before a method is made.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MethodEntry:
-    """The row of a method, which is known before it is imported."""
+    """The row of a method, available before its import."""
 
-    name: str  # on the command line, from which those of module and class follow
-    options: tuple[str, ...]  # fields that the command line can set, of those in OPTIONS
-    without_starts: str = ""  # why the number of starts cannot be set
+    name: str  # on the command line; the names of module and class follow from it
+    options: tuple[str, ...]  # the fields in OPTIONS that the command line can set
+    without_starts: str = ""  # reason why the number of starts cannot be set
     explained_in: str = ""  # page of docs/, if that has another name
 
     @property
@@ -44,7 +44,7 @@ class MethodEntry:
 
 @dataclass(frozen=True)
 class Option:
-    """An option of the command line that only some methods have, as its help explains it."""
+    """An option of the command line that only some methods have, with its help."""
 
     meaning: str
     metavar: str = "NAME"
@@ -91,14 +91,14 @@ METHODS: Mapping[str, MethodEntry] = {
 }
 """All methods by their names on the command line."""
 
-DEFAULT_METHOD = "automatic"  # the method of a fit for which none is named
+DEFAULT_METHOD = "automatic"  # the method of a fit without a named method
 
 
 def as_method(method: Method | type | str | None) -> Method:
-    """Return the method that is meant by an object, a class, a name or None (the default).
+    """Return the method given by an object, a class, a name or None (the default).
 
     A name is that of the command line or of the class, in any spelling: ``"multi-start"``,
-    ``"MultiStart"``, ``"multi_start"``. Anything else is an InputError.
+    ``"MultiStart"``, ``"multi_start"``. Raises InputError for anything else.
     """
     if isinstance(method, str):
         name = next((n for n, e in METHODS.items() if _bare(method) in _spellings(e)), method)
@@ -128,9 +128,9 @@ def make_method(
 ) -> Method:
     """Make a method from its name, or the default, and from options of the command line.
 
-    Those that are None are left at their defaults. `place` is what a message about the name calls
-    it. An InputError says that there is no such method, that it has no such option, or that a value
-    makes no sense.
+    Options that are None keep their defaults. `place` names the source of the name in messages.
+    Raises InputError if there is no such method, if it has no such option, or if a value is
+    unusable.
     """
     if name is not None and name not in METHODS:
         raise InputError(

@@ -25,7 +25,7 @@ from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines.registry import EngineName
 
-MIN_LIKELIHOOD_GAIN = 1e-9  # gain of the log-likelihood that is too small for another step
+MIN_LIKELIHOOD_GAIN = 1e-9  # gain of the log-likelihood below which the search ends
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,19 @@ class SingleShooting(Method, LocalMethod):
     tolerance
         Relative decrease of the cost that is too small for another step.
     step
-        Relative length of a step that counts as none.
+        Relative length of a step that counts as zero.
     patience
         Number of evaluations in which the cost must fall by one per cent.
     engine
-        ``"auto"`` recognises stiffness; ``"heyoka"``, ``"runge-kutta"``, ``"bdf"`` or
-        ``"casadi"`` forces one engine.
+        ``"auto"`` recognises stiffness; ``"heyoka"``, ``"runge-kutta"``, ``"bdf"`` or ``"casadi"``
+        forces one engine.
     to_the_last_digit
-        Whether to go on where the data are reproduced to rounding. This is pointless with any
-        noise, but poorly determined unknowns still gain from the digits that are left.
+        Whether to continue after the data are reproduced to rounding. This is pointless with any
+        noise, but poorly determined unknowns still gain from the remaining digits.
     eliminate
-        Whether unknowns of the observation alone that have an explicit optimum, such as scales,
-        offsets and standard deviations, are eliminated by variable projection. Their start values
-        then do not matter.
+        Whether variable projection eliminates unknowns of the observation alone that have an
+        explicit optimum, such as scales, offsets and standard deviations. Their start values then
+        do not matter.
     """
 
     evaluations: int = 1000
@@ -114,7 +114,7 @@ class SingleShooting(Method, LocalMethod):
                 sizes=scaling.least_sizes(forward.problem)[kept],
             )
         except (ArithmeticError, np.linalg.LinAlgError) as error:
-            # Numbers that linear algebra gives up on cost this start alone.
+            # If linear algebra fails on some numbers, only this start is lost.
             return failed_start(index, inside, error, time.perf_counter() - began)
         lowest = math.inf if minimum.evaluation is None else minimum.evaluation.cost
         return Start(
@@ -133,7 +133,7 @@ class SingleShooting(Method, LocalMethod):
 
 
 START_SEARCH = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
-"""The local search of one of many starts, whose best is improved further afterwards."""
+"""The local search of one of many starts, the best of which is improved further afterwards."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,7 @@ class _Scaled:
 
 
 class _Cost:
-    """The reduced cost in the optimiser's coordinates; it counts the integrations that fail."""
+    """The reduced cost in the optimiser's coordinates; it counts failed integrations."""
 
     def __init__(self, projection: VariableProjection, start: Array) -> None:
         self.projection = projection
@@ -169,7 +169,7 @@ class _Cost:
         return _Scaled(evaluation.cost, evaluation.residuals, found.jacobian * factor, found)
 
     def _natural(self, coordinates: Array) -> Array:
-        """Return all unknowns in natural units, those eliminated as they were at the start."""
+        """Return all unknowns in natural units; eliminated ones keep their values at the start."""
         full = self._start.copy()
         full[self.projection.kept] = coordinates
         return self.scaling.natural(full)
@@ -179,7 +179,7 @@ class _Cost:
         return at.natural.vector if isinstance(at, _Scaled) else self._natural(minimum.vector)
 
     def exact(self, minimum: Minimum, tolerance: CostTolerance) -> bool:
-        """Say whether the data are reproduced to rounding."""
+        """Return whether the data are reproduced to rounding."""
         at = minimum.evaluation
         if not isinstance(at, _Scaled):
             return False

@@ -1,4 +1,4 @@
-"""Starts of searches, one after the other here or side by side in worker processes."""
+"""Starts of searches, run one after another here or in parallel by worker processes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from odefit.simulation import ForwardMap
 
 
 class SearchByStarts(Protocol):
-    """A search from many starts, each of which can be made on its own."""
+    """A search from many starts, each of which can be run separately."""
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the end of start number `index`."""
 
 
 Task = tuple[SearchByStarts, int, Control]
-"""A start: its search, its number there, and how it is run."""
+"""A start: its search, its number there, and its control."""
 
 
 def run_starts(
@@ -37,12 +37,12 @@ def run_starts(
     control: Control,
     total: int | None = None,
 ) -> Iterator[tuple[int, Start, bool]]:
-    """Yield the position of each task, its end, and whether that is whole, as they finish.
+    """Yield the position of each task, its end, and whether that is complete, as tasks finish.
 
-    An end is not whole where a limit may have cut it short: it is not to be kept for another run.
+    An end is incomplete if a limit may have cut it short: it must not be stored for another run.
 
-    The starts are taken one by one, as there is room for them; `total` is their number, if it is
-    known. Workers make their own forward map, which is the same.
+    The starts are taken one by one, as capacity allows; `total` is their number, if it is known.
+    Workers make their own forward map, which is the same.
     """
     numbers: dict[int, int] = {}
     size = len(forward.problem.unknowns)
@@ -63,7 +63,7 @@ def run_starts(
         try:
             return ended(search.run(forward, index, its_control), its_control)
         except (ArithmeticError, np.linalg.LinAlgError) as error:
-            # Numbers that linear algebra gives up on cost this start alone.
+            # If linear algebra fails on some numbers, only this start is lost.
             LOGGER.error("start %d failed", index, exc_info=error)
             return _lost(index, error, size), False
 
@@ -77,7 +77,7 @@ def run_starts(
 
 
 def _model(forward: ForwardMap) -> partial[ForwardMap]:
-    """Return what makes the same forward map elsewhere."""
+    """Return a function that makes the same forward map elsewhere."""
     return partial(ForwardMap, *forward.arguments)
 
 
@@ -91,9 +91,9 @@ def _run(
 
 
 def ended(end: Start, control: Control) -> tuple[Start, bool]:
-    """Return an end with its label, and whether it is whole.
+    """Return an end with its label, and whether it is complete.
 
-    What fails once a limit has come may have failed by that: its integrations are cut off.
+    A failure after a limit may be caused by it, as integrations are cut off.
     """
     if not control.should_stop():
         return end, not end.status.cut_short
@@ -104,12 +104,12 @@ def ended(end: Start, control: Control) -> tuple[Start, bool]:
 
 
 def _lost(index: int, error: BaseException, size: int) -> Start:
-    """Return the start whose search, or whose worker process, has failed."""
+    """Return the start whose search, or worker process, has failed."""
     status, message = Status.FAILED, f"the search failed: {type(error).__name__}: {error}"
     if isinstance(error, WorkerLostError):
         message = f"the worker process failed: {error}"
     if isinstance(error, WorkerLateError):
         status, message = Status.TIME_LIMIT, f"the worker process was ended: {error}"
-    # Nobody knows where it began: it is no end that a checkpoint would keep.
+    # Its start values are unknown, so a checkpoint would not store it.
     began, end = np.full(0, np.nan), np.full(size, np.nan)
     return Start(index, began, end, math.inf, status, message, 0, 0.0, math.inf)

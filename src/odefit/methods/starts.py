@@ -1,9 +1,8 @@
-"""Start values of the unknowns: guesses, designs of many points, and the best of a few of these.
+"""Start values of the unknowns: guesses, designs of many points, and the best of a few of them.
 
 Points are integrated one by one. In the lanes of heyoka's batches all points of a group take as
-many steps as the slowest, which is two to three times as many as one needs on average. So next to
-nothing is gained, and an integrator for batches has to be compiled first:
-``evidence/speed/screening_in_lanes.py``.
+many steps as the slowest, two to three times the average. So almost nothing is gained, and an
+integrator for batches has to be compiled first: ``evidence/speed/screening_in_lanes.py``.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Design = Literal["latin", "sobol"]
 
 
 def check_start(start: object, method: str) -> None:
-    """Refuse a method's option `start` that has no numbers by name of unknown."""
+    """Refuse a method's option `start` unless it has numbers by name of unknown."""
     if start is None:
         return
     if not isinstance(start, Mapping):
@@ -47,16 +46,16 @@ def guess(problem: Problem) -> Array | None:
 
 
 def completed_guess(problem: Problem) -> Array:
-    """Return the user's guess where there is one, the middle of the range elsewhere."""
+    """Return the user's guess if there is one, and the middle of the range elsewhere."""
     known = [math.nan if u.parameter.guess is None else u.parameter.guess for u in problem.unknowns]
     (values,) = values_at(problem, np.full((1, len(known)), 0.5), np.array(known, dtype=float))
     return np.asarray(values)
 
 
 def with_guess(problem: Problem, vector: Array) -> Problem:
-    """Return the problem with another guess, for searches only: its definitions stay as they are.
+    """Return the problem with another guess, for searches only; its definitions do not change.
 
-    Where the guess, shape (n,), is NaN, the middle of the range is taken.
+    The middle of the range replaces NaN in the guess, shape (n,).
     """
     guessed = copy(problem)
     guessed.unknowns = tuple(
@@ -69,7 +68,7 @@ def with_guess(problem: Problem, vector: Array) -> Problem:
 def chosen(problem: Problem, given: Mapping[str, float] | None, seed: int = 0) -> Array:
     """Return the start values of a single start: the guess, or a first sample if there is none.
 
-    Values by name in `given` replace those; names of no unknowns do nothing.
+    Values by name in `given` replace those; names other than unknowns are ignored.
     """
     base = guess(problem)
     if base is None:
@@ -88,8 +87,8 @@ def sample(
 ) -> Array:
     """Return block number `block` of start values, shape (count, n).
 
-    Each block is a design of its own, so that any number of blocks can be drawn, in any order, by
-    any process. Values come from a `part` of each range, in its middle.
+    Each block is a separate design, so that any number of blocks can be drawn, in any order, by any
+    process. Values come from the central `part` of each range.
     """
     n = len(problem.unknowns)
     rng = np.random.default_rng([seed, block])

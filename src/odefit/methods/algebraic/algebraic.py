@@ -1,8 +1,8 @@
 """The algebraic method, which finds all solutions without a guess and without bounds.
 
 O. Bassik et al., Robust parameter estimation for rational ordinary differential equations.
-Derivatives of the outputs are estimated from the data; with them, the equations are a polynomial
-system, all of whose solutions are found by homotopy continuation.
+Derivatives of the outputs are estimated from the data. With these derivatives the equations form a
+polynomial system, and homotopy continuation finds all its solutions.
 """
 
 from __future__ import annotations
@@ -37,39 +37,39 @@ from odefit.simulation.engines.registry import EngineName
 FRACTIONS = (0.5, 0.35, 0.65, 0.2, 0.8)
 """Times at which derivatives are taken, as fractions of the interval, the best first."""
 
-MAX_NOISELESS = 1e-10  # noise, relative to the largest value, up to which data count as exact
-MIN_POINTS_FOR_NOISE = 16  # of a series; with fewer, noise may be a coarse mesh
-TIMES_IF_NOISY = 2  # number of times that are used together where the data are noisy
-MAX_POLISHED = 8  # largest number of candidates that are polished while none explains the data
+MAX_NOISELESS = 1e-10  # noise relative to the largest value up to which data count as exact
+MIN_POINTS_FOR_NOISE = 16  # shortest series whose noise is estimated
+TIMES_IF_NOISY = 2  # number of times used together for noisy data
+MAX_POLISHED = 8  # largest number of candidates polished while none explains the data
 PATHS_AT_ONCE = 60  # tracked together when data are differentiated in further ways
-FALLBACK = MultiStart(SingleShooting())  # where no candidate comes near the data
-MIN_MISFIT = 1e-6  # residuals, relative to the largest value, that always count as a fit
-ROUNDED = 1e-12  # difference of an unknown, relative to its typical size, near zero
-SAME_CANDIDATE = 1e-6  # relative difference up to which two candidates are one
+FALLBACK = MultiStart(SingleShooting())  # used if no candidate comes near the data
+MIN_MISFIT = 1e-6  # relative residuals that always count as a fit
+ROUNDED = 1e-12  # difference of an unknown near zero, relative to its typical size
+SAME_CANDIDATE = 1e-6  # relative difference up to which two candidates are the same
 SAME_AS_POLISHED = 0.1  # relative difference up to which an unpolished candidate is left out
 
 
 @dataclass(frozen=True)
 class Algebraic(Method):
-    """Differentiate the data, solve the polynomial system, keep what fits.
+    """Differentiate the data, solve the polynomial system, and keep the solutions that fit.
 
     Attributes
     ----------
     smoothers
-        The smoothers that make functions of the data; by default AAA for data without noise, and a
-        Gaussian process and polynomials for noisy data.
+        The smoothers that turn the data into functions; by default AAA for data without noise, and
+        a Gaussian process and polynomials for noisy data.
     fractions
         Times at which derivatives are taken, as fractions of the interval; all are tried, and the
-        best fit counts.
+        best fit is kept.
     points
-        Number of times of each experiment whose equations are solved together: more of them need
-        lower derivatives. By default two for noisy data, and one for others.
+        Number of times of each experiment whose equations are solved together: with more times,
+        lower derivatives suffice. By default two for noisy data, otherwise one.
     polish
-        Whether candidates are improved on the true trajectories.
+        Improve candidates by a local search on the true trajectories.
     complete
-        Whether all other solutions that agree with the best in every derivative are found too.
+        Also find all other solutions that agree with the best in every derivative.
     fallback
-        Whether single shooting from many starts takes over where no solution comes near the data.
+        Use single shooting from many starts if no solution comes near the data.
     engine
         The integration engine of the trajectories.
     """
@@ -99,7 +99,7 @@ class Algebraic(Method):
         return "Algebraic"
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
-        """Estimate the unknowns by all solutions of the polynomial system at the data.
+        """Estimate the unknowns from all solutions of the polynomial system at the data.
 
         Raises InputError if the model has no Taylor series, or there are too few measurements.
         """
@@ -152,7 +152,7 @@ class _AlgebraicEstimation:
             candidates = sorted([*candidates, *found], key=by_cost)
             exact = candidates and candidates[0].cost <= self.trajectories.zero
             if not self.noisy and len(self.rounds) == 2 and done == 1 and not exact:
-                continue  # other times cost little, and may give some digits more
+                continue  # other times cost little, and may add some digits
             ends = self._improved(candidates)
             if any(self._explained(end) for end in ends[:MAX_POLISHED]):
                 break
@@ -173,7 +173,7 @@ class _AlgebraicEstimation:
         )
 
     def _fallback(self, ends: list[Start], candidates: int) -> Estimate:
-        """Return what a search from many starts finds, with a message that says so."""
+        """Return the result of a search from many starts, with a message that names it."""
         self._report("there is no solution to continue from: searching from many starts")
         searched = FALLBACK.solve(self.preparation.problem, self.control)
         message = self._message(None, candidates)
@@ -187,12 +187,12 @@ class _AlgebraicEstimation:
     # Ways to differentiate the data -----------------------------------------------------------
 
     def _rounds(self) -> list[list[Differentiation]]:
-        """Return the ways to differentiate the data, in rounds of which the first come first."""
+        """Return the ways to differentiate the data, in rounds in order of preference."""
         fractions: Sequence[float | None] = (None,)
         if self.preparation.free_states:
             fractions = self.method.fractions
         ways = [Differentiation(s, f) for s in self.smoothers for f in fractions]
-        # With noise all times are tried; without noise the middle is nearly always enough.
+        # With noise all times are tried; without noise the middle nearly always suffices.
         first = len(fractions) if len(self.smoothers) > 1 else 1
         d = len(self.preparation.generic.solutions)
         at_once = max(PATHS_AT_ONCE // d, 1)
@@ -204,8 +204,8 @@ class _AlgebraicEstimation:
     def _improved(self, candidates: Sequence[EvaluatedCandidate]) -> list[Start]:
         """Return distinct candidates as starts, polished until one explains the data.
 
-        Of the candidates that are not polished, those from the same differentiation as the best
-        are returned as they are.
+        Candidates that are not polished are returned unchanged if they come from the same
+        differentiation as the best.
         """
         ends: list[Start] = []
         unpolished: list[tuple[Differentiation, Start]] = []
@@ -234,7 +234,7 @@ class _AlgebraicEstimation:
         shown = [end for way, end in unpolished if best and way == best.differentiation]
         if not self.method.polish:
             return shown
-        if not ends:  # all are outside the bounds, from whose edge they are polished
+        if not ends:  # all are outside the bounds, so polishing starts from the nearest bounds
             return [self.trajectories.polished(end) for end in shown[:MAX_POLISHED]]
         others = [
             s
@@ -248,15 +248,15 @@ class _AlgebraicEstimation:
         return min(len(t) for s in self.data.segments for t, _ in s.series.values())
 
     def _hopeless(self, end: Start) -> bool:
-        """Say whether an answer is neither explained by noise nor a fit at all."""
+        """Return whether an answer does not fit, and noise does not explain it."""
         return not self._explained(end) and self.trajectories.unfit(end)
 
     def _explained(self, end: Start) -> bool:
-        """Say whether an answer explains the data up to their noise."""
+        """Return whether an answer explains the data up to their noise."""
         return self.trajectories.explained(end, self.data.segments, self.noise)
 
     def _close(self, a: Array, b: Array, tolerance: float = SAME_CANDIDATE) -> bool:
-        """Say whether two vectors of unknowns are the same candidate."""
+        """Return whether two vectors of unknowns are the same candidate."""
         sizes = expected_sizes(self.preparation.problem)
         allowed = np.maximum(tolerance * np.maximum(np.abs(a), np.abs(b)), ROUNDED * sizes)
         return bool((np.abs(a - b) <= allowed).all())
@@ -266,8 +266,8 @@ class _AlgebraicEstimation:
     def _add_indistinguishable(self, best: Start) -> Completeness | None:
         """Add the other solutions with the outputs of the best to the starts, and count them.
 
-        They are found from the best itself, with its exact derivatives. Once all are known, any
-        other candidate that fits as well is one of them, less exactly.
+        They are computed from the best candidate with its exact derivatives. Once all are known,
+        any other candidate that fits as well is a less exact copy of one of them.
         """
         search = self.search
         system = self.preparation.at_one_time
@@ -281,11 +281,11 @@ class _AlgebraicEstimation:
         for made in found.candidates:
             evaluation = self.trajectories.evaluated(made.vector)
             if evaluation is None or evaluation.cost > limit:
-                continue  # initial values that are known, or numbers, tell them apart
+                continue  # known initial values or numbers distinguish them
             end = self.trajectories.start(made, evaluation.cost, evaluation.objective)
             if self.method.polish and self.trajectories.allowed(made.vector):
                 polished = self.trajectories.polished(end)
-                # It would be lost if polishing took it to another solution.
+                # Polishing could move it to another solution, and it would be lost.
                 if not any(self._close(polished.vector, s.vector) for s in (best, *others)):
                     end = polished
             others.append(end)
@@ -298,7 +298,7 @@ class _AlgebraicEstimation:
         self.starts = [best, *others, *rest]
         if system.free_initial_values and not system.transcendental:
             return counted
-        # Known initial values, or relations that are no polynomials, have thinned them out.
+        # Known initial values or non-polynomial relations have excluded the others.
         valid = 1 + len(others)
         every = complete and counted.found == counted.real and not system.transcendental
         every = every and not system.held
@@ -335,7 +335,7 @@ class _AlgebraicEstimation:
 
 
 def _noisy(problem: Problem) -> bool:
-    """Say whether any series has noise that is more than rounding."""
+    """Return whether the noise of any series is larger than rounding."""
     for condition in problem.conditions:
         for series in condition.series.values():
             times, first = np.unique(condition.times[series.rows], return_index=True)

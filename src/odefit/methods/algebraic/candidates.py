@@ -2,7 +2,7 @@
 
 Their states are moved along an experiment, segment by segment, through its events. Between events
 they follow their Taylor series (:mod:`odefit.structure.taylor_integration`); on the way back an
-event is undone: its assignments are solved for the values before it.
+event is undone by solving its assignments for the values before it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from odefit.structure.series.expansion import Expansion
 from odefit.structure.solutions.auxiliary_states import fill_dependent_states
 from odefit.structure.taylor_integration import taylor_integrate
 
-MAX_NEWTON_STEPS = 30  # steps that undo an event; a dose, the usual case, takes one
+MAX_NEWTON_STEPS = 30  # Newton steps that undo an event; a dose, the usual case, takes one
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class StateTransport:
 
     system: DifferentiatedSystem  # differentiated system with free states
     k: int  # index of the expansion
-    vector: Array  # unknowns of the problem, which events may depend on
+    vector: Array  # unknowns of the problem, on which events may depend
 
     @property
     def expansion(self) -> Expansion:
@@ -42,8 +42,9 @@ class StateTransport:
     def from_start(self, values: ComplexArray, time: float) -> ComplexArray | None:
         """Return the unknowns of the system with the states moved from t0 to `time`.
 
-        The states of `values` are those before any event. At an event, those returned are before
-        the event, unless it is t0. None is returned if the trajectory does not reach the time.
+        The states in `values` are those before any event. At the time of an event, the returned
+        states are those before it, unless that time is t0. Returns None if the trajectory does not
+        reach the time.
         """
         now = self.expansion.condition.t0
         for at, assign in self._events_before(time):
@@ -105,7 +106,7 @@ class StateTransport:
     def _before_event(
         self, values: ComplexArray, time: float, assign: Mapping[str, Expression]
     ) -> ComplexArray:
-        """Solve the assignments for the states before them, by Newton's method."""
+        """Solve the assignments for the states before the event, by Newton's method."""
         columns = self._columns(assign)
         known = self._values_of_names(values, time, assign)
         after = values[list(columns.values())].real
@@ -132,9 +133,9 @@ REAL_TOLERANCE = 1e-6  # relative imaginary part up to which a solution counts a
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A solution of the polynomial system as unknowns of the problem."""
+    """A solution of the polynomial system, converted to unknowns of the problem."""
 
-    vector: Array  # unknowns, shape (n,), which are the real parts of the solution
+    vector: Array  # unknowns, shape (n,): the real parts of the solution
     imaginary: float  # largest relative imaginary part of the solution
     origin: str  # how the data were differentiated, in words
 
@@ -184,7 +185,8 @@ def solution_of(
 ) -> ComplexArray | None:
     """Return the unknowns of the system that belong to a vector of unknowns of the problem.
 
-    Each expansion has its states at its time; None if a trajectory does not reach the times.
+    Each expansion has its states at its time. Returns None if a trajectory does not reach the
+    times.
     """
     system, problem = preparation.system, preparation.problem
     column = {name: i for i, name in enumerate(system.names)}

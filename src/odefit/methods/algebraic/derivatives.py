@@ -1,4 +1,4 @@
-"""Derivatives of the outputs estimated from the data: targets of the polynomial system."""
+"""Derivatives of the outputs, estimated from the data: targets of the polynomial system."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from odefit.problem.condition import Condition
 from odefit.structure.homotopy.square import SquareSystem
 from odefit.structure.series.expansion import Expansion
 
-TIME_SPREAD = 0.4  # fraction of the segment from the first to the last of several times
-EDGE = 0.05  # fraction of the segment at each end that such times avoid
-SPARE_MEASUREMENTS = 1  # beyond those that fix a polynomial of the highest order
+TIME_SPREAD = 0.4  # fraction of the segment that several times span, from first to last
+EDGE = 0.05  # fraction at each end of the segment that such times avoid
+SPARE_MEASUREMENTS = 1  # measurements beyond those that determine a polynomial of the highest order
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class DataSegment:
 
 @dataclass(frozen=True)
 class Differentiation:
-    """One way to differentiate the data: a smoother, and where in the segment."""
+    """One way to differentiate the data: a smoother, and the place in the segment."""
 
     smoother: Smoother  # makes a function of each series
     # The time, as a fraction of the segment; None for t0. Where several times are used together, it
@@ -44,7 +44,7 @@ class Differentiation:
     fraction: float | None
 
     def fractions(self, count: int) -> list[float]:
-        """Return `count` times that are used together, as fractions of the segment."""
+        """Return `count` times to be used together, as fractions of the segment."""
         assert self.fraction is not None
         if count == 1:
             return [self.fraction]
@@ -60,18 +60,18 @@ class Differentiation:
 
 @dataclass(frozen=True, eq=False)
 class DerivativeEstimate:
-    """The derivatives of the data that one way of differentiation gives."""
+    """The derivatives of the data from one way of differentiation."""
 
     differentiation: Differentiation  # how the data were differentiated
     times: tuple[float, ...]  # time of each expansion
-    targets: Array  # Taylor coefficients that the rows of the square system ask for, shape (n,)
+    targets: Array  # Taylor coefficients for the rows of the square system, shape (n,)
     errors: Array  # their estimated errors, shape (n,)
 
 
 def longest_segment(expansion: Expansion, from_start: bool = False) -> DataSegment:
     """Return the segment of an expansion's experiment with the most measurements.
 
-    With `from_start` it has to begin at t0.
+    With `from_start` the segment has to begin at t0.
     """
     condition = expansion.condition
     cuts = {float(t) for t, _ in condition.events}
@@ -80,7 +80,7 @@ def longest_segment(expansion: Expansion, from_start: bool = False) -> DataSegme
         if name in used and given.interpolation != "cubic":
             cuts |= {float(t) for t in _corners(given.times, given.polynomials())}
     first, last = condition.t0, float(condition.times[-1])
-    # The equations are those before any parameter or constant changes.
+    # The equations are those that hold before any parameter or constant changes.
     changes = [t for t, assign in condition.events if assign.keys() - expansion.states.keys()]
     last = min([last, *(t for t in changes if t > first)])
     ends = [first, *sorted(t for t in cuts if first < t < last), last]
@@ -96,7 +96,7 @@ def longest_segment(expansion: Expansion, from_start: bool = False) -> DataSegme
 
 
 def _corners(times: Array, polynomials: Array) -> Array:
-    """Return the knots at which a piecewise linear input or its slope changes abruptly."""
+    """Return the knots at which a piecewise linear input or its slope jumps."""
     before, after = polynomials[:-1], polynomials[1:]
     values = before[:, 0] + before[:, 1] * np.diff(times, prepend=times[0])
     scale = np.abs(polynomials).max(axis=0) + 1e-300
@@ -150,7 +150,7 @@ class SmoothedData:
         return self._interpolants[key]
 
     def differentiate(self, differentiation: Differentiation) -> DerivativeEstimate:
-        """Estimate the derivatives that the square system asks for.
+        """Estimate the derivatives that the square system needs.
 
         Raises InputError if the smoother cannot use a series.
         """

@@ -1,4 +1,4 @@
-"""All solutions that no measurement of the outputs can tell apart from a given one."""
+"""All solutions that no measurement of the outputs can distinguish from a given one."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from odefit.methods.algebraic.solving import MAX_ATTEMPTS, KnownSolutions, solut
 from odefit.methods.estimate import Completeness
 from odefit.structure.series.expansion import ExpansionPoint
 
-FURTHER_DERIVATIVES = 4  # beyond those of the square system in which solutions agree
-DERIVATIVE_TOLERANCE = 1e-6  # relative difference of derivatives up to which they agree
-SAME_SOLUTION = 1e-5  # relative difference up to which two solutions are one
-SINGULAR_RATIO = 1e-7  # of singular values up to which a solution counts as multiple
+FURTHER_DERIVATIVES = 4  # coefficients beyond those of the square system in which solutions agree
+DERIVATIVE_TOLERANCE = 1e-6  # relative difference up to which derivatives agree
+SAME_SOLUTION = 1e-5  # relative difference up to which two solutions are the same
+SINGULAR_RATIO = 1e-7  # ratio of singular values up to which a solution counts as multiple
 
 
 @dataclass(frozen=True, eq=False)
 class IndistinguishableCandidates:
-    """The candidates with the same outputs as a given solution, and how complete they are."""
+    """The candidates with the same outputs as a given solution, and their completeness."""
 
     candidates: tuple[Candidate, ...]  # real candidates without the given solution
     # how many indistinguishable solutions there are, and how many were found
@@ -44,9 +44,9 @@ def indistinguishable_candidates(
 ) -> IndistinguishableCandidates | None:
     """Solve the square system for the model's own derivatives at `vector`, which are exact.
 
-    The preparation is that with one time for each experiment, around which derivatives are taken;
-    `nearby` are all solutions of its square system at similar parameters. None is returned if the
-    trajectory does not reach the times.
+    The preparation uses one time for each experiment, around which derivatives are taken. `nearby`
+    holds all solutions of its square system at similar parameters. Returns None if the trajectory
+    does not reach the times.
     """
     square, system = preparation.square, preparation.system
     base = solution_of(preparation, vector, times)
@@ -94,7 +94,7 @@ def indistinguishable_candidates(
 
 
 def _is_multiple(preparation: Preparation, base: ComplexArray, parameters: ComplexArray) -> bool:
-    """Say whether the square system has, numerically, a multiple solution at `base`."""
+    """Return whether the square system has, numerically, a multiple solution at `base`."""
     square = preparation.square
     point = base[square.solved]
     jacobian = square.values(point[None], parameters[None])[1][0] * point
@@ -108,7 +108,7 @@ def _is_multiple(preparation: Preparation, base: ComplexArray, parameters: Compl
 def _outputs(
     preparation: Preparation, values: ComplexArray, points: Sequence[ExpansionPoint[np.complex128]]
 ) -> ComplexArray:
-    """Return Taylor coefficients of all outputs beyond what the square system uses.
+    """Return Taylor coefficients of all outputs beyond those that the square system uses.
 
     For `values` of shape (solutions, unknowns), each row has the coefficients of a solution.
     """

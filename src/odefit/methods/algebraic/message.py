@@ -1,4 +1,4 @@
-"""The message of the result: how the answer came about, and how far to trust it."""
+"""The message of the result: the origin of the answer, and the trust that it deserves."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from odefit.methods.algebraic.search import CandidateSearch
 from odefit.methods.algebraic.solving import held_values
 from odefit.methods.estimate import Start
 
-MIN_NAMED_ERROR = 0.1  # relative error of a derivative of the data from which the message names it
-CONSTANT_RANGE = 1e-12  # relative range of a series up to which it is constant
+MIN_NAMED_ERROR = 0.1  # relative error of a derivative of the data above which the message names it
+CONSTANT_RANGE = 1e-12  # relative range of a series up to which it counts as constant
 
 
 def result_message(
@@ -22,7 +22,7 @@ def result_message(
     fits: bool,
     count: int,
 ) -> str:
-    """Describe how the answer came about, and how far to trust it.
+    """Describe the origin of the answer, and the trust that it deserves.
 
     It `fits` if its residuals are no larger than the noise of the data; `count` is the number of
     candidates.
@@ -47,9 +47,9 @@ def result_message(
 
 
 def _held(preparation: Preparation, search: CandidateSearch) -> str:
-    """Name what is held, with its time; auxiliary states are left out.
+    """Name the unknowns that are held, with their times; auxiliary states are left out.
 
-    A search that was ended before it came to any time has held nothing yet.
+    A search that was stopped before its first time has held nothing yet.
     """
     if not search.times:
         return ""
@@ -68,7 +68,7 @@ def _held(preparation: Preparation, search: CandidateSearch) -> str:
 
 
 def _constant(data: SmoothedData) -> list[str]:
-    """Name the observables that are constant though a derivative of them is needed."""
+    """Name the constant observables of which a derivative is needed."""
     named = []
     for k, segment in enumerate(data.segments):
         place = k * data.times_per_experiment

@@ -1,4 +1,4 @@
-"""Preparations of the algebraic method: made of the equations alone, once, and kept on disk."""
+"""Preparations of the algebraic method: computed from the equations alone, and kept on disk."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from odefit.structure.solutions.comparison import count_indistinguishable
 from odefit.structure.solutions.storage import stored_solutions
 
 SEARCH_WORK = 3e9
-"""Operations, see :mod:`odefit.structure.series.deadline`, that the search for the generic
-solutions of several times together may take."""
+"""Operations (:mod:`odefit.structure.series.deadline`) that the search for the generic solutions of
+several times together may take."""
 
-MAX_SOLUTIONS = 64  # largest number of generic solutions with which several times together pay
+MAX_SOLUTIONS = 64  # largest number of generic solutions with several times together
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Preparation:
     """The polynomial system of a problem, and all its solutions for generic data."""
 
     problem: Problem
-    # all equations, and as many of them as there are unknowns
+    # all equations, and a square selection of them
     system: DifferentiatedSystem
     square: SquareSystem
     generic: GenericSolutions  # solutions for random data
@@ -69,7 +69,7 @@ class Preparation:
 
     @property
     def transcendental(self) -> bool:
-        """True if unknowns act through functions that leave no polynomial relation behind."""
+        """True if unknowns act through functions that cannot be written as polynomials."""
         return any(
             not expansion.lifting.known(d.state) and not d.polynomial
             for expansion in self.system.expansions
@@ -83,7 +83,7 @@ class Preparation:
 
     @property
     def free_states(self) -> bool:
-        """True if the data may be differentiated at any time; otherwise they are at t0 alone."""
+        """True if the data may be differentiated at any time; otherwise only at t0."""
         return self.system.free_states
 
 
@@ -97,10 +97,10 @@ def prepare(
 ) -> Preparation:
     """Prepare the system with free states if it determines as much, otherwise the one around t0.
 
-    `points` times of each experiment are used together, where states are free. More times need
-    lower derivatives; where they have too many solutions, one time is used. `report` gets the
-    number of solutions so far. Raises InputError if the model has no Taylor series, or its outputs
-    determine nothing.
+    `points` times of each experiment are used together if states are free. More times need lower
+    derivatives; if they have too many solutions, one time is used. `report` receives the number of
+    solutions so far. Raises InputError if the model has no Taylor series, or its outputs determine
+    nothing.
     """
     free = SquareSystem(DifferentiatedSystem(problem, free_states=True), seed)
     square = free
@@ -108,7 +108,7 @@ def prepare(
         known = SquareSystem(DifferentiatedSystem(problem, free_states=False), seed)
         square = free if _determined(known) <= _determined(free) else known
     except NoTaylorSeriesError:
-        pass  # what is divided by zero at t0 is not so later
+        pass  # a division by zero at t0 need not occur later
     if not square.size:
         raise InputError(
             f"the outputs of {problem.name!r} determine none of its unknowns: there is nothing "

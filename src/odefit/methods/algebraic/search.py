@@ -20,7 +20,7 @@ from odefit.structure.solutions.auxiliary_states import fill_dependent_states
 from odefit.structure.taylor_integration import taylor_integrate
 
 FRACTIONS = (0.5, 0.1, 0.25, 0.4, 0.6, 0.75, 0.9)
-"""The times as fractions of the segment; at the first of them the states are returned."""
+"""The times as fractions of the segment; the states are returned at the first of them."""
 
 MAX_STEPS = 30  # largest number of Gauss-Newton steps
 STEP_TOLERANCE = 1e-12  # relative step at which the iteration ends
@@ -29,11 +29,11 @@ STEP_TOLERANCE = 1e-12  # relative step at which the iteration ends
 class Refinement:
     """The overdetermined equations of all expansions at several times.
 
-    Candidates are refined by low derivatives at several times instead of high ones at one time.
-    The states at each time are unknowns of their own, so that derivatives of the data are still all
-    that is needed. As the parameters are shared, more times need lower orders, whose errors are
-    smaller by many decades. Every equation is weighted by the error of its derivative. The
-    preparation is that with free states and one time for each experiment.
+    Candidates are refined by low derivatives at several times instead of high ones at one time. The
+    states at each time are separate unknowns, so that derivatives of the data still suffice. As the
+    parameters are shared, more times need lower orders, whose errors are smaller by many decades.
+    Every equation is weighted by the error of its derivative. The preparation has free states and
+    one time for each experiment.
     """
 
     def __init__(self, preparation: Preparation, data: SmoothedData, smoother: Smoother) -> None:
@@ -78,8 +78,8 @@ class Refinement:
     def refined(self, values: ComplexArray, times: tuple[float, ...]) -> ComplexArray | None:
         """Refine a candidate, with its states at `times`, by a damped Gauss-Newton iteration.
 
-        In what is returned the states are those at the middle of the segments. It is None if the
-        trajectory does not span the segments, or nothing was gained.
+        The returned states are those at the middle of the segments. Returns None if the trajectory
+        does not span the segments, or if nothing was gained.
         """
         states = self._states_at_times(values.real.astype(complex), times)
         if states is None:
@@ -138,7 +138,7 @@ class Refinement:
     def _equations(self, point: Array, states: list[Array]) -> tuple[float, Array, Array]:
         """Return half the sum of squares, weighted residuals, and their Jacobian.
 
-        Its columns are first those of the shared unknowns, then those of the states.
+        Its first columns belong to the shared unknowns, the others to the states.
         """
         sizes = [s.size for s in states]
         width = len(self.shared) + sum(sizes)
@@ -182,7 +182,7 @@ class Refinement:
 
 
 def _step(jacobian: Array, residuals: Array, damping: float) -> Array:
-    """Return the Gauss-Newton step of least norm, damped relative to the columns."""
+    """Return the Gauss-Newton step of least norm, damped in proportion to the columns."""
     norms = np.linalg.norm(jacobian, axis=0)
     norms = np.where(norms > 0, norms, 1.0)
     scaled = jacobian / norms
@@ -200,7 +200,7 @@ derivatives split a double solution into a complex pair."""
 
 by_cost = attrgetter("cost")  # the key by which candidates and starts are sorted
 
-MAX_REFINED = 3  # largest number of candidates that are refined for each way of differentiation
+MAX_REFINED = 3  # largest number of candidates refined for each way of differentiation
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +216,7 @@ class EvaluatedCandidate:
 
 
 class CandidateSearch:
-    """The search for all solutions at the data; `rng` draws the paths of homotopies."""
+    """The search for all solutions at the data; `rng` draws the paths of the homotopies."""
 
     def __init__(
         self,
@@ -240,7 +240,7 @@ class CandidateSearch:
     ) -> list[EvaluatedCandidate]:
         """Return the candidates of several ways to differentiate the data.
 
-        Paths that fail are tried again, `attempts` times in all.
+        Failed paths are repeated, up to `attempts` times in all.
         """
         estimates = [self.data.differentiate(d) for d in differentiations]
         parameters = np.array([self._parameters(estimate) for estimate in estimates])
@@ -266,7 +266,7 @@ class CandidateSearch:
             ]
             own = sorted((c for c in evaluated if c is not None), key=by_cost)
             nearly_real = [c for c in own if c.candidate.imaginary <= NEARLY_REAL]
-            # Where no solution is real, the one with the least imaginary part is a start.
+            # If no solution is real, the one with the smallest imaginary part is a start.
             own = nearly_real or sorted(own, key=lambda c: c.candidate.imaginary)[:1]
             refined = self._refined(own[:MAX_REFINED], times, how)
             found += [*own, *refined]
@@ -282,7 +282,7 @@ class CandidateSearch:
         differentiation: Differentiation,
         suffix: str = "",
     ) -> EvaluatedCandidate | None:
-        """Return the candidate of a solution; None where its trajectory fails."""
+        """Return the candidate of a solution; None if its trajectory fails."""
         if self.trajectories.control.cut_off.reached:
             return None
         origin = differentiation.name + suffix
@@ -299,7 +299,7 @@ class CandidateSearch:
         times: tuple[float, ...],
         differentiation: Differentiation,
     ) -> list[EvaluatedCandidate]:
-        """Return those candidates that low derivatives at more times improve, improved."""
+        """Return the candidates that low derivatives at more times have improved."""
         if not self.preparation.free_states or not candidates:
             return []
         smoother = differentiation.smoother
@@ -316,7 +316,7 @@ class CandidateSearch:
                 if better is not None and better.cost < one.cost:
                     found.append(better)
                     if better.cost <= self.trajectories.zero:
-                        break  # no candidate can fit better than to rounding
+                        break  # no candidate can fit better than rounding allows
         return found
 
     def _parameters(self, estimate: DerivativeEstimate) -> ComplexArray:

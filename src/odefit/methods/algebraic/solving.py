@@ -15,10 +15,10 @@ from odefit.structure.homotopy.square import ParameterHomotopy, SquareSystem
 from odefit.structure.homotopy.tracker import PathStatus, TrackerOptions, refine_ends, track
 
 MAX_ATTEMPTS = 4
-"""The number of random paths, each around other singular parameters, that are tried for a solution
-whose path fails."""
+"""The number of random paths tried for a solution whose path fails, each around other singular
+parameters."""
 
-SAME_SOLUTION = 1e-7  # relative difference up to which two ends of paths are one solution
+SAME_SOLUTION = 1e-7  # relative difference up to which two ends of paths are the same solution
 FIRST_TRACKING = TrackerOptions(max_steps=400)  # options of path tracking in the first attempt
 
 FURTHER_TRACKING = TrackerOptions(max_steps=1000, target_error=2e-3)
@@ -26,10 +26,11 @@ FURTHER_TRACKING = TrackerOptions(max_steps=1000, target_error=2e-3)
 
 
 class LogarithmicHomotopy(ParameterHomotopy):
-    """A parameter homotopy between the logarithms of parameters, where neither end is zero.
+    """A parameter homotopy between the logarithms of parameters, if no parameter is zero.
 
     In units in which values or rates are far from one, Taylor coefficients of the outputs spread
-    over many powers of ten. Along straight lines all but the largest would change at the very end.
+    over many powers of ten. Along straight lines all but the largest would change only at the very
+    end.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class LogarithmicHomotopy(ParameterHomotopy):
     ) -> None:
         super().__init__(square, start, end, gamma)
         self._logarithmic = both = (start != 0) & (end != 0)
-        # The difference of logarithms is taken, as the ratio may overflow.
+        # The logarithms are subtracted, as the ratio may overflow.
         self._log_ratios = np.log(np.where(both, start, 1.0)) - np.log(np.where(both, end, 1.0))
 
     def parameters_at(
@@ -63,8 +64,8 @@ class PathEnds:
     """Solutions of the square system at given parameters."""
 
     points: ComplexArray  # distinct solutions, shape (found, n)
-    lost: int  # number of generic solutions whose paths have no end, or one at infinity
-    infinite: int  # number of those whose paths went to infinity
+    lost: int  # number of generic solutions whose paths are lost or diverge to infinity
+    infinite: int  # number of those whose paths diverge to infinity
 
 
 def solutions_at(
@@ -76,9 +77,9 @@ def solutions_at(
 ) -> list[PathEnds]:
     """Return all solutions at each of several vectors of parameters, shape (count, parameters).
 
-    Another path permutes the solutions: where paths fail, the solutions that they would have found
-    may be the ends of other paths. The first attempt starts from the solutions `nearby`, at similar
-    parameters, instead of from the generic ones; attempts go on while paths are lost.
+    A different path permutes the solutions: a solution that one path loses may be the end of
+    another. The first attempt starts from the solutions `nearby`, at similar parameters, instead of
+    the generic ones. Attempts continue while paths are lost.
     """
     generic = preparation.generic
     d = len(generic.solutions)
@@ -124,7 +125,7 @@ def solutions_at(
 
 
 def _same(a: ComplexArray, b: ComplexArray, known: Sequence[ComplexArray]) -> bool:
-    """Return whether two solutions are one, near zero by the sizes of those that are known."""
+    """Return whether two solutions are the same; near zero, known solutions give the sizes."""
     largest = np.abs(np.array(known)).max(axis=0, initial=0.0)
     scale = np.maximum(np.maximum(np.abs(a), np.abs(b)), SAME_SOLUTION * largest)
     return bool((np.abs(a - b) <= SAME_SOLUTION * scale).all())

@@ -24,22 +24,21 @@ MAX_EXPLAINED_RATIO = 2.0  # root mean square of residuals over the noise
 MIN_RELATIVE_NOISE = 1e-12  # smallest noise of the data, relative to their largest value
 
 MAX_FIT_RATIO = 0.05
-"""Sum of squared residuals over that of the data about their means above which an answer is no
-fit."""
+"""Ratio of the sum of squared residuals to that of the data about their means above which an answer
+is not a fit."""
 
 SAME_COST = 1.001  # ratio of costs up to which two solutions reproduce the data equally well
 
 POLISH = SingleShooting(
     evaluations=1000, tolerance=1e-14, step=1e-15, patience=300, to_the_last_digit=True
 )
-"""The local search that polishes candidates to the last digit, from which unknowns that are poorly
-determined by exact data gain most."""
+"""The local search that polishes candidates to the last digit."""
 
 
 class Trajectories:
     """Evaluates vectors of unknowns by the cost of the problem itself.
 
-    A cost up to `zero` reproduces the data to rounding.
+    A cost of at most `zero` means that the data are reproduced to rounding.
     """
 
     def __init__(self, problem: Problem, engine: EngineName, control: Control) -> None:
@@ -50,7 +49,7 @@ class Trajectories:
         self.zero = CostTolerance.of(self.forward).zero(self.forward.accuracy())
 
     def evaluated(self, vector: Array) -> Evaluation | None:
-        """Return residuals and their derivatives; None where the trajectory fails."""
+        """Return residuals and their derivatives; None if the trajectory fails."""
         with np.errstate(all="ignore"):
             evaluation = self.forward.evaluate(vector, self._choice)
         self._choice = evaluation.choice
@@ -63,7 +62,7 @@ class Trajectories:
         return SAME_COST * best.cost + max(0.0, 100 * self.zero)
 
     def start(self, made: Candidate, cost: float, objective: float) -> Start:
-        """Return a candidate as a start that is not polished."""
+        """Return a candidate as a start, without polishing."""
         note = (
             ""
             if made.imaginary <= REAL_TOLERANCE
@@ -84,14 +83,14 @@ class Trajectories:
         )
 
     def polished(self, start: Start) -> Start:
-        """Return a start improved on the true trajectories; the same if nothing is gained."""
+        """Return a start improved on the true trajectories; the same one if nothing is gained."""
         end = POLISH.run(self.forward, start.index, start.vector, self.control)
         if not end.cost < start.cost:
             return replace(start, evaluations=end.evaluations, seconds=end.seconds)
         return replace(end, start=start.start, message=f"{start.message}; {end.message}")
 
     def allowed(self, vector: Array) -> bool:
-        """Say whether a vector is within the bounds of the problem, up to rounding."""
+        """Return whether a vector is within the bounds of the problem, up to rounding."""
         slack = 1e-6 * np.abs(vector)
         low, high = self.problem.lower - slack, self.problem.upper + slack
         return bool(np.all((vector >= low) & (vector <= high)))
@@ -103,9 +102,9 @@ class Trajectories:
         noise: Sequence[dict[str, float]],
         min_relative_noise: float = MIN_RELATIVE_NOISE,
     ) -> bool:
-        """Say whether the residuals are as small as the noise of the data, given by observable.
+        """Return whether the residuals are as small as the noise of the data, given by observable.
 
-        The noise counts with `min_relative_noise` of the largest value at least.
+        The noise is taken to be at least `min_relative_noise` of the largest value.
         """
         if end.exact:
             return True
@@ -118,7 +117,7 @@ class Trajectories:
         return self._squares(end.vector) <= MAX_EXPLAINED_RATIO**2 * expected
 
     def unfit(self, end: Start) -> bool:
-        """Say whether the residuals are so large that the answer is no fit."""
+        """Return whether the residuals are so large that the answer is not a fit."""
         spread = sum(
             float(np.sum((s.values - s.values.mean()) ** 2))
             for c in self.problem.conditions

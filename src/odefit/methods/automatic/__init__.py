@@ -1,4 +1,4 @@
-"""The default method: all others together, as the problem asks for."""
+"""The default method: it combines all others, as the problem requires."""
 
 from odefit.methods.automatic.automatic import Automatic
 

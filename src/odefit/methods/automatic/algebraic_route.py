@@ -1,4 +1,4 @@
-"""The algebraic method as a route: once, where other routes have not explained the data."""
+"""The algebraic method as a route: run once, if other routes have not explained the data."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from odefit.methods.running.start_checkpoint import natural, start_from_json, st
 from odefit.problem.problem import Problem
 from odefit.simulation.engines.cut_off import CutOffError, WorkLimit, counting
 
-KEY = "algebraic"  # the key of what was found in a checkpoint
+KEY = "algebraic"  # the key of the results in a checkpoint
 
 MAX_WORK = 3e9
-"""Operations, see :mod:`odefit.simulation.engines.cut_off`, that the algebraic method may take,
-about a minute."""
+"""Limit of operations (:mod:`odefit.simulation.engines.cut_off`) of the algebraic method, about a
+minute."""
 
 MAX_UNKNOWNS = 12
-"""Largest number of unknowns with which it is asked: preparing the equations of more takes long."""
+"""Largest number of unknowns for which it runs: larger systems take long to prepare."""
 
-TIME_SHARE = 0.3  # share of the time that a limit of the user leaves which it may take
+TIME_SHARE = 0.3  # largest share of the time left by a user's limit that it may take
 
 
 class AlgebraicRoute:
@@ -39,9 +39,9 @@ class AlgebraicRoute:
         self._completeness: Completeness | None = None
 
     def solve(self, control: Control, first: int, kept: Checkpoint | None = None) -> list[Start]:
-        """Solve the polynomial system; return the ends, of which the first has the number `first`.
+        """Solve the polynomial system; return the ends, numbered from `first`.
 
-        They are kept in `kept`, and found again.
+        They are stored in `kept`, and reused from there.
         """
         self.done = True
         if len(self.problem.unknowns) > MAX_UNKNOWNS:
@@ -63,7 +63,7 @@ class AlgebraicRoute:
         limit = WorkLimit(MAX_WORK, control.interrupted)
         limited = replace(control, interrupted=Interruption(limit))
         try:
-            # What comes to the limit returns what it has found: nothing is raised.
+            # At the limit it returns the solutions found so far: nothing is raised.
             with counting(limit):
                 found = Algebraic(fallback=False).solve(self.problem, limited)
         except InputError as error:
@@ -84,7 +84,7 @@ class AlgebraicRoute:
         return self.starts
 
     def _to_json(self) -> dict[str, Any]:
-        """Return what was found as a JSON value."""
+        """Return the outcome as a JSON value."""
         whole = None if self._completeness is None else asdict(self._completeness)
         return {
             "starts": [start_to_json(start) for start in self.starts],
@@ -94,7 +94,7 @@ class AlgebraicRoute:
         }
 
     def _resume(self, record: Any) -> bool:
-        """Take what was found before; return False where the record is damaged."""
+        """Restore an earlier outcome; return False if the record is damaged."""
         unknowns = len(self.problem.unknowns)
         try:
             starts = [start_from_json(start, unknowns) for start in record["starts"]]
@@ -116,7 +116,7 @@ class AlgebraicRoute:
 
 
 def _completeness_from_json(record: Any) -> Completeness:
-    """Return the completeness whose fields are given; `_resume` catches the errors of others."""
+    """Return the completeness with the given fields; `_resume` catches errors of other fields."""
     return Completeness(
         natural(record["possible"]),
         natural(record["found"]),

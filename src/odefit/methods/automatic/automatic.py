@@ -1,4 +1,4 @@
-"""The automatic method: cheap routes first, others as the evidence asks for them."""
+"""The automatic method: cheap routes first, others as the evidence requires."""
 
 from __future__ import annotations
 
@@ -40,66 +40,65 @@ from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.nodes import Nodes
 
 MAX_BATCH = 8
-"""Largest number of starts that are planned before the ends of the last ones are looked at."""
+"""Largest number of starts planned before the ends of the last ones are examined."""
 
 POINTS_WITHOUT_TIME = 8
-"""Start values that are tried for an answer if a search ends before its first start."""
+"""Number of start values tried for an answer if a search stops before its first start."""
 
 SEARCH_STEPS = 10_000
-"""Steps that the implicit engine gets between two events during the search.
+"""Steps that the implicit engine may take between two events during the search.
 
-On the published model of Fujita et al. points that need more took most of the time of screening."""
+On the published model of Fujita et al. the points that need more took most of the screening time.
+"""
 
 FAILED_STARTS = 3
-"""Number of starts after which, if all have failed, the search goes on without this limit."""
+"""Number of starts after which, if all have failed, the search continues without this limit."""
 
-MAX_INTEGRATION_ERROR = 1e-4  # residuals, relative to the data, that may be the search's errors
+MAX_INTEGRATION_ERROR = 1e-4  # relative residuals that may be integration errors
 
 SHARPENING = SingleShooting(evaluations=100, tolerance=1e-8, step=1e-9, patience=20)
-"""The search at full accuracy that shows whether it is."""
+"""The search at full accuracy that shows whether they are."""
 
-SHARPENED = 0.99  # cost over that before, both at full accuracy, up to which it was
+SHARPENED = 0.99  # ratio of costs after and before, both at full accuracy, up to which they were
 
 OUTLIERS_AFTER, OUTLIERS_AGAIN = 5, 4
-"""Number of starts without an explanation of the data after which outliers are looked for, and the
-factor to the next such numbers: where the model is wrong, robust fits are work for nothing."""
+"""Number of starts without an explanation of the data before a search for outliers, and the factor
+to the next such numbers: if the model is wrong, robust fits are wasted."""
 
 MANY_STARTS = 80
-"""Number of starts after which they are looked for although no two starts agree on the best end."""
+"""Number of starts before a search for outliers although no two starts agree on the best end."""
 
 ALGEBRAIC_AFTER = 16
-"""Number of starts without an answer after which the polynomial system is solved, unless most of
-them agree."""
+"""Number of starts without an answer before the polynomial system, unless most of them agree."""
 
 
 @dataclass(frozen=True)
 class Automatic(Method):
-    """All methods together: their answers are compared, and the search ends when that suffices.
+    """All methods together: their answers are compared, and the search ends with enough evidence.
 
-    Integral matching comes first where it applies, then single shooting over growing horizons,
-    successive halving and iterated local search while few of these starts end at the best answer,
-    and, while that is not as good as the noise of the data says, multiple shooting, the algebraic
-    method and direct transcription. Each route has a share of the work, counted in evaluations and
-    not in seconds, so that the same seed gives the same result.
+    Integral matching comes first if it applies, then single shooting over growing horizons.
+    Successive halving and iterated local search follow while few starts end at the best answer.
+    Multiple shooting, the algebraic method and direct transcription follow while that answer fits
+    worse than the noise allows. Each route has a share of the work, counted in evaluations and not
+    in seconds, so that the same seed gives the same result.
 
     The search ends
 
-    - when an answer that cannot be beaten, since it reproduces the data to rounding or leaves no
-      more than their noise, has been reached `certain_hits` times,
-    - otherwise when the lowest cost has been reached from `hits` independent starts, by iterated
-      local search if need be, from which follows that a better local optimum with as large a basin
-      of attraction remains unseen with a probability below exp(-hits), and the next independent
-      start finds a better one with a probability below `chance` (Good and Turing); `doubtful_hits`
-      times where only searches that were chosen to go on have reached it, or where it does not
-      explain the data though their noise is known and all routes have been tried,
+    - when `certain_hits` starts have reached an answer that cannot be beaten, since it reproduces
+      the data to rounding or leaves no more than their noise,
+    - otherwise when `hits` independent starts have reached the lowest cost, by iterated local
+      search if need be, and the next independent start finds a better one with a probability below
+      `chance` (Good and Turing). A better optimum with as large a basin of attraction then remains
+      unseen with a probability below exp(-hits). `doubtful_hits` starts are needed if only selected
+      searches have reached the lowest cost, or if it misses data of known noise after all routes,
     - or after `most` starts.
 
     Attributes
     ----------
     starts
-        Number of starts, all routes together; None for as many as the evidence asks for.
+        Number of starts, all routes together; None lets the evidence decide.
     hits, certain_hits, doubtful_hits
-        Number of starts that have to reach it: usually, where it cannot be beaten, and in doubt.
+        Number of starts that must reach it: usually, if it cannot be beaten, and in doubt.
     chance
         Largest probability that the next start finds a better answer.
     most
@@ -139,11 +138,11 @@ class Automatic(Method):
         return True
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
-        """Return the estimate, which depends on the seed, never on the number of workers."""
+        """Return the estimate, which depends on the seed but not on the number of workers."""
         if self.starts is None and (apart := fitted_apart(problem, self.solve, control)):
             return apart
         own = asdict(self)
-        del own["starts"]  # more starts of the same kind go on from fewer
+        del own["starts"]  # more starts of the same kind continue from fewer
         options = {"method": own, "seed": control.seed}
         checkpoint = StartCheckpoint.of(control, "starts", problem, options)
         with interruptible(control), Workers(control) as workers, checkpoint or nullcontext():
@@ -164,7 +163,7 @@ class _AutomaticSearch:
         self.method, self.problem, self.control, self.workers = method, problem, control, workers
         self.forward = MultiStart().forward(problem, SEARCH_STEPS)
         self.tolerance = CostTolerance.of(self.forward)
-        # Errors of the integration are not to be taken for a misfit.
+        # Integration errors must not be mistaken for a misfit.
         self.accurate = ForwardMap(problem)
         self.levels = NoiseLevels(self.accurate)
         self.routes = search_routes(self.forward)
@@ -188,7 +187,7 @@ class _AutomaticSearch:
     # The search -----------------------------------------------------------------------------------
 
     def estimate(self) -> Estimate:
-        """Search until the evidence suffices, and return all that was found."""
+        """Search until the evidence suffices, and return all results."""
         enough = False
         while not enough and len(self.ends) < self._most and not self.control.should_stop():
             if self._wants_algebra():
@@ -221,7 +220,7 @@ class _AutomaticSearch:
         return self.evidence().enough
 
     def evidence(self) -> Evidence:
-        """Return what the ends so far say of the best among them; they are weighed once."""
+        """Return the evidence of the ends so far for the best of them; it is computed once."""
         last = self.ends[-1] if self.ends else None
         if self._weighed is None or self._weighed[0] is not last:
             found = Evidence.of(
@@ -240,7 +239,7 @@ class _AutomaticSearch:
         return self._weighed[1]
 
     def _untried(self) -> bool:
-        """Return whether there is a route that may find what the others have not."""
+        """Return whether a remaining route may succeed where the others have not."""
         return any(not (r.closed or r.starts or r.row.optional) for r in self.routes)
 
     def _unique(self, end: Start) -> bool:
@@ -249,7 +248,7 @@ class _AutomaticSearch:
         return matching.most == 1 and any(s is end for s in matching.starts)
 
     def _judge(self, best: Start, hits: int) -> NoiseFit:
-        """Compare the best end with the noise; it is looked at once."""
+        """Compare the best end with the noise, once."""
         if self._judged is None or self._judged[0] is not best:
             fit = self.levels.fit(best)
             if self._judged is not None and self.tolerance.same(best, self._judged[0]):
@@ -268,9 +267,10 @@ class _AutomaticSearch:
         return fit
 
     def _sharpen(self) -> None:
-        """Improve the best end at full accuracy where its residuals may be errors of integration.
+        """Improve the best end at full accuracy if its residuals may be integration errors.
 
-        An end that counts as exact has to be so there. Until the best is, the last is looked at.
+        An end that counts as exact must be exact at full accuracy. Until the best end is, the last
+        end is examined.
         """
         best, _ = self.tolerance.best(self.ends)
         if best is not None and not best.exact and self.ends[-1].exact:
@@ -298,16 +298,16 @@ class _AutomaticSearch:
             self._sharpest = sharper = replace(sharper, start=best.start, evaluations=total)
             for ends in (self.ends, *(route.starts for route in self.routes)):
                 ends[:] = [sharper if s is best else s for s in ends]
-            self._sharpen()  # another one may be the best now
+            self._sharpen()  # another end may be the best now
 
     def _plan(self) -> list[Planned]:
-        """Return the next starts, which depend on those that have ended alone."""
+        """Return the next starts, which depend only on the ends so far."""
         count = len(self.ends)
         if count == FAILED_STARTS and all(math.isinf(s.cost) for s in self.ends):
             self.forward = MultiStart().forward(self.problem)
         size = max(1, min(MAX_BATCH, count // 2, self._most - count))
         evidence = self.evidence()
-        # Iterated local search has eyes for the ends of its epoch alone.
+        # Iterated local search uses only the ends of its own epoch.
         epoch = self.restarts.current(self.ends)
         independent = self.families.independent(epoch)
         usable = [r for r in self.routes if r.is_open(evidence, independent)]
@@ -322,7 +322,7 @@ class _AutomaticSearch:
         return batch
 
     def _in_order(self, batch: list[Planned]) -> Iterator[Start]:
-        """Yield the ends of a batch in its order; what was stored is not computed again."""
+        """Yield the ends of a batch in its order; stored ends are not computed again."""
         first = len(self.ends)
         stored = self.checkpoint.starts if self.checkpoint is not None else {}
         todo = [k for k in range(len(batch)) if first + k not in stored]
@@ -345,11 +345,11 @@ class _AutomaticSearch:
             yield waiting[k]
 
     def _limited(self, share: float = TIME_SHARE) -> Control:
-        """Return the control of one start, which may take a share of the time that is left."""
+        """Return the control of one start, which may take a share of the remaining time."""
         return self.control.with_share(share)
 
     def _kept(self, end: Start, whole: bool, key: str | None = None) -> Start:
-        """Store a start that is whole, if need be under a key of its own, and return it."""
+        """Store a complete start, under a key of its own if need be, and return it."""
         if self.checkpoint is not None and whole:
             if key is None:
                 self.checkpoint.add(end)
@@ -360,8 +360,8 @@ class _AutomaticSearch:
     def _wants_algebra(self) -> bool:
         """Return whether to solve the polynomial system, which may take longer than all starts.
 
-        Where most starts end at one optimum that leaves more than noise, the model is in doubt
-        rather than the search.
+        If most starts end at one optimum that leaves more than noise, the model is in doubt rather
+        than the search.
         """
         evidence = self.evidence()
         late = len(self.ends) >= ALGEBRAIC_AFTER and 2 * evidence.hits <= len(self.ends)
@@ -414,7 +414,7 @@ class _AutomaticSearch:
 def _evaluate_nodes(
     problem: Problem, vector: Array, nodes: Nodes
 ) -> tuple[Evaluation, float] | Failure:
-    """Evaluate an end of multiple shooting; nothing is imported before there is one."""
+    """Evaluate an end of multiple shooting; the import waits until there is one."""
     from odefit.methods.shooting.node_evaluation import evaluate_nodes
 
     return evaluate_nodes(problem, vector, nodes)

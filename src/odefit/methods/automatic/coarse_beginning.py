@@ -1,9 +1,9 @@
 """Local searches that begin with a coarse integration and end with that of the other searches.
 
-Far from an optimum residuals are large, and what a step gains is far above the errors of a coarse
-integration: on the published models of Brannmark et al., Elowitz and Leibler, and Fujita et al. as
-many searches come to low costs, and an evaluation takes ten to thirty per cent less time at a
-tolerance of 1e-4 instead of 1e-5, and another ten to sixteen at 1e-3.
+Far from an optimum residuals are large, and the gain of a step is far above the errors of a coarse
+integration. On the published models of Brannmark et al., Elowitz and Leibler, and Fujita et al. as
+many searches come to low costs. An evaluation takes 10 to 30 per cent less time at a tolerance of
+1e-4 instead of 1e-5, and another 10 to 16 per cent less at 1e-3.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from odefit.methods.single_shooting import SingleShooting
 from odefit.simulation import ForwardMap
 
 COARSER = 100.0
-"""Tolerance of the implicit engines with which a search begins over that of the other searches."""
+"""Ratio of the implicit engines' tolerance at the beginning of a search to the later one."""
 
 
 def coarse(forward: ForwardMap) -> ForwardMap:
@@ -31,8 +31,8 @@ def run_from_coarse(
 ) -> Start:
     """Return the end of a start that begins with a coarse integration.
 
-    Where it has converged it goes on with that of `forward`; otherwise its end is evaluated with
-    it, so that its cost can be compared.
+    A search that has converged continues with the integration of `forward`. Otherwise its end is
+    evaluated with that integration, so that costs can be compared.
     """
     begun = method.run(coarse(forward), index, start, control)
     if begun.status is Status.FAILED:

@@ -1,4 +1,4 @@
-"""Doubts of the best end: its residuals are no noise, or unknowns have lost their effect."""
+"""Doubts of the best end: residuals that are not noise, or unknowns without effect."""
 
 from __future__ import annotations
 
@@ -31,28 +31,29 @@ from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
 STARTS = 16
-"""Number of starts elsewhere that remove no doubt, after which the best end is the answer."""
+"""Number of starts elsewhere without finding a better end after which the best end is the
+answer."""
 
 AGREEING = 2
-"""Number of starts elsewhere at the same optimum that remove the doubt of an end where all unknowns
-act."""
+"""Number of starts elsewhere that end at the same optimum and so remove the doubt of an end where
+all unknowns act."""
 
 POPULATION_STARTS = 6
-"""Number of starts of populations that find nothing better, after which the best end is the answer
-where conditions trigger events."""
+"""Number of starts of populations without a better end after which the best end is the answer if
+conditions trigger events."""
 
 WEAK_HITS, WEAK_MORE = 5, 2
-"""Number of starts that have to agree where noise explains few values and an unknown is lost, and
-how many more for each further one; starts that hold these have to find nothing better, either."""
+"""Number of starts that have to agree if noise explains few values and an unknown is lost, and the
+number added for each further unknown; starts that hold these must find nothing better, either."""
 
-FEW_UNKNOWNS = 12  # number of unknowns up to which that is asked
+FEW_UNKNOWNS = 12  # number of unknowns up to which these starts are required
 
 SHOOTING_ALONE = (SHOOTING, ELSEWHERE, HALVING, ITERATED)
 """Routes of one family, whose searches follow a trajectory from its beginning."""
 
 
 class Doubts:
-    """The doubts of the best ends of a search, each of which is looked at once."""
+    """The doubts of the best ends of a search, each of which is examined once."""
 
     def __init__(
         self,
@@ -74,11 +75,11 @@ class Doubts:
 
         `fit` compares it with the noise.
 
-        Where all unknowns act, methods of another family or starts elsewhere that end there remove
-        it. Where some are lost, all kinds of starts may end alike, and only many that find nothing
-        better do. Once some were, starts go back to all such ends, even if a better one is known.
-        Where conditions trigger events, populations are asked in place of all these, and before any
-        end counts.
+        If all unknowns act, the doubt is removed by methods of another family, or starts elsewhere,
+        that end there. If some are lost, all kinds of starts may end alike, and only many starts
+        without a better end remove it. Once unknowns were lost, starts return to all such ends,
+        even if a better one is known. If conditions trigger events, populations replace all these
+        starts, and run before any end counts.
         """
         best, explained = min(alike, key=lambda s: (s.cost, s.index)), fit.explained is True
         if self._last is None or not self._tolerance.same(best, self._last[0]):
@@ -116,11 +117,11 @@ class Doubts:
 
     @property
     def led(self) -> Mapping[int, Start]:
-        """Ends, by the numbers of the ends to which searches from around them have led."""
+        """Ends around which searches began, by the numbers of the ends that these reached."""
         return self._elsewhere.led
 
     def _look_closely(self, best: Start, doubt: Doubt | None, possible: bool) -> None:
-        """Let starts look around a best end that may be the answer, and may hide a better one."""
+        """Let starts search around a best end that may be the answer, and may hide a better one."""
         forward = self._forward
         if switches(forward.problem, forward.field):
             self._elsewhere.look_around(best)
@@ -132,7 +133,7 @@ class Doubts:
                 self._weak = len(lost)
 
     def _hold(self, best: Start, explained: bool) -> None:
-        """Let starts go back to all ends about as good as the best at which unknowns are lost."""
+        """Let starts return to all ends about as good as the best at which unknowns are lost."""
         known = self._forward.likelihood or self._forward.given_noise
         highest = best.cost + (MAX_RISE if known else best.cost)
         for end in (s for r in self._routes for s in r.starts):
@@ -146,10 +147,10 @@ class Doubts:
 def doubt_of(forward: ForwardMap, end: Start, explained: bool) -> Doubt | None:
     """Return what makes an end doubtful; None if nothing does.
 
-    Where unknowns are lost, residuals must look clearly like noise. A model that is right leaves
-    some of them without effect, too, but then the residuals have no pattern. Where equations switch
-    or have kinks, an unknown without effect is a doubt even of an end that noise has `explained`:
-    beyond the kink another optimum may fit better.
+    If unknowns are lost, residuals must look clearly like noise. A correct model may leave some of
+    them without effect, too, but then the residuals have no pattern. If equations switch or have
+    kinks, an unknown without effect makes even an end doubtful that noise has `explained`: beyond
+    the kink another optimum may fit better.
     """
     switching = switches(forward.problem, forward.field)
     if end.exact or end.nodes is not None or (explained and not switching):
@@ -178,7 +179,7 @@ def _names(forward: ForwardMap, chosen: BoolArray) -> tuple[str, ...]:
 
 
 def lost_unknowns(forward: ForwardMap, vector: Array, evaluation: Evaluation) -> BoolArray:
-    """Return which unknowns are at a bound, or are not determined by the measurements.
+    """Return the unknowns that are at a bound, or that the measurements do not determine.
 
     These have no effect, are free along a direction, or have errors beyond their own size.
     """

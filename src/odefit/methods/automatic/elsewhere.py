@@ -1,12 +1,12 @@
 """Starts elsewhere, where the best end is in doubt: beyond the usual ranges, and on other scales.
 
-Starts from the usual ranges have their choice in common: where the right value of an unknown lies
-outside, all may end alike where it has lost its effect. These starts take points of all orders of
-magnitude that the bounds allow, within some decades around the usual range. Every second of them
-searches in the logarithms of unknowns that are not negative, in which no step leads to zero.
+Starts from the usual ranges share a choice: if the correct value of an unknown lies outside, all
+may end where it has lost its effect. The starts of this module take points of all orders of
+magnitude within the bounds, some decades around the usual range. Every second one searches in the
+logarithms of unknowns that are not negative, where no step leads to zero.
 
-Where unknowns have lost their effect at the best end, starts go back to it in turns. Each holds one
-of these unknowns at a value where it acts until the others are fitted.
+If unknowns have lost their effect at the best end, starts return to it in turns. Each holds one of
+these unknowns at a value where it acts until the others are fitted.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from odefit.simulation import ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
 DECADES = (2.0, 4.0, 8.0)
-"""Decades by which the ranges of start values are wider on each side, in turns."""
+"""Decades by which the ranges of start values are widened on each side, in turns."""
 
 SCREENED = 64
-"""Number of points of which a start takes the best, or of values at which an unknown may act."""
+"""Number of points of which a start takes the best, or of values tried for an effect of an
+unknown."""
 
 FAR = (0.75, 0.5, 0.25)
-"""Shares of the values at which an unknown acts, by rising cost, at which every second start holds
-it, in turns; the others hold it near the place where it begins to act."""
+"""Shares of the values at which an unknown acts, in the order of cost, at which every second start
+holds it, in turns; the others hold it near the point where it begins to act."""
 
-ACTS = 1e-6  # change of the cost, relative to it, from which on an unknown acts
+ACTS = 1e-6  # relative change of the cost above which an unknown acts
 
 DESIGN = 3 * 10**7
 """Number of the design of points for the first start; see :func:`odefit.methods.starts.sample`."""
@@ -72,7 +73,7 @@ class HeldSearch:
     lost: tuple[int, ...]
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
-        """Return the end of start number `index`, which holds one of them at first."""
+        """Return the end of start number `index`, which at first holds one of them fixed."""
         problem, k = forward.problem, self.lost[index % len(self.lost)]
         values = self._acting(forward, k)
         if not len(values):
@@ -88,7 +89,7 @@ class HeldSearch:
         return _gone_on(begun, self.method, forward, control)
 
     def _acting(self, forward: ForwardMap, k: int) -> Array:
-        """Return values of an unknown at which it acts on the cost, that of the lowest first."""
+        """Return the values of an unknown at which it changes the cost, the lowest cost first."""
         problem = forward.problem
         u = (np.arange(SCREENED) + 0.5) / SCREENED
         points = np.tile(self.end, (SCREENED, 1))
@@ -103,7 +104,7 @@ class HeldSearch:
 
 
 def _gone_on(begun: Start, method: SingleShooting, forward: ForwardMap, control: Control) -> Start:
-    """Return the end of a search that goes on where another one of the same start has ended."""
+    """Return the end of a search that continues where another one of the same start has ended."""
     if begun.status is Status.FAILED or control.should_stop():
         return begun
     end = method.run(forward, begun.index, begun.vector, control)
@@ -146,7 +147,7 @@ def _spread(unknown: Unknown, usual: Range, decades: float, u: Array) -> Array:
 
 
 def in_logarithms(problem: Problem) -> Problem:
-    """Return the problem with logarithmic scales where nothing is negative, for searches alone."""
+    """Return the problem with logarithmic scales for non-negative unknowns, for searches alone."""
     scaled = copy(problem)
     scaled.unknowns = tuple(
         replace(u, parameter=replace(u.parameter, scale="log10"))
@@ -158,7 +159,7 @@ def in_logarithms(problem: Problem) -> Problem:
 
 
 def can_widen(problem: Problem) -> bool:
-    """Return whether any unknown can be looked for beyond its usual range, or on another scale."""
+    """Return whether any unknown can be searched beyond its usual range, or on another scale."""
     return any(
         _widens(u, usual) and u.parameter.scale != "log10"
         for u, usual in zip(problem.unknowns, ranges(problem), strict=True)
@@ -166,9 +167,9 @@ def can_widen(problem: Problem) -> bool:
 
 
 def _widens(unknown: Unknown, usual: Range) -> bool:
-    """Return whether a range is no more than a likely part of the values that are possible.
+    """Return whether a range covers no more than a likely part of the possible values.
 
-    Those that data tell, as of a measured initial value, and those of noise are likely enough.
+    Ranges taken from data, as of a measured initial value, and ranges of noise are likely enough.
     """
     return unknown.kind != "noise" and (usual.logarithmic or _signed(unknown, usual))
 

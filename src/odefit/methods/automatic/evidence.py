@@ -1,4 +1,4 @@
-"""The evidence of all starts' ends for the best among them."""
+"""The evidence of the ends of all starts for the best among them."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ from odefit.methods.local.cost_tolerance import CostTolerance, reaches
 from odefit.methods.running.control import Control
 
 MANY_UNKNOWNS = 50
-"""Number of unknowns from which an end of integral matching in closed form waits for no other."""
+"""Number of unknowns from which an end of integral matching in closed form suffices alone."""
 
 FAR_STARTS = 40
-"""Number of independent starts after which a search ends of which none has come near the data."""
+"""Number of independent starts after which a search ends if none has come near the data."""
 
 FAR_GAIN = 0.9
-"""Cost of the best end over that of half the starts, up to which more starts may come nearer."""
+"""Ratio of the cost of the best end to that of half the starts up to which more starts may come
+nearer."""
 
 FEW_VALUES_HITS, FEW_VALUES_CHANCE = 3, 0.1
-"""Hits and chance of a better optimum at which a fit with fewer degrees of freedom suffices."""
+"""Hits and chance of a better optimum that suffice for a fit with fewer degrees of freedom."""
 
 WHOLE_STARTS = 10
-"""Number of independent starts of which none has reached the best end, from which on ends of chosen
-searches are weak evidence: they went on since they were low, and all others were left behind."""
+"""Number of independent starts without a hit of the best end from which on ends of selected
+searches are weak evidence: these searches continued since they were low, and all others were
+abandoned."""
 
 
 class Rules(Protocol):
-    """The numbers of :class:`odefit.Automatic` that say when to end."""
+    """The numbers of :class:`odefit.Automatic` that decide when to end."""
 
     @property
     def hits(self) -> int: ...
@@ -46,15 +48,15 @@ class Rules(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The evidence for the best end; that is None if there is no usable one."""
+    """The evidence for the best end, which is None if there is no usable one."""
 
     best: Start | None
-    hits: int  # ends at an equal cost, those of one family counted once
+    hits: int  # ends at an equal cost; those of one family count once
     fit: NoiseFit  # how its residuals compare with the noise
     enough: bool  # whether the search may end
     count: int  # ends of independent starts
-    converged: bool  # whether one of the ends at the lowest cost has
-    doubt: Doubt | None = None  # what speaks against the best end although many have reached it
+    converged: bool  # whether an independent start ended at the lowest cost
+    doubt: Doubt | None = None  # the doubt of the best end although many have reached it
     alike: Sequence[Start] = ()  # the ends that count as the best one
     far: bool = False  # whether the search ends because no start has come near the data
 
@@ -77,11 +79,12 @@ class Evidence:
     ) -> Evidence:
         """Weigh all ends so far.
 
-        `judge` compares an end, which so many families have reached, with the noise. `untried`
-        tells whether there are routes without any start. `doubted` returns the doubt of the best of
-        ends that are alike, and whether to look elsewhere first. `unique` tells whether an end is
-        the only one to which starts of its route can lead, `in_valley` whether the way from one to
-        the best leads downhill, and `level` whether one counts as the best though it is higher.
+        `judge` compares an end, and the number of families that reached it, with the noise.
+        `untried` returns whether any routes have no start yet. `doubted` returns the doubt of the
+        best of ends that are alike, and whether to look elsewhere first. `unique` returns whether
+        starts of a route can lead to no other end. `in_valley` returns whether the way from an end
+        to the best leads downhill, and `level` whether an end counts as the best though it is
+        higher.
         """
         best, _ = tolerance.best(ends)
         independent = families.independent(ends)
@@ -94,10 +97,10 @@ class Evidence:
         if fit.certain and hits < rules.certain_hits:
             alike = [s for s in ends if s in alike or in_valley(s, best)]
             hits = len(families.first_of_each(alike))
-        # Random starts of very many unknowns find nothing, so that waiting for one tells nothing.
+        # Random starts of very many unknowns find nothing, so waiting for one gives no evidence.
         tried = len(independent) > 1 or len(best.vector) >= MANY_UNKNOWNS
         alone = fit.certain and fit.typical and tried and unique(best)
-        # Searches that were chosen to go on agree more easily than starts that were not.
+        # Searches that were selected to continue agree more easily than starts that were not.
         chosen = len(independent) >= WHOLE_STARTS and not any(s in independent for s in alike)
         if fit.certain:
             enough = hits >= rules.certain_hits or alone
@@ -110,9 +113,9 @@ class Evidence:
                 hits >= needed and tolerance.chance_of_better(independent, alike) < rules.chance
             )
             enough = enough and not (fit.explained is False and untried())
-            if fit.outliers:  # the model is right, and no other start will make them fit
+            if fit.outliers:  # the model is right, and no further start will make the others fit
                 enough = hits >= rules.hits or len(ends) >= rules.doubtful_hits
-        # Along flat valleys starts stop before they converge; polishing takes the answer further.
+        # Along flat valleys starts stop before they converge; polishing improves the answer.
         settled = converged or (fit.explained is True and hits >= FEW_VALUES_HITS)
         settled = settled or fit.outliers > 0 or alone
         enough = enough and settled
@@ -130,11 +133,11 @@ class Evidence:
 
     @property
     def unexplained(self) -> bool:
-        """True if the best end is known to be no fit, or there is none."""
+        """True if the best end is known not to fit, or there is none."""
         return self.best is None or self.fit.explained is False
 
     def status(self, control: Control, enough: bool) -> Status:
-        """Return how the fit ended."""
+        """Return the status of the fit."""
         if self.best is None:
             if control.interrupted.is_set():
                 return control.early
@@ -149,7 +152,7 @@ class Evidence:
 
 
 def _far(best: Start, ends: Sequence[Start], independent: Sequence[Start], fit: NoiseFit) -> bool:
-    """Return whether many starts have come near no series, and more of them come no nearer."""
+    """Return whether many starts have come near no series, and further ones come no nearer."""
     if fit.explained is True or fit.outliers or not fit.share > FAR_SHARE:
         return False
     if len(independent) < FAR_STARTS:

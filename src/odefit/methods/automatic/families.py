@@ -1,4 +1,4 @@
-"""Families of starts, where starts begin at the ends of others, and epochs of such starts."""
+"""Families of starts: starts that begin at the ends of others, and epochs of such starts."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from odefit.methods.estimate import Route, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
 
 MAX_TRIALS = 60
-"""Number of starts near earlier ends, without a better end of the epoch, after which it is over."""
+"""Number of starts near earlier ends, without a better end, after which the epoch is over."""
 
 PROGRESS = 100.0
-"""Smallest gain that counts, over the tolerance of equal costs: 1 per cent of a sum of squares, a
-tenth of a unit of the log-likelihood."""
+"""Smallest gain that counts, relative to the tolerance of equal costs: 1 per cent of a sum of
+squares, a tenth of a unit of the log-likelihood."""
 
 
 class Families:
-    """The start that each end goes back to.
+    """The independent start from which each end descends.
 
-    A start that does not begin at an earlier end is independent. It and all that begin at its
-    end, or at the ends of these, are a family, with random choices that no other family has.
-    A family counts once for what it has reached, however often it returns.
+    A start that does not begin at an earlier end is independent. All starts that begin at its end,
+    or at the ends of these, belong to its family, which shares no random choices with others. A
+    family counts once for an optimum, however often it returns there.
     """
 
     def __init__(self) -> None:
@@ -30,16 +30,16 @@ class Families:
         self._earlier: dict[int, int] = {}
 
     def add(self, end: Start, base: Start, goes_on: bool = False) -> None:
-        """Take up an end whose start began at the earlier end `base`.
+        """Record an end whose start began at the earlier end `base`.
 
-        `goes_on` if it is no start of its own, but goes on with the search that led to `base`.
+        `goes_on` is set if the start continues the search that led to `base`.
         """
         self._roots[end.index] = self.root(base)
         if goes_on:
             self._earlier[end.index] = base.index
 
     def root(self, end: Start) -> int:
-        """Return the number of the independent start that an end goes back to, if not its own."""
+        """Return the number of the independent start from which an end descends, if another."""
         return self._roots.get(end.index, end.index)
 
     def begun_by(self, end: Start) -> int:
@@ -50,15 +50,15 @@ class Families:
         return index
 
     def begun(self, ends: Sequence[Start]) -> list[Start]:
-        """Return those of the ends whose searches did not go on from others."""
+        """Return the ends whose searches did not continue others."""
         return [s for s in ends if s.index not in self._earlier]
 
     def independent(self, ends: Sequence[Start]) -> list[Start]:
-        """Return those of the ends whose starts are independent."""
+        """Return the ends whose starts are independent."""
         return [s for s in ends if s.index not in self._roots]
 
     def first_of_each(self, ends: Sequence[Start]) -> list[Start]:
-        """Return of each family the first of these ends, that of its independent start first."""
+        """Return the first end of each family, that of its independent start if there is one."""
         first: dict[int, Start] = {}
         for end in sorted(ends, key=lambda s: (s.index in self._roots, s.index)):
             first.setdefault(self.root(end), end)
@@ -67,9 +67,9 @@ class Families:
     def route(
         self, name: str, starts: Sequence[Start], hits: Container[int], otherwise: str
     ) -> Route:
-        """Return what a route with these starts, and searches that went on, has found.
+        """Return the findings of a route with these starts and continued searches.
 
-        `hits` are the numbers of the starts of all routes that are evidence of the best end, and
+        `hits` holds the numbers of the starts of all routes that are evidence of the best end.
         `otherwise` is the reason why the route has no start.
         """
         lowest = min(starts, key=lambda s: s.cost, default=None)
@@ -87,13 +87,12 @@ class Families:
 
 
 class Restarts:
-    """Restarts of iterated local search: after a long time without a gain it begins anew.
+    """Restarts of iterated local search: after a long time without a gain it starts afresh.
 
-    Where there are many optima of nearly the same cost, iterated local search settles at one of
-    them and returns to it. It finds a better one sooner from other independent starts than with
-    more trials from the same (H. R. Lourenço, O. C. Martin and T. Stützle, Iterated local search,
-    2003, on restarts). An epoch is a number of independent starts with all that begin near their
-    ends.
+    If many optima have nearly the same cost, iterated local search settles at one of them and
+    returns to it. It finds a better one sooner from other independent starts than with more trials
+    from the same start (H. R. Lourenço, O. C. Martin and T. Stützle, Iterated local search, 2003,
+    on restarts). An epoch consists of some independent starts and all starts near their ends.
     """
 
     def __init__(self, families: Families, tolerance: CostTolerance) -> None:
@@ -106,7 +105,7 @@ class Restarts:
         self._first = 0
 
     def current(self, ends: Sequence[Start]) -> list[Start]:
-        """Return the ends of the epoch, of all `ends` so far; a new one begins if it is over."""
+        """Return the ends of the epoch among all `ends` so far; start a new one if it is over."""
         epoch = self._since(ends)
         if self._trials(epoch) < MAX_TRIALS:
             return epoch
@@ -117,7 +116,7 @@ class Restarts:
         return [s for s in ends if self._families.root(s) >= self._first]
 
     def _trials(self, ends: Sequence[Start]) -> int:
-        """Return the number of starts near earlier ends since the last that was a gain."""
+        """Return the number of starts near earlier ends since the last gain."""
         best: Start | None = None
         trials = 0
         for end in ends:

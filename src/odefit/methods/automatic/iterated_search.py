@@ -1,12 +1,12 @@
 """Iterated local search: a start begins near the end of an earlier one.
 
-Where an optimum asks for the right values of many unknowns at once, few random starts reach it.
-Earlier ends have some of these values right: a search that begins near one of them keeps these
-(H. R. Lourenço, O. C. Martin and T. Stützle, Iterated local search, 2003). There are two kinds of
-beginnings: some unknowns are drawn anew, or all unknowns move together along directions that the
-data determine poorly, in which other optima of nearly the same cost lie far away. Such starts often
-return to where they came from: :class:`odefit.methods.automatic.families.Families` tells which of
-their ends are evidence.
+If an optimum needs the right values of many unknowns at once, few random starts reach it. Earlier
+ends have some of these values right, and a search that begins near one of them keeps them (H. R.
+Lourenço, O. C. Martin and T. Stützle, Iterated local search, 2003). There are two kinds of start:
+some unknowns are drawn afresh, or all unknowns move together along directions that the data
+determine poorly. Along these, other optima of nearly the same cost lie far away. Such starts often
+return to the end from which they came: :class:`odefit.methods.automatic.families.Families` decides
+which of their ends are evidence.
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import lowest, sample
 from odefit.simulation import Failure, ForwardMap
 
-MAX_BASES = 8  # number of the best distinct ends from which starts begin
+MAX_BASES = 8  # number of the best distinct ends near which starts begin
 
 HEAD_START = 4
-"""Number of starts by which an end is ahead of the next worse one, while nothing is found.
+"""Number of starts by which an end is ahead of the next worse one while no better end is found.
 
-On the published model of Fujita et al. a better optimum is found from some ends in one start of
-twenty and from others, as good, in none of sixty."""
+On the published model of Fujita et al. some ends lead to a better optimum in one start of twenty,
+others that are as good in none of sixty.
+"""
 
 COARSER_RELATIVE, COARSER_ABSOLUTE = 100.0, 300.0
-"""Tolerances of the costs of ends that are begun at, over those of equal ends: 1 per cent of a sum
-of squares, a third of a unit of the log-likelihood. Where valleys are flat, starts stop at many
-costs above one optimum; without it all that are begun at would be of one valley."""
+"""Ratio of the tolerances between ends used as bases to those between equal ends: 1 per cent of a
+sum of squares, a third of a unit of the log-likelihood. In flat valleys starts stop at many costs
+above one optimum; without it all bases would lie in one valley."""
 
-MAX_REDRAWN_SHARE = 0.5  # largest share of the unknowns that are drawn anew
-SCREENED = 4  # number of points of one kind of which the best is taken
+MAX_REDRAWN_SHARE = 0.5  # largest share of the unknowns drawn afresh
+SCREENED = 4  # number of points of one kind of which a start takes the best
 
 RISES = (0.1, 300.0)
-"""Least and largest rise of the cost by its linearised model to points along poorly determined
-directions, drawn from a log-uniform distribution."""
+"""Smallest and largest rise of the cost, by its linearised model, at points along poorly determined
+directions; drawn from a log-uniform distribution."""
 
 MAX_MOVED = 0.5
 """Largest standard deviation of a move along such a direction, relative to the intervals."""
@@ -55,7 +56,7 @@ MAX_MOVED = 0.5
 SHARES_OF_DIRECTIONS = (0.15, 0.5, 1.0)
 """Shares of the directions along which a point moves, in random turns."""
 
-MIN_UNKNOWNS = 4  # number of unknowns below which random starts are as good
+MIN_UNKNOWNS = 4  # number of unknowns below which random starts are as effective
 
 DESIGN = 10**7
 """Number of the design of points for the first start; see :func:`odefit.methods.starts.sample`."""
@@ -94,7 +95,7 @@ class IteratedSearch:
         rng: np.random.Generator,
         chances: Array | None,
     ) -> Array:
-        """Return points with the same few unknowns drawn anew, from the whole range."""
+        """Return points with the same few unknowns drawn afresh from the whole range."""
         kept, problem = projection.kept, projection.forward.problem
         possible = len(kept) if chances is None else np.count_nonzero(chances)
         most = max(1, int(MAX_REDRAWN_SHARE * possible))
@@ -107,7 +108,7 @@ class IteratedSearch:
     def _along_directions(
         self, projection: VariableProjection, moved: Array, rng: np.random.Generator
     ) -> Array:
-        """Return points to which the linearised model rises little, though they may be far.
+        """Return points at which the linearised model is little higher, though they may be far.
 
         Along the right singular vectors of the Jacobian the model of the cost has no mixed terms;
         a random move along each, as long as the rise allows, is a draw from the normal
@@ -129,7 +130,7 @@ class IteratedSearch:
         return np.asarray(np.clip(points, problem.lower, problem.upper))
 
     def _moved(self, projection: VariableProjection, at: Projection) -> Array:
-        """Return the change of the residuals as each unknown crosses its interval, linearised."""
+        """Return the linearised change of the residuals as each unknown crosses its interval."""
         scaling, kept = Scaling.of(projection.forward.problem), projection.kept
         with np.errstate(all="ignore"):  # an unknown without bounds has no width
             widths = (scaling.upper - scaling.lower)[kept]
@@ -137,10 +138,10 @@ class IteratedSearch:
 
 
 def _chances(moved: Array) -> Array | None:
-    """Return how likely each unknown is to be drawn anew: the more it acts on the residuals.
+    """Return the probability of drawing each unknown afresh: higher with its effect on residuals.
 
-    It is the root of the change of all residuals over the unknown's whole interval, by the
-    derivatives at the base, shape (r, n). None where all are alike.
+    It is proportional to the root of the change of all residuals over the unknown's interval, by
+    the derivatives at the base, shape (r, n). Returns None if all are alike.
     """
     with np.errstate(all="ignore"):
         weights = np.sqrt(np.linalg.norm(moved, axis=0))
@@ -149,12 +150,12 @@ def _chances(moved: Array) -> Array | None:
 
 
 def can_begin_at(end: Start) -> bool:
-    """Return whether a start can begin at an earlier end: not where trajectories begin anew."""
+    """Return whether a start can begin at an earlier end: not if trajectories restart at nodes."""
     return math.isfinite(end.cost) and end.nodes is None
 
 
 def coarser(tolerance: CostTolerance) -> CostTolerance:
-    """Return the tolerance by which costs of one flat valley are equal."""
+    """Return the tolerance within which costs of one flat valley are equal."""
     return replace(
         tolerance,
         relative=COARSER_RELATIVE * tolerance.relative,
@@ -175,10 +176,10 @@ def bases_of(ends: Sequence[Start], tolerance: CostTolerance) -> list[Start]:
 
 
 def base_of(bases: Sequence[Start], begun: Sequence[Start], tolerance: CostTolerance) -> Start:
-    """Return that of the bases, the best first, at which the next start begins.
+    """Return the base, among these from best to worst, at which the next start begins.
 
-    Better ones have a head start; as long as nothing is found, all have their turn. The starts so
-    far have begun at `begun`.
+    Better bases have a head start; while no better end is found, all have their turn. Earlier
+    starts began at `begun`.
     """
     valley = coarser(tolerance)
 

@@ -1,4 +1,4 @@
-"""Integral matching as the beginning of a start of single shooting."""
+"""Integral matching as the first step of a start of single shooting."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MatchedShooting(LocalMethod):
 
     @property
     def name(self) -> str:
-        """The name that results show."""
+        """The name shown in results."""
         return self.matching.name
 
     @property
@@ -35,7 +35,7 @@ class MatchedShooting(LocalMethod):
         return self.final.engine
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
-        """Run one start; a match that fails leaves the start where it was."""
+        """Run one start; if the match fails, the search starts from the original values."""
         began = time.perf_counter()
         match = self.matching.prepared(forward).match(start, control.should_stop, forward)
         matched = math.isfinite(match.cost)

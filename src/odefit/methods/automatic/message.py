@@ -10,20 +10,21 @@ from odefit.methods.automatic.route_table import HALVING, ITERATED
 from odefit.methods.estimate import NO_START, Cause, Route
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-"""Small numbers in words."""
+"""Small numbers as words."""
 
 MIN_STARTS_TO_DISAGREE = 2
-"""Number of usable starts of a route, none of them at the lowest cost, that is worth a word."""
+"""Number of usable starts of a route, none at the lowest cost, above which the message mentions
+it."""
 
 
 def message_of(evidence: Evidence, routes: Sequence[Route], cause: Cause | None) -> str:
-    """Return why the answer is, or is not, to be believed, and what has ended the search early."""
+    """Return the reasons to trust or doubt the answer, and the cause of an early end."""
     if evidence.best is None:
         return _nothing(evidence, routes)
     iterated = next((r for r in routes if r.name == ITERATED.name and r.starts), None)
     others = [r for r in routes if r.name != ITERATED.name]
     reached = [r for r in others if r.hits]
-    # Most searches of successive halving are left before they end.
+    # Most searches of successive halving are abandoned before they end.
     whole = [r for r in others if r.name != HALVING.name]
     missed = [r for r in whole if not r.hits and r.starts - r.failed >= MIN_STARTS_TO_DISAGREE]
     said = []
@@ -49,13 +50,13 @@ def message_of(evidence: Evidence, routes: Sequence[Route], cause: Cause | None)
 
 
 def told_cause(evidence: Evidence, cause: Cause | None) -> Cause | None:
-    """Return what has ended the search early, where the message of :func:`message_of` says so."""
+    """Return the cause of an early end of the search, if :func:`message_of` names it."""
     settled = evidence.enough or (evidence.certain and evidence.converged)
     return None if evidence.best is None or settled else cause
 
 
 def _agreement(reached: Sequence[Route], iterated: Route | None) -> str:
-    """Return which routes have reached the best optimum, by independent starts or by iteration."""
+    """Return the routes that reached the best optimum, by independent starts or by iteration."""
     # Routes with one start first: "a of b starts of one and another" would count both.
     parts = [r.name for r in reached if r.starts == 1]
     parts += [

@@ -1,9 +1,9 @@
 """Neighbours: searches that begin around an end, beyond the kinks and switches next to it.
 
-Where equations switch, the cost has a smooth piece for each order of switches, and may have an
-optimum on each, about as good as the next one: friction that holds a motor once or lets it creep.
-Starts from everywhere mostly end on one of them. So where the best end of such a model could be
-one of several, searches begin a few standard errors away from it, on both sides in each unknown.
+If equations switch, the cost has a smooth piece for each order of switches. It may have an optimum
+on each piece, with about the same cost, such as friction that holds a motor once or lets it creep.
+Random starts mostly end on one of them. If the best end of such a model could be one of several,
+searches begin a few standard errors away from it, on both sides in each unknown.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Failure, ForwardMap
 
-AWAY = 2.0  # standard errors from which searches begin
+AWAY = 2.0  # distance of the starts from the end, in standard errors
 
-MOST = 8  # largest number of searches from around one end
+MOST = 8  # largest number of searches around one end
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class NeighbourSearch:
     end: Start
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
-        """Return the lowest end, that of the base if none is lower."""
+        """Return the lowest end, or that of the base if none is lower."""
         lowest = self.method.run(forward, index, self.end.vector, control)
         evaluations, seconds = lowest.evaluations, lowest.seconds
         for point in neighbours(forward, self.end.vector, self.method.eliminate):
@@ -50,8 +50,8 @@ class NeighbourSearch:
 def neighbours(forward: ForwardMap, vector: Array, eliminate: bool) -> Array:
     """Return points around an end, shape (k, n): on both sides in each unknown.
 
-    The others move to where they fit best by the linearised model. Where all are determined, that
-    model rises by the same at all points. No unknown moves by more than its own size.
+    The other unknowns move to their best fit in the linearised model. If all are determined, that
+    model rises equally at all points. No unknown moves by more than its own size.
     """
     problem = forward.problem
     projection = VariableProjection(forward, eliminate)

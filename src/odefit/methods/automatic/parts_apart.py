@@ -1,12 +1,12 @@
-"""Experiments with unknowns of their own alone: each group of them is a fit of its own.
+"""Groups of experiments that share no unknowns: each group is fitted separately.
 
-The Jacobian has blocks then, and so has the search: the optimum of all is that of each, where a
-search for all at once has to find every one of them from one start.
+The Jacobian is then block diagonal, and so the optimum of all groups consists of the optima of
+each. A search for all at once would have to find every one of them from one start.
 
-Groups that an estimated noise alone joins are fitted apart as well. Where one standard deviation
-is all of it, the other unknowns have the same optimum whatever it is, so that each group is a fit
-of least squares. Otherwise each group has first a noise of its own. A search for all at once goes
-on from the ends of the groups, and so the answer is an optimum of the likelihood of all; see
+Groups that share only an estimated noise are fitted separately as well. If the noise is a single
+standard deviation, its value does not affect the optimum of the other unknowns, and each group is a
+least-squares fit. Otherwise each group first has its own noise. A search for all groups then
+continues from their ends, so the answer is an optimum of the joint likelihood; see
 :mod:`odefit.methods.automatic.parts_joined`.
 """
 
@@ -29,26 +29,26 @@ from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
 VALUES_PER_NOISE = 3
-"""Measurements that a part has beyond its other unknowns for each estimated noise, at least: with
-fewer, a noise of its own can become zero."""
+"""Smallest number of measurements of a part for each estimated noise, beyond its other unknowns:
+with fewer, the noise of the part can become zero."""
 
 
 MOST_SWAPPED = 2
-"""Number of other ends of a part that stand beside the best ends of all other parts."""
+"""Number of other ends of a part that are combined with the best ends of all other parts."""
 
 NEAR = 1e-2
-"""Relative difference of all unknowns up to which two ends of a part are one."""
+"""Relative difference of all unknowns up to which two ends of a part are the same."""
 
 REACH = 20.0
-"""Deviance of such an end from the best of its part, up to which it may be another answer."""
+"""Deviance between such an end and the best of its part up to which it may be another answer."""
 
 
 def fitted_apart(
     problem: Problem, solve: Callable[[Problem, Control], Estimate], control: Control
 ) -> Estimate | None:
-    """Return the estimate that fits of the parts make; None where there are no parts.
+    """Return the estimate made of fits of the parts; None if there are no parts.
 
-    None as well where the answer of a part needs more than one integration.
+    Also returns None if the answer of a part needs more than one integration.
     """
     parts = parts_of(problem)
     found = []
@@ -62,9 +62,9 @@ def fitted_apart(
 
 
 def parts_of(problem: Problem) -> list[Part]:
-    """Return the parts of a problem that can be fitted apart; none where they cannot.
+    """Return the parts of a problem that can be fitted separately; none if they cannot.
 
-    An unknown that acts on several experiments joins these, unless it acts on the noise alone.
+    An unknown that acts on several experiments joins them, unless it acts only on the noise.
     """
     found = groups_of(problem)
     if found is None or any(problem.unknowns[i].key in problem.priors for i in found.joining):
@@ -76,16 +76,16 @@ def parts_of(problem: Problem) -> list[Part]:
 
 
 def _enough(part: Part) -> bool:
-    """Return whether a part has measurements enough for its unknowns."""
+    """Return whether a part has enough measurements for its unknowns."""
     noise = len(part.places) - len(part.own)
     needed = len(part.problem.unknowns) + (VALUES_PER_NOISE - 1) * noise
     return part.problem.size + len(part.problem.priors) >= needed
 
 
 def _as_least_squares(problem: Problem, joining: frozenset[int]) -> Problem | None:
-    """Return the problem without its noise where that is one standard deviation of all values.
+    """Return the problem without its noise if that is one standard deviation of all values.
 
-    None is returned where the noise acts on the optimum of the other unknowns.
+    Returns None if the noise affects the optimum of the other unknowns.
     """
     noise = {n: problem.noise.get(n, Noise()) for c in problem.conditions for n in c.series}
     if len(joining) != 1 or len(noise) != 1:
@@ -106,7 +106,7 @@ def _as_least_squares(problem: Problem, joining: frozenset[int]) -> Problem | No
 def _together(
     problem: Problem, parts: Sequence[Part], found: Sequence[Estimate], control: Control
 ) -> Estimate:
-    """Return one estimate: its starts are made of the best of each part, the second best, ..."""
+    """Return one estimate: its starts combine the best end of each part, then the second best."""
     orders = [
         sorted((s for s in e.starts if math.isfinite(s.cost)), key=lambda s: (s.cost, s.index))
         for e in found
@@ -142,9 +142,10 @@ def _together(
 def _swapped(
     parts: Sequence[Part], orders: Sequence[Sequence[Start]]
 ) -> Iterator[tuple[Start, ...]]:
-    """Yield the best ends of all parts with another one of one part, which fits as its best does.
+    """Yield the best ends of all parts, with one part at another end that fits as well.
 
-    So other solutions of a part are solutions of all, although no start has them in all parts.
+    Other solutions of a part thus become solutions of the whole problem, although no start has them
+    in all parts.
     """
     best = [order[0] for order in orders]
     for k, (part, order) in enumerate(zip(parts, orders, strict=True)):
@@ -162,7 +163,7 @@ def _swapped(
 
 
 def _deviance(part: Part, best: Start) -> float:
-    """Return the factor from differences of a part's cost to those of the deviance."""
+    """Return the factor from differences of a part's cost to differences of the deviance."""
     forward = ForwardMap(part.problem)
     if forward.given_noise or forward.likelihood:
         return 2.0
@@ -173,7 +174,7 @@ def _deviance(part: Part, best: Start) -> float:
 def _composed_ends(
     problem: Problem, parts: Sequence[Part], compositions: Sequence[Sequence[Start]]
 ) -> list[Start]:
-    """Return the ends that are made of those of the parts."""
+    """Return the ends of the whole problem, combined from those of the parts."""
     forward = ForwardMap(problem)
     starts = []
     for i, ends in enumerate(compositions):
@@ -200,7 +201,7 @@ def _composed_ends(
 
 
 def _doubt(problem: Problem, parts: Sequence[Part], found: Sequence[Estimate]) -> Doubt | None:
-    """Return the gravest doubt of a part, unless so many parts have one as grave by chance."""
+    """Return the gravest doubt of a part, unless one so grave is likely among so many parts."""
     pairs = [(e.doubt, p) for e, p in zip(found, parts, strict=True) if e.doubt is not None]
     if not pairs:
         return None
@@ -212,13 +213,13 @@ def _doubt(problem: Problem, parts: Sequence[Part], found: Sequence[Estimate]) -
 
 
 def _named(doubt: Doubt, part: Part, problem: Problem) -> Doubt:
-    """Return a doubt with the names that the unknowns of a part have among all."""
+    """Return a doubt with the names that a part's unknowns have in the whole problem."""
     keys = dict(zip(part.problem.keys, part.places, strict=True))
     return replace(doubt, lost=tuple(problem.keys[keys[name]] for name in doubt.lost))
 
 
 def _routes(found: Sequence[Estimate]) -> tuple[Route, ...]:
-    """Return the routes of all parts, those of one name as one."""
+    """Return the routes of all parts, merged by name."""
     routes = []
     for alike in zip(*(e.routes for e in found), strict=False):
         costs = [math.inf if r.cost is None else r.cost for r in alike]

@@ -1,7 +1,8 @@
-"""The optimum of all parts of a problem that the noise alone joins, from the ends of each.
+"""The joint optimum of parts that share only the noise, from the ends of each.
 
-The noise of all is not that of a part. With other weights of its measurements another end of a part
-may be the best, so that each is compared again at the noise of all, until none changes.
+The joint noise differs from that of a part. With other weights of its measurements another end of a
+part may be the best. So the ends of each part are compared again at the joint noise until no choice
+changes.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from odefit.problem.variants.parts import Part
 from odefit.simulation import ForwardMap
 
 ENDS_OF_ALL = 3
-"""Number of compositions of the parts' ends, the best first, from which all are fitted together."""
+"""Number of combinations of the parts' ends, the best first, from which joint searches begin."""
 
 ENDS_COMPARED = 4
-"""Number of distinct ends of a part that are compared at the noise of all."""
+"""Number of distinct ends of a part that are compared at the joint noise."""
 
 ROUNDS = 5
-"""Number of times that ends of the parts are compared again at a new noise."""
+"""Number of comparisons of the parts' ends at a new noise."""
 
 
 def composed(problem: Problem, parts: Sequence[Part], ends: Sequence[Start]) -> tuple[Array, Array]:
-    """Return the start and the end that ends of all parts make, shape (n,) each.
+    """Return the start and the end, shape (n,) each, combined from ends of all parts.
 
-    An unknown of several parts has the geometric mean of its values there; one that no part has,
-    the standard deviation of all measurements, has the root of their mean square.
+    An unknown of several parts takes the geometric mean of its values there. The standard deviation
+    of all measurements, which no part has, takes the root mean square.
     """
     begin, vector = np.full((2, len(problem.unknowns)), math.nan)
     shared: dict[int, list[float]] = {}
@@ -63,9 +64,9 @@ def joined_ends(
     further: Sequence[Sequence[Start]],
     control: Control,
 ) -> list[Start]:
-    """Return the ends of searches for all, the first from the best ends of all parts.
+    """Return the ends of joint searches, the first from the best ends of all parts.
 
-    `orders` has the ends of each part, the best first, and `further` has other compositions.
+    `orders` holds the ends of each part, the best first, and `further` holds other combinations.
     """
     forward = ForwardMap(problem)
     found: list[Start] = []
@@ -91,14 +92,14 @@ def joined_ends(
 
 
 def _alone(parts: Sequence[Part]) -> bool:
-    """Return whether the unknowns of the noise do not act on the optima of the parts."""
+    """Return whether the unknowns of the noise leave the optima of the parts unchanged."""
     return all(len(part.own) == len(part.places) for part in parts)
 
 
 def _searched(
     forward: ForwardMap, parts: Sequence[Part], ends: Sequence[Start], index: int, control: Control
 ) -> Start:
-    """Return the end of a search for all from where the parts have ended."""
+    """Return the end of a joint search from the ends of the parts."""
     begin, vector = composed(forward.problem, parts, ends)
     end = START_SEARCH.run(forward, index, vector, control)
     worst = next((s for s in ends if s.status is not Status.CONVERGED), None)
@@ -115,7 +116,7 @@ def _searched(
 def _best_at(
     part: Part, order: Sequence[Start], chosen: Start, vector: Array, control: Control
 ) -> Start:
-    """Return the end of a part that is the best at the noise of `vector`, the unknowns of all."""
+    """Return the best end of a part at the noise of `vector`, the unknowns of all parts."""
     forward = ForwardMap(part.problem)
     tolerance = CostTolerance.of(forward)
     distinct = [chosen]

@@ -1,12 +1,12 @@
 """Populations of points that follow the data over growing horizons, through events of conditions.
 
-Where conditions trigger events, as those of a thermostat, a trajectory has no derivative by the
-threshold of an event that it does not reach, and a late event depends on all earlier ones: the cost
+If conditions trigger events, as in a thermostat, a trajectory has no derivative with respect to the
+threshold of an event that it does not reach. A late event depends on all earlier ones, so the cost
 has optima for each number of events, and few starts lead to the best. But the first event shows in
-a short part of the data, the second in a little more. Of a population of points that fit such a
-part, those are kept that fit the next one as well, and moved within what it leaves open (P. Del
-Moral, A. Doucet and A. Jasra, Sequential Monte Carlo samplers, 2006; by differences of two points:
-C. J. F. ter Braak, A Markov chain Monte Carlo version of the genetic algorithm differential
+a short part of the data, and the second in a slightly longer one. From a population of points that
+fit one part, those that also fit the next are kept, and moved within the freedom that it leaves (P.
+Del Moral, A. Doucet and A. Jasra, Sequential Monte Carlo samplers, 2006; by differences of two
+points: C. J. F. ter Braak, A Markov chain Monte Carlo version of the genetic algorithm differential
 evolution, 2006). Points are integrated roughly, side by side (:mod:`odefit.simulation.lanes`).
 Local searches begin at the best points of the last population.
 """
@@ -33,36 +33,36 @@ from odefit.problem.variants.thinning import with_horizon
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.lanes import Lanes
 
-FIRST, POPULATION = 2048, 256  # number of points that are drawn first, and of those in a population
+FIRST, POPULATION = 2048, 256  # number of points drawn first, and number of points in a population
 
 HORIZONS = tuple(1.35**-k for k in range(12, 0, -1))
-"""Parts of the time span that populations fit before the whole."""
+"""Parts of the time span that populations fit before the whole span."""
 
-SWEEPS, LAST_SWEEPS = 2, 8  # number of moves of every point, on a part and on the whole
+SWEEPS, LAST_SWEEPS = 2, 8  # number of moves of every point, on a part and on the whole span
 
 LEAST_EFFECTIVE = 12.0
-"""Effective number of points that a part leaves at least: weights are flattened until it does."""
+"""Smallest effective number of points after a part: weights are flattened until it is reached."""
 
 WIDER = 1e3
-"""Factor by which a point may leave the range of an unknown that has no effect on a part; where the
-range is no matter of orders of magnitude, it may leave it by its own width."""
+"""Factor by which a point may leave the range of an unknown that has no effect on a part; a linear
+range may be left by its own width."""
 
-NEW = 0.15  # share of the moves that draw one unknown anew, from its whole range
+NEW = 0.15  # share of the moves that draw one unknown afresh from its whole range
 
-WHOLE_STEP = 0.2  # share of the moves by a whole difference, from one optimum to another
+WHOLE_STEP = 0.2  # share of the moves by a full difference, from one optimum to another
 
-JITTER = 0.02  # standard deviation of a move beside the difference, relative to that of all points
+JITTER = 0.02  # standard deviation of a move around the difference, relative to that of all points
 
 LEAST_NOISE = 0.01
-"""Noise that is allowed for at least where none is given, relative to the range of a series."""
+"""Smallest noise assumed where none is given, relative to the range of a series."""
 
 REFINED = 4  # number of points of the last population from which local searches begin
 
 APART = 0.3
-"""Difference of an unknown with which two of them differ, in standard deviations of all points."""
+"""Difference of an unknown, in standard deviations of all points, above which two points differ."""
 
 LANES_PER_EVALUATION = 50
-"""Number of rough trajectories that are as much work as one evaluation, with all events located."""
+"""Number of rough trajectories that cost as much as one evaluation, with all events located."""
 
 MOST_OPERATIONS = 3000
 """Operations of the right-hand sides of all conditions above which rough trajectories take long."""
@@ -71,7 +71,7 @@ DESIGN = 5 * 10**7
 """Number of the design of points of the first start; see :func:`odefit.methods.starts.sample`."""
 
 SHORT = SingleShooting(evaluations=30, tolerance=1e-6, step=1e-6, patience=15)
-"""The local search from a point of the last population, the best of which goes on."""
+"""The local search from a point of the last population; the best of these searches continues."""
 
 
 def refusal(forward: ForwardMap) -> str | None:
@@ -151,20 +151,20 @@ class _Population:
         self.integrated = 0
         self._points = self._sample(FIRST)
         self._costs = np.zeros(FIRST)
-        self._unit = 1.0  # by which the noise is larger than it is said to be, squared
+        self._unit = 1.0  # square of the ratio of the assumed to the given noise
 
     def _sample(self, count: int) -> Array:
         self._design += 1
         return sample(self._problem, self._design, count, self._control.seed)
 
     def fit(self, part: ForwardMap, sweeps: int) -> None:
-        """Let the population fit a part of the data."""
+        """Fit the population to a part of the data."""
         projection = VariableProjection(part)
         self._costs = self._costs_of(projection, self._points)
         if not np.isfinite(self._costs).any():
             return
         if part.given_noise and not part.likelihood:
-            # A model that misses its data leaves more than noise, at its best as well.
+            # A model that misses its data leaves more than noise even at its best.
             self._unit = max(1.0, 2.0 * float(self._costs.min()) / part.problem.size)
         self._filter()
         for _ in range(sweeps):
@@ -179,7 +179,7 @@ class _Population:
             self._costs = np.where(taken, costs, self._costs)
 
     def best(self) -> list[Array]:
-        """Return the best points that differ; none where no trajectory is finite."""
+        """Return the best points that differ; none if no trajectory is finite."""
         places = self._coordinates(self._points)[:, self._kept]
         apart = APART * places.std(axis=0)
         found: list[int] = []
@@ -211,7 +211,7 @@ class _Population:
         return costs
 
     def _filter(self) -> None:
-        """Draw a population from the points, those likely that fit the part well."""
+        """Draw a population from the points, with probabilities by their fit to the part."""
         with np.errstate(invalid="ignore"):
             above = (self._costs - self._costs.min()) / self._unit
         above[~np.isfinite(above)] = math.inf
@@ -226,7 +226,7 @@ class _Population:
         self._points, self._costs = self._points[chosen], self._costs[chosen]
 
     def _moved(self) -> Array:
-        """Return a move of every point: by a difference of two others, or of one unknown alone."""
+        """Return a move of every point: by a difference of two others, or in one unknown alone."""
         rng, kept, here = self._rng, self._kept, self._coordinates(self._points)
         first, second = rng.permutation(POPULATION), rng.permutation(POPULATION)
         usual = 2.38 / math.sqrt(2 * len(kept)) * np.exp(0.5 * rng.standard_normal(POPULATION))
@@ -243,17 +243,17 @@ class _Population:
         there[rows] = here[rows]
         there[rows, columns] = drawn[rows, columns]
         there = np.clip(there, self._low, self._high)
-        with np.errstate(over="ignore"):  # of coordinates that are no logarithms
+        with np.errstate(over="ignore"):  # of coordinates that are not logarithms
             points = np.where(self._logarithmic, np.exp(there), there)
         return np.clip(points, self._problem.lower, self._problem.upper)
 
     def _coordinates(self, points: Array) -> Array:
-        """Return points with logarithms of unknowns that are drawn by order of magnitude."""
+        """Return points with the logarithms of unknowns that are drawn by order of magnitude."""
         positive = np.where(self._logarithmic, np.maximum(points, 1e-300), 1.0)
         return np.where(self._logarithmic, np.log(positive), points)
 
 
 def _least_cost(problem: Problem) -> float:
-    """Return the cost of the least noise that is allowed for where none is given."""
+    """Return the cost at the smallest noise that is assumed where none is given."""
     series: Sequence[Array] = [s.values for c in problem.conditions for s in c.series.values()]
     return max(sum(0.5 * len(v) * (LEAST_NOISE * float(np.ptp(v))) ** 2 for v in series), 1e-300)

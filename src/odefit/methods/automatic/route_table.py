@@ -24,11 +24,11 @@ from odefit.simulation import ForwardMap
 
 SCREENED_POINTS = (64, 8)
 """Numbers of points of which starts of single shooting take the best, in turns. The best of many is
-a good beginning, unless it is a point where nothing happens; the best of few is another more often.
+a good start unless nothing happens there; the best of few varies more.
 """
 
 MAX_MESH_VALUES = 2000
-"""Largest number of values of states at the data times with which the problem is discretised."""
+"""Largest number of state values at the data times for which the problem is discretised."""
 
 
 def _matching(forward: ForwardMap) -> MultiStart | str:
@@ -136,7 +136,7 @@ ROUTES = (
     MULTIPLE,
     TRANSCRIPTION,
 )
-"""All routes that are searches, those that begin first in front."""
+"""All routes that are searches, in the order in which they begin."""
 
 
 def search_routes(forward: ForwardMap) -> list[SearchRoute]:

@@ -1,4 +1,4 @@
-"""Routes of the automatic method: when each may have starts, and those that it has made so far."""
+"""Routes of the automatic method: their conditions for starting, and their starts so far."""
 
 from __future__ import annotations
 
@@ -31,37 +31,38 @@ from odefit.methods.start_pool import SearchByStarts
 from odefit.simulation import ForwardMap
 
 VAIN_STARTS = 40
-"""Number of starts of iterated local search without a better end after which its share is half."""
+"""Number of starts of iterated local search without a better end after which its share is
+halved."""
 
 GOING_ON = 3
-"""Number of the best distinct ends of all routes whose searches go on before all others do."""
+"""Number of the best distinct ends of all routes whose searches continue before all others."""
 
 WORK_PER_POINT = 0.3
 """Work of screening one point, relative to an evaluation of residuals and Jacobian."""
 
 USUAL_EVALUATIONS = 60.0
-"""Evaluations that a start is expected to need before the first has shown it."""
+"""Evaluations that a start is expected to need before the first has ended."""
 
 MAX_REFUSALS = 2
 """Number of failed starts without a single evaluation after which a route is closed."""
 
-TIME_SHARE = 0.5  # share of the time that is left which one start may take
+TIME_SHARE = 0.5  # share of the remaining time that one start may take
 
 SLOW_SHARE = 0.1
-"""Share of that time which one start of a route may take whose starts are long where trajectories
-are hard to follow: of direct transcription, and of multiple shooting as long as nothing shows that
-the best answer does not explain the data. On the published model of Crauste et al. one of each took
-a quarter of a fit of a minute, on that of Fujita et al. one of direct transcription a sixth."""
+"""Share of that time for one start of a route whose starts take long if trajectories are hard to
+follow: direct transcription, and multiple shooting while nothing shows that the best answer misses
+the data. On the published model of Crauste et al. one start of each took a quarter of a fit of a
+minute, on that of Fujita et al. one of direct transcription a sixth."""
 
 OFTEN = 0.3
-"""Share of the independent starts at the best optimum from which on nothing better is looked for
-near the ends of others: random starts find it."""
+"""Share of the independent starts at the best optimum above which no search begins near other ends:
+random starts find it."""
 
 SELDOM = 0.1
-"""Share of them from which on successive halving is left out: whole searches do as well."""
+"""Share of them above which successive halving is left out: whole searches do as well."""
 
-MOST_HELD = 4  # largest number of ends to which starts elsewhere go back
-LEAST_HELD = 4  # number of starts that go back to each of them before the search may end, at least
+MOST_HELD = 4  # largest number of ends to which starts elsewhere return
+LEAST_HELD = 4  # least number of starts that return to each of them before the search may end
 HELD = 2  # the same for each unknown that is lost there
 
 AFTER_IF_SLOW = (60, 120)
@@ -70,7 +71,7 @@ AFTER_IF_SLOW = (60, 120)
 
 @dataclass(frozen=True)
 class Guarded:
-    """A search whose refusal of a problem is a failed start."""
+    """A search whose refusal of a problem counts as a failed start."""
 
     search: MultiStart
 
@@ -86,10 +87,10 @@ class Guarded:
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """A start that is to be made by `search`, and its number on its route.
+    """A start that `search` is to make, and its number on its route.
 
-    It begins at the earlier end `base`, if that is given. It goes on on a rung above 0 with the
-    search that led there.
+    It begins at the earlier end `base`, if that is given. On a rung above 0 it continues the search
+    that led there.
     """
 
     route: SearchRoute
@@ -110,30 +111,30 @@ class Seen:
 
 @dataclass(frozen=True)
 class RouteRow:
-    """A route that is a search from many starts, as it is registered in the table of routes."""
+    """A route that searches from many starts, as registered in the table of routes."""
 
     name: str
     make: Callable[[ForwardMap], MultiStart | str]
-    """Makes the search; a text says why it is not taken."""
+    """A function that makes the search, or returns a text with the reason against it."""
     share: float
-    """The work that it may do, relative to the others."""
+    """Its share of the work, relative to the other routes."""
     after: tuple[int, int] = (0, 0)
-    """Number of independent starts after which it is open: where the best answer is known not to
+    """Number of independent starts after which it may begin: if the best answer is known not to
     explain the data, and otherwise."""
     work_per_evaluation: float = 1.0
     """Work of one of its evaluations, relative to one of residuals and Jacobian."""
     optional: bool = False
-    """True if the search may end without any start of it."""
+    """True if the search may end without any start of this route."""
     guarded: bool = False
-    """True if it may refuse what single shooting takes."""
+    """True if it may refuse problems that single shooting accepts."""
     route: Callable[[RouteRow, ForwardMap], SearchRoute] | None = None
-    """The class of the route where it plans in a way of its own."""
+    """The class of the route if it plans its starts in its own way."""
 
 
 class SearchRoute:
     """A search from many starts, with the ends of its starts in their order.
 
-    `planned` of them were made or are under way. `reason` says why it is not taken.
+    `planned` of them have ended or are under way. `reason` says why the route is not used.
     """
 
     def __init__(self, row: RouteRow, forward: ForwardMap) -> None:
@@ -147,9 +148,9 @@ class SearchRoute:
 
     @cached_property
     def search(self) -> MultiStart | Guarded | None:
-        """The search; None where it does not apply. It is made, and imported, when it is needed.
+        """The search; None if it does not apply. It is imported and made on first use.
 
-        What single shooting refuses, such as a missing engine, is refused by all.
+        All routes refuse what single shooting refuses, such as a missing engine.
         """
         try:
             search = self.row.make(self._forward)
@@ -164,14 +165,14 @@ class SearchRoute:
         return Guarded(search) if self.row.guarded else search
 
     def is_open(self, evidence: Evidence, independent: Sequence[Start]) -> bool:
-        """Return whether it may have starts, from the independent starts of the epoch so far."""
+        """Return whether the route may have starts, from the epoch's independent starts so far."""
         return evidence.count >= self._after(evidence)
 
     def _after(self, evidence: Evidence) -> int:
         return self.row.after[0 if evidence.unexplained else 1]
 
     def share_of_time(self, unexplained: bool) -> float:
-        """Return the share of the time left which a start may take.
+        """Return the share of the remaining time that a start may take.
 
         `unexplained` says whether the best answer is known not to explain the data.
         """
@@ -184,7 +185,7 @@ class SearchRoute:
         return Planned(self, self._next_index(), search)
 
     def add(self, end: Start, planned: Planned) -> None:
-        """Take up the end of a start that was planned."""
+        """Record the end of a planned start."""
         self.starts.append(end)
 
     def _next_index(self) -> int:
@@ -208,7 +209,7 @@ class SearchRoute:
 
     @property
     def unknown(self) -> bool:
-        """True if its first start is under way, so that nobody knows how long its starts take."""
+        """True if its first start is under way, so that the length of its starts is unknown."""
         return self.planned > 0 and not self.starts
 
     @property
@@ -222,7 +223,7 @@ class SearchRoute:
 
 
 class HalvingRoute(SearchRoute):
-    """Successive halving, with the searches of other routes that go on."""
+    """Successive halving, which also continues searches of other routes."""
 
     def __init__(self, row: RouteRow, forward: ForwardMap) -> None:
         super().__init__(row, forward)
@@ -235,9 +236,9 @@ class HalvingRoute(SearchRoute):
         return wanted and super().is_open(evidence, independent)
 
     def plan(self, seen: Seen) -> Planned:
-        """Return a search that goes on, or a new one if none does.
+        """Return a search that continues, or a new one if none does.
 
-        Those that go on, as along narrow valleys, get no more evaluations than new ones.
+        Continued searches, as along narrow valleys, get no more evaluations than new ones.
         """
         if self._gone_on > self._begun:
             return Planned(self, self._next_index(), ShortSearch())
@@ -250,7 +251,7 @@ class HalvingRoute(SearchRoute):
         return Planned(self, self._next_index(), ContinuedSearch(base.vector, rung), base, rung)
 
     def add(self, end: Start, planned: Planned) -> None:
-        """Take up the end of a start that was planned."""
+        """Record the end of a planned start."""
         super().add(end, planned)
         self._ladder.put(end, planned.rung)
         if planned.rung:
@@ -260,7 +261,7 @@ class HalvingRoute(SearchRoute):
 
 
 class IteratedRoute(SearchRoute):
-    """Iterated local search, whose share of the work falls the longer it has found nothing."""
+    """Iterated local search, whose share of the work falls while it finds no better end."""
 
     def __init__(self, row: RouteRow, forward: ForwardMap) -> None:
         super().__init__(row, forward)
@@ -269,7 +270,7 @@ class IteratedRoute(SearchRoute):
         self._vain = 0
 
     def is_open(self, evidence: Evidence, independent: Sequence[Start]) -> bool:
-        """Return whether it may have starts: near enough ends, while few reach the best."""
+        """Return whether it may have starts: if enough ends exist, and few reach the best."""
         if evidence.certain or not _rare(evidence, OFTEN):
             return False
         return sum(can_begin_at(s) for s in independent) >= self._after(evidence)
@@ -293,17 +294,16 @@ class IteratedRoute(SearchRoute):
 
 
 class ElsewhereRoute(SearchRoute):
-    """Starts elsewhere, from the first doubt of a best end on, or while few starts reach it."""
+    """Starts elsewhere, after the first doubt of a best end, or while few starts reach it."""
 
     def __init__(self, row: RouteRow, forward: ForwardMap) -> None:
         super().__init__(row, forward)
-        self._held: dict[HeldSearch, int] = {}  # with the number of their starts
-        self._bases: dict[HeldSearch, Start] = {}  # the ends that they go back to
-        self._around: list[Start] = []  # ends from around which a start will search
+        self._held: dict[HeldSearch, int] = {}  # numbers of the starts
+        self._bases: dict[HeldSearch, Start] = {}  # the ends to which starts return
+        self._around: list[Start] = []  # ends around which a start will search
         self._looking = 0  # such starts under way
-        self.led: dict[
-            int, Start
-        ] = {}  # such ends by the numbers of the ends that they have led to
+        # Ends around which starts searched, by the numbers of the ends that these reached.
+        self.led: dict[int, Start] = {}
 
     @cached_property
     def wide(self) -> bool:
@@ -333,7 +333,7 @@ class ElsewhereRoute(SearchRoute):
         return Planned(self, index, WideSearch(FINAL))
 
     def hold(self, end: Start, lost: Sequence[str]) -> None:
-        """Let starts go back to an end where unknowns are lost, if none does for these."""
+        """Let starts return to an end where unknowns are lost, unless one does for these."""
         keys = self._forward.problem.keys
         found = HeldSearch(FINAL, end.vector, tuple(keys.index(name) for name in lost))
         known = {h.lost for h in self._held}
@@ -345,7 +345,7 @@ class ElsewhereRoute(SearchRoute):
         self._around.append(end)
 
     def add(self, end: Start, planned: Planned) -> None:
-        """Take up the end of a start that was planned."""
+        """Record the end of a planned start."""
         super().add(end, planned)
         if isinstance(planned.search, NeighbourSearch):
             self.led[end.index] = planned.search.end
@@ -353,7 +353,7 @@ class ElsewhereRoute(SearchRoute):
 
     @property
     def done(self) -> bool:
-        """True if starts have gone back often enough to each of these ends."""
+        """True if starts have returned often enough to each of these ends."""
         short = (h for h, n in self._held.items() if n < max(LEAST_HELD, HELD * len(h.lost)))
         return not (self._around or self._looking or any(short))
 
@@ -374,15 +374,15 @@ class MultipleRoute(SearchRoute):
         return (AFTER_IF_SLOW if slow else self.row.after)[0 if evidence.unexplained else 1]
 
     def share_of_time(self, unexplained: bool) -> float:
-        """Return the share of the time that is left which one start may take."""
+        """Return the share of the remaining time that one start may take."""
         return TIME_SHARE if unexplained else SLOW_SHARE
 
 
 class TranscriptionRoute(SearchRoute):
-    """Direct transcription, whose starts are long."""
+    """Direct transcription, whose starts take long."""
 
     def share_of_time(self, unexplained: bool) -> float:
-        """Return the share of the time that is left which one start may take."""
+        """Return the share of the remaining time that one start may take."""
         return SLOW_SHARE
 
 

@@ -1,17 +1,16 @@
-"""Successive halving: many short local searches, of which the best alone go on.
+"""Successive halving: many short local searches, of which only the best continue.
 
-Where few random starts lead to the best optimum, most of the work goes into searches that end
+If few random starts lead to the best optimum, most of the work goes into searches that end
 elsewhere. Those that lead there mostly have a low cost early: after some tens of evaluations the
-others can be left (K. Jamieson and A. Talwalkar, Non-stochastic best arm identification and
-hyperparameter optimization, 2016). A search that has come to the end of its evaluations on one rung
-goes on to the next if it is among the best of that rung so far, as soon as it is (L. Li et al., A
-system for massively parallel hyperparameter tuning, 2020). On the published model of Fujita et al.
-six of 100 random starts lead to the best optima; after 60 evaluations all of them are among the
-best nine.
+others can be abandoned (K. Jamieson and A. Talwalkar, Non-stochastic best arm identification and
+hyperparameter optimization, 2016). A search that has used its evaluations on one rung continues on
+the next as soon as it is among the best of its rung so far (L. Li et al., A system for massively
+parallel hyperparameter tuning, 2020). On the published model of Fujita et al. six of 100 random
+starts lead to the best optima; after 60 evaluations all of them are among the best nine.
 
-The ends of other routes go on, too, where they are among the best of all: each rung has more
+The ends of other routes continue, too, if they are among the best of all: each rung has more
 patience, and the last integrates more accurately. In flat valleys and at saddles the errors of
-coarse integrations are larger than what a step gains: on the published model of Elowitz and Leibler
+coarse integrations exceed the gain of a step. On the published model of Elowitz and Leibler
 searches that stall at a tolerance of 1e-6 reach the best optimum at 1e-7 and finer.
 """
 
@@ -39,21 +38,23 @@ RUNGS = (
 )
 """The local searches of the rungs.
 
-Their evaluations and :data:`PROMOTED` are those with which fewest evaluations lead to one of the
-best ends, by the costs along 1,750 whole searches on the published models of Brannmark et al.,
-Crauste et al., Elowitz and Leibler, and Fujita et al."""
+Their evaluations and :data:`PROMOTED` were chosen to need the fewest evaluations for one of the
+best ends, by the costs along 1,750 complete searches on the published models of Brannmark et al.,
+Crauste et al., Elowitz and Leibler, and Fujita et al.
+"""
 
 LAST = len(RUNGS) - 1  # the last rung
 TOLERANCE = 1e-7  # tolerance of the implicit engines on the last rung
-PROMOTED = 0.33  # share of the ends on a rung, the best of them, that go on
+PROMOTED = 0.33  # share of the ends on a rung, from the best down, that continue
 
 SCREENED = 4
 """Number of points of which a start takes the best.
 
-More are no gain: the cost of a point does not tell where a search from it ends."""
+More points bring no gain: the cost of a point does not predict the end of a search from it.
+"""
 
 PARTS = (0.5, 1.0)
-"""Parts of the ranges, in their middle, from which starts take points in turns.
+"""Central parts of the ranges from which starts take points, in turns.
 
 Bounds of rates often span ten decades or more, and most points near them are extreme: reactions
 that never happen, or that are over at once. From the middle half a start on the published models of
@@ -93,7 +94,7 @@ class ContinuedSearch:
 
 
 class Ladder:
-    """The choice of the searches that go on, from the ends that are known.
+    """The choice of the searches that continue, from the known ends.
 
     Ends of other routes are on the first rung.
     """
@@ -103,16 +104,16 @@ class Ladder:
         self._gone_on: dict[int, tuple[Start, int]] = {}
 
     def put(self, end: Start, rung: int) -> None:
-        """Take up the end of a search on a rung."""
+        """Record the end of a search on a rung."""
         self._rungs[end.index] = rung
 
     def next_of(
         self, bases: Iterable[Start], ends: Iterable[Start], valley: CostTolerance
     ) -> tuple[Start, int] | None:
-        """Return an end whose search goes on and the rung that it goes to; None if no search does.
+        """Return an end whose search continues, and its next rung; None if no search does.
 
-        `bases` are the best distinct ends of all routes; `ends` are those that are compared with
-        others of their rung. From one `valley` a single search goes on to a rung.
+        `bases` are the best distinct ends of all routes; `ends` are compared with others of their
+        rung. Only one search of each `valley` continues to a rung.
         """
         on_rungs: list[list[Start]] = [[] for _ in RUNGS]
         for end in ends:
@@ -127,8 +128,8 @@ class Ladder:
         ]
         tried = list(bases)
         for end in filter(can_begin_at, (*tried, *best)):
-            # What has converged at a coarse tolerance is tried with the finer one. On the last rung
-            # a search goes on as long as it comes out of its valley.
+            # A search converged at a coarse tolerance is retried with the finer one. On the last
+            # rung a search continues as long as it leaves its valley.
             stopped = end.status is Status.NOT_CONVERGED
             rung = min(self._rung(end) + 1, LAST) if stopped else LAST
             done = end.index in self._gone_on or (self._rung(end) == LAST and not stopped)
@@ -138,7 +139,7 @@ class Ladder:
         return None
 
     def _explored(self, end: Start, rung: int, valley: CostTolerance) -> bool:
-        """Return whether a search has gone on to a rung from the valley of an end."""
+        """Return whether a search from the valley of an end has continued to a rung."""
         gone = self._gone_on.values()
         return any(to >= rung and reaches(end, other, valley) for other, to in gone)
 
@@ -147,7 +148,7 @@ class Ladder:
 
 
 def _finer(forward: ForwardMap) -> ForwardMap:
-    """Return a forward map of at least the accuracy with which searches go on."""
+    """Return a forward map at least as accurate as the continued searches need."""
     tolerance = forward.engines.tolerance
     if tolerance is None or tolerance <= TOLERANCE:
         return forward

@@ -1,8 +1,8 @@
-"""Valleys: whether a search that has stopped was on its way to a better end.
+"""Valleys: whether a stopped search was on its way to a better end.
 
-Where the data determine a combination of unknowns poorly, searches stop along a flat valley at
-costs that differ by less than noise can tell. Such an end is evidence of the best one where the
-way there leads downhill all along. So is an end whose cost differs by errors of the integration.
+If the data determine a combination of unknowns poorly, searches stop along a flat valley at costs
+whose differences are below the noise. Such an end is evidence of the best one if the way there
+leads downhill throughout. So is an end whose cost differs only by integration errors.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ MAX_RISE = 5.0
 """Largest difference of two negative log-likelihoods in one valley."""
 
 PARTS = (0.25, 0.5, 0.75)
-"""Parts of the way at which the cost is looked at."""
+"""Number of parts of the way at whose ends the cost is evaluated."""
 
 
 class Valleys:
-    """The valleys of ends; each pair of ends is looked at once, by an accurate forward map."""
+    """The valleys of ends; an accurate forward map examines each pair of ends once."""
 
     def __init__(
         self, forward: ForwardMap, tolerance: CostTolerance, led: Mapping[int, Start] | None = None
     ) -> None:
-        """`led` are ends by the numbers of those to which searches from around them have led."""
+        """`led` holds ends around which searches began, by the numbers of the ends reached."""
         self._forward, self._tolerance, self._led = forward, tolerance, {} if led is None else led
         self._known: dict[tuple[int, int], bool] = {}
         self._costs: dict[tuple[int, float], float] = {}
 
     def level(self, end: Start, best: Start) -> bool:
-        """Return whether an end is as low as a better one near it, but for errors of the search.
+        """Return whether an end is as low as a better one near it, up to errors of the search.
 
-        An end from around which a search has led to the better one counts as much.
+        So is an end if a search around it has led to the better one.
         """
         base = self._led.get(best.index)
         while base is not None:

@@ -1,4 +1,4 @@
-"""The method of branch and bound over boxes of unknowns: its options, and how it answers."""
+"""The method of branch and bound over boxes of unknowns: its options and its answer."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.engines.registry import EngineName
 
 LOCAL_SHARE = 0.25
-"""Largest share of the time that the local search, which comes first, may take."""
+"""Largest share of the time for the local search, which comes first."""
 
 NOT_ENCLOSED = (
     "The upper bound could not be enclosed: it is the objective of a local solver's answer, which "
     "satisfies the discretised equations to within {:.0e}."
 )
-"""Remark on an upper bound that is only as certain as its solver."""
+"""Remark on an upper bound that is only as reliable as its solver."""
 
 LEFT_OUT = ("seconds", "certificate")
-"""Options that do not decide to which method a checkpoint belongs."""
+"""Options that do not affect to which method a checkpoint belongs."""
 
 ONE_SOLUTION = (
     "For some values of the unknowns the discretised equations may have several solutions, because "
@@ -62,13 +62,13 @@ class BranchAndBound(Method):
 
     Over a box of unknowns, the residuals are enclosed by polynomials with remainders, rounded
     outwards throughout. A box that cannot contain anything better than the incumbent is fathomed;
-    others are contracted, or divided. The bounds are rigorous: they hold in exact arithmetic.
+    other boxes are contracted or divided. The bounds are rigorous: they hold in exact arithmetic.
 
     Attributes
     ----------
     scheme, mesh
-        Scheme and mesh of the discretised problem that is bounded, as :class:`Transcription` takes
-        them; without a scheme the bounds hold in continuous time.
+        Scheme and mesh of the discretised problem that is bounded, as for :class:`Transcription`;
+        without a scheme the bounds hold in continuous time.
     gap
         Relative gap (upper - lower) / upper of the bounds at which to stop.
     absolute_gap
@@ -77,27 +77,26 @@ class BranchAndBound(Method):
     degree
         Degree of the enclosing polynomials in the unknowns.
     bounds
-        Bounds by name of unknown, for those that have none; ``"propose"`` accepts what the data
+        Bounds by name, for unknowns without bounds; ``"propose"`` accepts those that the data
         suggest.
     starts
-        Number of starts of the local search that comes first; None for as many as the evidence
-        asks for.
+        Number of starts of the local search that comes first; None lets the evidence decide.
     start
-        Values of the unknowns, in their order, that take the place of that search; None for none.
+        Values of the unknowns, in their order, that replace that search; None runs the search.
     seconds
-        Time limit in seconds, where the fit has none of its own. The default stands for work of the
-        search over boxes, 50 million operations a second, so that it ends at the same box on every
+        Time limit in seconds, if the fit has none. The default is converted to work of the search
+        over boxes, 50 million operations a second, so that it ends at the same box on every
         computer.
     engine
         Engine of the local search.
     certificate
-        A file to which the proof is written, for ``odefit verify``; None for none. It needs
-        continuous time, and the search keeps no checkpoint then.
+        A file to which the proof is written, for ``odefit verify``; None writes no proof. A
+        certificate needs continuous time, and the search then keeps no checkpoint.
 
     Raises
     ------
     InputError
-        An option makes no sense.
+        An option has an unusable value.
 
     Examples
     --------
@@ -152,21 +151,21 @@ class BranchAndBound(Method):
 
     @property
     def scheme_object(self) -> Scheme:
-        """The scheme as an object, also where it was given by name."""
+        """The scheme as an object, also if it was given by name."""
         assert self.scheme is not None
         assert not isinstance(self.scheme, str)
         return self.scheme
 
     @property
     def mesh_object(self) -> Mesh:
-        """The mesh as an object, also where it was given as a number of steps."""
+        """The mesh as an object, also if it was given as a number of steps."""
         assert not isinstance(self.mesh, int)
         return self.mesh
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
-        """Estimate the unknowns, and prove how good the estimate is.
+        """Estimate the unknowns, and prove how close to the optimum the estimate is.
 
-        InputError is raised if bounds are missing, or equations or noise cannot be enclosed.
+        Raises InputError if bounds are missing, or if equations or noise cannot be enclosed.
         """
         bounded = BoundedProblem.of(problem, self.bounds, control, self.seconds, self.engine)
         enclosure = self.enclosure(bounded.problem)
@@ -175,7 +174,7 @@ class BranchAndBound(Method):
         with interruptible(bounded.control):
             local = self._local_search(bounded)
             gaps = self.gap, self.absolute_gap
-            # A longer time goes on from a shorter one.
+            # A run with a longer limit continues one with a shorter limit.
             options = repr({k: v for k, v in vars(self).items() if k not in LEFT_OUT})
             search = TreeSearch(bounded, enclosure, make, local, *gaps, options, leaves)
             search.run()
@@ -194,7 +193,7 @@ class BranchAndBound(Method):
         return DiscretisedEnclosure(problem, self.scheme_object, self.mesh_object, self.degree)
 
     def _local_search(self, bounded: BoundedProblem) -> LocalAnswer:
-        """Return the best local answer that is quickly found."""
+        """Return the best local answer that can be found quickly."""
         if self.start is not None:
             return LocalAnswer(np.array(self.start), None, None, None)
         control = bounded.local_control(LOCAL_SHARE)
@@ -219,7 +218,7 @@ class BranchAndBound(Method):
 def _certificate(
     bounded: BoundedProblem, search: TreeSearch, enclosure: ResidualEnclosure
 ) -> Certificate | None:
-    """Return the bounds of a search with all that has to be known of them."""
+    """Return the bounds of a search with all their conditions."""
     certificate = search.certificate
     if certificate is None:
         return None
@@ -230,7 +229,7 @@ def _certificate(
 
 
 def _starts(bounded: BoundedProblem, search: TreeSearch, local: LocalAnswer) -> tuple[Start, ...]:
-    """Return the incumbent on the true trajectories, and the best local start if it is another."""
+    """Return the incumbent on the true trajectories, and the best local start if it differs."""
     vector, forward = search.incumbent, bounded.forward
     if vector is None:
         return () if local.start is None else (local.start,)

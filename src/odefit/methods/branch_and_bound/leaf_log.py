@@ -1,8 +1,8 @@
-"""The leaves of a tree, kept for a certificate: every box with the reason why it was left.
+"""The leaves of a tree, kept for a certificate: every box with the reason for leaving it.
 
-Leaves cover the bounds of the unknowns: what is fathomed, what a contraction cuts off, and what is
-open at the end. The search looks for a somewhat smaller gap than was asked for, so that whoever
-proves the leaves again need not be as sharp.
+Leaves cover the bounds of the unknowns: boxes that are fathomed, cut off by a contraction, or open
+at the end. The search aims at a slightly smaller gap than requested, so that a later proof of the
+leaves need not be as sharp.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from odefit.common.errors import InputError
 from odefit.problem.problem import Problem
 
 SEARCHED_SHARE = 0.7
-"""Share of the gap that is searched for where leaves are kept; the certificate claims the gap."""
+"""Share of the gap at which the search aims if leaves are kept; the certificate claims the full
+gap."""
 
 UPPER_MARGIN = 1e-6
 """Relative margin of the upper bound in a certificate, for enclosures that are less sharp."""
 
 CLAIMED_SHARE = 0.5
-"""Share of what a leaf's bound has above the lower bound that its claim keeps."""
+"""Share of the excess of a leaf's bound over the lower bound that its claim keeps."""
 
 
 class LeafLog:
-    """The leaves so far. `path` is the file that is written at the end."""
+    """The leaves so far. `path` is the file written at the end."""
 
     def __init__(self, problem: Problem, path: str | Path) -> None:
         self._path = Path(path)
@@ -51,7 +52,7 @@ class LeafLog:
     def cut_off(
         self, lower: Array, upper: Array, smaller: Array, larger: Array, square: float
     ) -> None:
-        """Add what lies between a box and the smaller one to which it was contracted."""
+        """Add the region between a box and the smaller one to which it was contracted."""
         low, high = lower.copy(), upper.copy()
         for k in range(len(low)):
             if smaller[k] > low[k]:
@@ -66,10 +67,10 @@ class LeafLog:
                 high[k] = larger[k]
 
     def write(self, incumbent: Array, lower: float, upper: float, gap: float) -> None:
-        """Write the certificate, when all boxes that are left have been added.
+        """Write the certificate once all remaining boxes have been added.
 
         The search has proved that the objective is at least `lower`, and that it is at most `upper`
-        at `incumbent`. `gap` is the difference of the bounds that was asked for.
+        at `incumbent`. `gap` is the requested difference of the bounds.
         """
         claimed = max(min(lower, lower - (1 - SEARCHED_SHARE) * gap), 0.0)
         squares = np.array(self._squares)

@@ -17,7 +17,7 @@ DIFFERENCE_STEP = 1e-5
 """Half width, relative to the unknowns, of the boxes whose linear terms serve as derivatives."""
 
 MIN_DIFFERENCE_STEP = 1e-9
-"""Least half width of these boxes, relative to the range of the unknowns."""
+"""Smallest half width of these boxes, relative to the range of the unknowns."""
 
 TOLERANCES = Tolerances(cost=1e-10, step=1e-10, evaluations=100, patience=40)
 """Tolerances at which the local minimisation ends."""

@@ -3,16 +3,16 @@
 Lower bounds of ``|R(d)|`` over all d in [-1, 1]^n, where ``R_i(d) = sum c[i, m] d^m + r_i``:
 
 1. For any weights y, ``|R| >= y R / |y|``. The polynomial y R has one coefficient for each
-   monomial, so that what cancels between residuals is not counted. Good weights are the residuals
-   of the bounded least squares problem in which each residual may move within its own nonlinear
-   terms and remainder.
+   monomial, so that terms that cancel between residuals are not counted. Good weights are the
+   residuals of the bounded least squares problem in which each residual may move within its own
+   nonlinear terms and remainder.
 2. ``|R|^2`` itself is a polynomial, whose part of degree two is minimised over the box by its
    tangent plane (and its most negative curvature, if it is not convex); higher terms are bounded.
    Near an optimum this is exact to third order: boxes there need not shrink to nothing (the cluster
    effect; K. Du and R. B. Kearfott, The cluster problem in multivariate global optimization, 1994).
 
-A half space ``y R <= |y| radius`` with weights that make all but one direction cancel limits that
-direction: this contracts boxes to the ellipsoid of all unknowns that fit well enough.
+A half space ``y R <= |y| radius`` limits one direction if the weights cancel all others. This
+contracts boxes to the ellipsoid of all unknowns that fit well enough.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ class NodeBounds:
 
     `norm` bounds the residual norm over each box from below, shape (B,). `lower` and `upper` are
     corners, shape (B, n), of the part of each box where the norm can be at most the radius, in
-    units of the box: within [-1, 1], lower above upper where there is no such part. `nonlinearity`
-    has the share of each direction in the nonlinear terms of all residuals, shape (B, n). A
-    residual is `enclosed` if its remainder is finite, shape (B, R); the other remainders are zero.
+    units of the box: within [-1, 1], with lower above upper if there is no such part.
+    `nonlinearity` holds the share of each direction in the nonlinear terms of all residuals, shape
+    (B, n). A residual is `enclosed` if its remainder is finite, shape (B, R); the other remainders
+    are zero.
     """
 
     norm: Array
@@ -68,11 +69,11 @@ class NodeBounder:
         self._cubic = _cubic_products(monomials)
 
     def __call__(self, residuals: Residuals, radius: float) -> NodeBounds:
-        """Return the bounds of all nodes, given that norms above `radius` are of no interest."""
+        """Return the bounds of all nodes; norms above `radius` need not be accurate."""
         c = np.ascontiguousarray(np.moveaxis(residuals.c, 2, 0))
         remainder = np.ascontiguousarray(residuals.remainder.T)
         enclosed = np.isfinite(remainder) & np.isfinite(c).all(axis=2)
-        # A residual that is not enclosed has no weight in anything below.
+        # A residual that is not enclosed has zero weight in all of the following.
         c = np.where(enclosed[:, :, None], c, 0.0)
         remainder = np.where(enclosed, remainder, 0.0)
         nonlinear = np.abs(c[:, :, self._nonlinear]).sum(axis=2)
@@ -92,7 +93,7 @@ class NodeBounder:
         nonlinearity = np.einsum(
             "brm,mk->bk", np.abs(c[:, :, self._nonlinear]), self._m.powers[self._nonlinear]
         )
-        # The root of a square that overflows is at least as large as this.
+        # The root of an overflowing square is at least as large as this.
         norm = np.maximum(np.nan_to_num(norm, posinf=1e150), 0.0)
         return NodeBounds(norm, lower, upper, nonlinearity, enclosed, remainder)
 
@@ -120,8 +121,8 @@ class NodeBounder:
     ) -> Array:
         """Return a lower bound of the norm by weighted sums of the residuals, shape (B,).
 
-        Residuals may be as far from their linear parts as `tolerance`, shape (B, R), says;
-        `discount` has weights that are small where that is large.
+        Residuals may differ from their linear parts by `tolerance`, shape (B, R); the weights
+        `discount` are small where the tolerance is large.
         """
         n, boxes = self._n, len(c)
         constant, jacobian = c[:, :, 0], c[:, :, self._linear]
@@ -146,7 +147,7 @@ class NodeBounder:
     def _by_sum_of_squares(self, c: Array, remainder: Array) -> Array:
         """Return a lower bound of the norm by the polynomial |R|^2, shape (B,).
 
-        That polynomial is made without the remainders, which are taken off its root.
+        That polynomial omits the remainders, which are subtracted from its root.
         """
         n, boxes = self._n, len(c)
         value_0, gradient_0, hessian = self._quadratic_part(c)
@@ -190,7 +191,7 @@ class NodeBounder:
         return value, gradient, hessian
 
     def _higher_part(self, c: Array) -> Array:
-        """Return a bound of what the terms of |R|^2 above degree two can take away, shape (B,)."""
+        """Return a bound of the decrease by the terms of |R|^2 above degree two, shape (B,)."""
         m, boxes = self._m, len(c)
         found = np.zeros(boxes)
         # Cubic terms are summed over all residuals first: they may cancel.
@@ -224,7 +225,7 @@ class NodeBounder:
         across = constant - np.einsum("brn,bn->br", q, np.einsum("brn,br->bn", q, constant))
         distance = np.linalg.norm(across, axis=1)
         allowed = radius + np.linalg.norm(np.where(discount > 0, discount * tolerance, 0.0), axis=1)
-        # The half space that touches the ellipsoid where a direction is largest.
+        # The half space that touches the ellipsoid at its extreme in one direction.
         cosine = np.minimum(distance / allowed, 1.0)
         sine = np.sqrt(1.0 - cosine**2)
         unit = across / np.where(distance > 0, distance, 1.0)[:, None] * cosine[:, None]
@@ -250,14 +251,14 @@ class NodeBounder:
 def _scaled(weights: Array) -> Array:
     """Return weights, shape (B, R), scaled so that the largest of each box is one.
 
-    No square of a weight then underflows unless it is negligible.
+    Then the square of a weight underflows only if it is negligible.
     """
     size = np.abs(weights).max(axis=1, initial=0.0)
     return np.asarray(weights / np.where(size > 0, size, 1.0)[:, None])
 
 
 def _soft_threshold(values: Array, threshold: Array) -> Array:
-    """Return values moved towards zero by `threshold`, and zero where they would pass it."""
+    """Return values moved towards zero by `threshold`, or zero if they would pass it."""
     return np.asarray(np.sign(values) * np.maximum(np.abs(values) - threshold, 0.0))
 
 

@@ -1,4 +1,4 @@
-"""The evaluation of nodes, in this process or by workers: the answer does not depend on which."""
+"""The evaluation of nodes, in this process or by workers; the answer is the same."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from odefit.methods.running.workers import Workers
 from odefit.simulation.engines.cut_off import WorkLimit, counting
 
 CHUNK_SIZE = 256
-"""Number of nodes that are evaluated together: enough for operations on arrays to pay."""
+"""Number of nodes that are evaluated together: enough for efficient operations on arrays."""
 
 
 class ResidualEnclosure(Protocol):
     """Enclosures of a problem's residuals over boxes, in continuous time or discretised.
 
-    They are polynomials in `monomials`. `scope` names their problem, which is perhaps discretised.
+    They are polynomials in `monomials`. `scope` names their problem, which may be discretised.
     `size` counts the residuals, priors included, and `lower_bound` bounds the objective for any
-    unknowns. With a `unique_solution`, the equations have one for each value of the unknowns.
-    `influence` has ones where an unknown acts on a residual, shape (R, n).
+    unknowns. With a `unique_solution`, the equations have one solution for each value of the
+    unknowns. `influence` is one where an unknown acts on a residual, shape (R, n).
     """
 
     monomials: Monomials
@@ -44,7 +44,7 @@ class ResidualEnclosure(Protocol):
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
         """Return the residuals over boxes with these corners, shapes (B, n).
 
-        Where their norm exceeds `radius`, they need not be enclosed any further.
+        If their norm exceeds `radius`, they need no further enclosure.
         """
 
 
@@ -65,7 +65,7 @@ def evaluate_nodes(
 ) -> NodeEvaluation:
     """Evaluate the nodes whose boxes have these corners, shapes (B, n).
 
-    Points with a residual norm above `radius` are of no interest.
+    Points with a residual norm above `radius` need not be bounded accurately.
     """
     spent = WorkLimit(math.inf)
     with counting(spent):
@@ -78,9 +78,9 @@ def evaluate_nodes(
 
 
 class NodeEvaluator:
-    """Evaluates the nodes of a batch, chunk by chunk, here or by workers.
+    """Evaluates the nodes of a batch chunk by chunk, in this process or by workers.
 
-    Workers need `make`, which makes the enclosure in their process.
+    Workers need `make`, which builds the enclosure in their process.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class NodeEvaluator:
         chunks: list[tuple[Array, Array]],
         radius: float,
     ) -> Iterator[NodeEvaluation]:
-        """Yield the evaluations of chunks by workers, in their order, whichever is done first."""
+        """Yield the evaluations of chunks by workers in their order, whichever ends first."""
         done = dispatched(
             chunks,
             lambda chunk: (work, (*chunk, radius)),
@@ -132,7 +132,7 @@ class NodeEvaluator:
                     position, outcome = next(done, (None, None))
                     if position is None or outcome is None:
                         return
-                    if outcome["error"] is not None:  # the workers died: it is evaluated here
+                    if outcome["error"] is not None:  # the workers died: this process evaluates it
                         outcome["value"] = evaluate_nodes(
                             self._enclosure, *chunks[position], radius
                         )

@@ -1,7 +1,7 @@
 """The search: from a local answer to bounds that meet, or to the end of the time.
 
-Rigorous upper bounds are those of the objective at a point, or at a local minimum next to it. A
-checkpoint holds the open nodes of the tree: a search that was killed continues where it was.
+Rigorous upper bounds enclose the objective at a point, or at a local minimum next to it. A
+checkpoint holds the open nodes of the tree, so that a killed search continues from there.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from odefit.methods.solvers.solver import Answer
 from odefit.problem.problem import Problem
 
 STATE = "state"
-"""The key of all that is no node."""
+"""The key of everything but nodes."""
 
 
 @dataclass(frozen=True, eq=False)
 class SearchState:
-    """The state of a search beside its tree: batches so far, bounds, their log, and the time."""
+    """The state of a search besides its tree: batches so far, bounds, their log, and the time."""
 
     batch: int
     incumbent: Array
@@ -59,7 +59,7 @@ class SearchState:
 
     @classmethod
     def from_json(cls, record: Any, unknowns: int) -> SearchState:
-        """Return the state in a record; a damaged one raises KeyError, TypeError or ValueError."""
+        """Return the state in a record; KeyError, TypeError or ValueError if it is damaged."""
         return cls(
             natural(record["batch"]),
             numbers(record["incumbent"], unknowns),
@@ -77,9 +77,9 @@ class TreeCheckpoint:
         self._checkpoint = checkpoint
 
     def resume(self, tree: Tree) -> SearchState | None:
-        """Let `tree` continue from the file; return the state of its search, None without one.
+        """Let `tree` continue from the file; return the state of its search, None if there is none.
 
-        InputError is raised for a damaged record: what is left of the nodes would prove too much.
+        Raises InputError for a damaged record: the remaining nodes would prove too much.
         """
         records = self._checkpoint.records
         if not records:
@@ -99,7 +99,7 @@ class TreeCheckpoint:
 
     @property
     def due(self) -> bool:
-        """True if saving now takes little beside the time since the last saving."""
+        """True if saving now takes little time compared with that since the last saving."""
         return self._checkpoint.due
 
     def save(self, tree: Tree, search: SearchState) -> None:
@@ -120,11 +120,11 @@ def _row(node: Node) -> list[float]:
 
 
 LOG_RATIO = 1.1
-"""Least ratio of the numbers of boxes of two entries of the log."""
+"""Smallest ratio between the numbers of boxes of two entries of the log."""
 
 LOCAL_MARGIN = 1e-6
-"""Relative difference of the objectives from which on a local solver's answer, which is not
-enclosed, replaces an incumbent that is."""
+"""Relative difference of the objectives above which the answer of a local solver, which is not
+enclosed, replaces an enclosed incumbent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +132,8 @@ class LocalAnswer:
     """The result of the local search that comes first.
 
     The enclosure's own local search begins at `vector`, shape (n,), if there is one. `start` is the
-    best on the true trajectories, `agreement` the distance of the discretised answer from these,
-    and `feasible` that answer if it satisfies its equations.
+    best on the true trajectories, `agreement` the distance of the discretised answer from these
+    trajectories, and `feasible` that answer if it satisfies its equations.
     """
 
     vector: Array | None
@@ -145,10 +145,10 @@ class LocalAnswer:
 class TreeSearch:
     """Branch and bound with its incumbent, its bounds and their log.
 
-    The function `make` makes the enclosure of the residuals in another process. `gap` is relative,
+    The function `make` builds the enclosure of the residuals in another process. `gap` is relative,
     `absolute_gap` is in units of the variation of the data. A checkpoint is recognised by the
-    method with its `options`; a search that keeps its `leaves` has no checkpoint. If the incumbent
-    is the local solver's answer and could not be enclosed, that is `local_answer`.
+    method with its `options`; a search that keeps its `leaves` has no checkpoint. `local_answer` is
+    the local solver's answer if it is the incumbent and could not be enclosed.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class TreeSearch:
         self._history: list[BoundStep] = []
         self._before = 0.0
         self._logged = 0  # boxes at the last entry of the log
-        self._spent = False  # all work that is allowed
+        self._spent = False  # limit of the work
         self.incumbent: Array | None = None
         self.local_answer: Answer | None = None
         self.upper_bound = math.inf
@@ -186,12 +186,12 @@ class TreeSearch:
         self.lower_bound = min(enclosure.lower_bound, self.upper_bound)
 
     def _improve(self, point: Array) -> bool:
-        """Search locally from `point`; return whether that gave a better incumbent."""
+        """Search locally from `point`; return whether a better incumbent was found."""
         lower, upper = self._problem.lower, self._problem.upper
         vector = np.clip(point, lower, upper)
         found = objective_at(self._enclosure, vector)
         stop: Callable[[], bool] = self._control.should_stop
-        # With data without noise nothing is much below what is negligible.
+        # For data without noise no objective is much below the negligible one.
         hurried = self._control.interrupted.is_set() and math.isfinite(found)
         if found > self._negligible and not hurried:
             vector, found = local_minimum(self._enclosure, point, lower, upper, stop)
@@ -202,7 +202,7 @@ class TreeSearch:
 
     @property
     def _target(self) -> float:
-        """The objective below which all has to be fathomed."""
+        """The objective below which everything has to be fathomed."""
         if math.isinf(self.upper_bound):
             return math.inf
         share = 1.0 if self._leaves is None else SEARCHED_SHARE
@@ -215,7 +215,7 @@ class TreeSearch:
 
     @property
     def closed(self) -> bool:
-        """True if the gap of the bounds is as small as was asked."""
+        """True if the gap of the bounds is as small as requested."""
         return math.isfinite(self.upper_bound) and self.lower_bound >= self._target
 
     def run(self) -> None:
@@ -255,7 +255,7 @@ class TreeSearch:
             self._leaves.write(self.incumbent, *bounds, self._wanted_gap)
 
     def _divide(self, tree: Tree, checkpoint: TreeCheckpoint | None) -> None:
-        """Run the tree to its end, from where the checkpoint has it."""
+        """Run the tree to its end, from the state in the checkpoint."""
         batch = 0 if checkpoint is None else self._resume(tree, checkpoint)
         for _ in tree.run(self._control.should_stop):
             batch += 1
@@ -276,18 +276,18 @@ class TreeSearch:
         self._log("boxes", batch, tree.open_nodes, always=True)
 
     def _update_bounds(self, tree: Tree) -> None:
-        # What was proved stays proved, also when a better point lowers the target.
+        # Proved bounds remain valid if a better point lowers the target.
         self.lower_bound = max(self.lower_bound, min(tree.lower_bound, self.upper_bound))
         self.evaluated = tree.evaluated
 
     def _state(self, batch: int) -> SearchState:
-        """Return what a checkpoint has to hold beside the tree."""
+        """Return the content of a checkpoint besides the tree."""
         assert self.incumbent is not None, "a tree is searched below an incumbent"
         bounds = self.upper_bound, self.lower_bound
         return SearchState(batch, self.incumbent, *bounds, tuple(self._history), self._seconds)
 
     def _resume(self, tree: Tree, checkpoint: TreeCheckpoint) -> int:
-        """Go on from a checkpoint; return the number of the last batch, 0 if it holds no tree."""
+        """Continue from a checkpoint; return the number of the last batch, 0 without a tree."""
         state = checkpoint.resume(tree)
         if state is None:
             return 0
@@ -303,7 +303,7 @@ class TreeSearch:
 
     @property
     def _seconds(self) -> float:
-        """Seconds since the search began, those before a kill included."""
+        """Seconds since the search began, including those before a kill."""
         return self._before + time.perf_counter() - self._began
 
     def _log(self, stage: str, iteration: int, open_nodes: int = 0, always: bool = False) -> None:

@@ -22,40 +22,42 @@ from odefit.methods.branch_and_bound.node_evaluator import (
 )
 
 BATCH_SIZE = 2 * CHUNK_SIZE
-"""Number of nodes that are taken at once, the most promising ones: two chunks, for two workers."""
+"""Number of nodes taken at once, the most promising ones: two chunks, for two workers."""
 
 MAX_BATCH_SIZE = 32 * CHUNK_SIZE
-"""Largest number of nodes that are taken at once, where many are open: for many workers."""
+"""Largest number of nodes taken at once if many are open, for many workers."""
 
 BATCH_SHARE = 0.5
-"""Share of the open nodes up to which a batch is larger than :data:`BATCH_SIZE`. Where nothing
-better is found, all of them have to be evaluated anyway; where it is, these were too many."""
+"""Share of the open nodes up to which a batch is larger than :data:`BATCH_SIZE`. If no better point
+is found, all of them have to be evaluated anyway; otherwise these were too many."""
 
 CONTRACTION_RATIO = 0.6
-"""A box whose width in some direction falls below this share is evaluated again, undivided."""
+"""Ratio of widths: a box that shrinks below this share in some direction is evaluated again,
+undivided."""
 
 DECADES_FROM_ZERO = 9.0
-"""Number of decades below its upper bound that a box whose lower bound is zero is taken to span."""
+"""Number of decades below its upper bound that a box with the lower bound zero is assumed to
+span."""
 
 GEOMETRIC_RATIO = 2.0
 """Ratio of bounds above which a box is divided at their geometric mean."""
 
 SPLIT_FROM_ZERO = 0.1
-"""Share of its upper bound at which a box whose lower bound is zero is divided."""
+"""Share of its upper bound at which a box with the lower bound zero is divided."""
 
 LINEAR_WEIGHT = 0.1
-"""Weight of a direction in which all enclosed residuals are linear, beside the weight of 1 of the
-most nonlinear one."""
+"""Weight of a direction in which all enclosed residuals are linear, compared with 1 for the most
+nonlinear one."""
 
 REMAINDER_RATIO = 100.0
-"""Ratio of the largest remainder to the radius above which a box is divided in a wide direction
-that acts on the remainders, because its polynomials tell nothing."""
+"""Ratio of the largest remainder to the radius above which the polynomials carry no information: a
+box is then divided in a wide direction that acts on the remainders."""
 
 ROOT_ROUNDING = 1e-15
 """Relative margin for the rounding of a square root and of its square."""
 
 MIN_WIDTH = 1e-13
-"""Width, relative to the bounds of the unknown, below which a box is not divided any more."""
+"""Width, relative to the bounds of the unknown, below which a box is not divided further."""
 
 
 @dataclass(order=True)
@@ -75,8 +77,8 @@ class Tree:
     """Best-first branch and bound over boxes of unknowns within finite bounds, shape (n,).
 
     The incumbent has the objective `upper_bound`; the tree is searched below `target`, which is at
-    most that. A `candidate` is the middle of a box where the objective is about to be below
-    `upper_bound`. Whatever is fathomed or cut off goes to `leaves`, where these are kept.
+    most that. A `candidate` is the middle of a box at which the approximate objective is below
+    `upper_bound`. Boxes that are fathomed or cut off are added to `leaves`, if these are kept.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class Tree:
 
     @property
     def open_nodes(self) -> int:
-        """Number of nodes that wait to be evaluated."""
+        """Number of nodes waiting for evaluation."""
         return len(self._open)
 
     @property
@@ -121,11 +123,11 @@ class Tree:
 
     @property
     def nodes(self) -> Sequence[Node]:
-        """The open nodes, in no order."""
+        """The open nodes, in arbitrary order."""
         return self._open
 
     def state(self) -> dict[str, Any]:
-        """Return all that :meth:`resume` needs beside the :attr:`nodes`, as plain numbers."""
+        """Return all plain numbers that :meth:`resume` needs besides the :attr:`nodes`."""
         return {
             "target": self.target,
             "boxes": self.evaluated,
@@ -137,8 +139,8 @@ class Tree:
     def resume(self, state: Mapping[str, Any], nodes: Mapping[int, Array]) -> None:
         """Continue a search whose :meth:`state` was saved, with its open nodes by number.
 
-        The values of a node are the norm, then the lower and the upper corner. ValueError is raised
-        for those of another search.
+        The values of a node are the norm, then the lower and the upper corner. Raises ValueError
+        for nodes of another search.
         """
         n, found = len(self._scale), []
         for number, values in nodes.items():
@@ -156,23 +158,23 @@ class Tree:
         self.upper_bound, self.target = upper_bound, min(target, self.target)
 
     def run(self, stop: Callable[[], bool]) -> Iterator[None]:
-        """Evaluate one batch of nodes after the other, until none is open or `stop` says so."""
+        """Evaluate batches of nodes until no node is open or `stop` returns True."""
         while self._open and not stop():
             batch = [heapq.heappop(self._open) for _ in range(batch_size(len(self._open)))]
-            # Rounded upwards: a node is fathomed if its norm is not below.
+            # Rounded upwards: a node is fathomed unless its norm is below this.
             radius = math.sqrt(self.target) * (1 + ROOT_ROUNDING) if self.target > 0 else 0.0
             waiting = [node for node in batch if node.norm < radius]
             self._keep([node for node in batch if node.norm >= radius], "bounded")
             try:
                 self._process(waiting, radius, stop)
             finally:
-                # What was not evaluated is not fathomed.
+                # Nodes that were not evaluated are not fathomed.
                 for node in waiting:
                     heapq.heappush(self._open, node)
             yield
 
     def _process(self, waiting: list[Node], radius: float, stop: Callable[[], bool]) -> None:
-        """Evaluate nodes, and remove those from the list that are done with."""
+        """Evaluate nodes, and remove finished ones from the list."""
         if not waiting:
             return
         lower = np.array([node.lower for node in waiting])
@@ -190,7 +192,7 @@ class Tree:
     ) -> None:
         """Fathom, contract or divide evaluated nodes, with corners of shape (B, n).
 
-        `norm`, shape (B,), bounds the residual norm from before the evaluation.
+        `norm`, shape (B,), bounds the residual norm as known before the evaluation.
         """
         b = int(np.argmin(found.midpoint_objective))
         if found.midpoint_objective[b] < self.upper_bound:
@@ -222,7 +224,7 @@ class Tree:
     def _branching_scores(
         self, bounds: NodeBounds, b: int, before: Array, after: Array, radius: float
     ) -> Array:
-        """Return how much is to be expected of dividing a box in each direction, shape (n,).
+        """Return the expected benefit of dividing a box in each direction, shape (n,).
 
         Box `b` has the widths `before` and `after` contraction, shape (n,).
         """
@@ -235,8 +237,9 @@ class Tree:
                 total = acting.sum(axis=1)
                 return np.asarray((remainder / np.where(total > 0, total, 1.0)) @ acting)
             return np.asarray(nonlinearity * (after / np.where(before > 0, before, 1.0)))
-        # Directions that act on the residual, among those not enclosed, on which fewest act; of
-        # these, where the enclosed residuals are nonlinear, if all such directions act on them.
+        # Of the residuals that are not enclosed, take the one on which fewest directions act, and
+        # those directions. Prefer among them the nonlinear directions of the enclosed residuals, if
+        # these include all.
         rows = influence[~enclosed]
         acting = rows[np.argmin(rows.sum(axis=1))]
         score = after * acting
@@ -245,7 +248,7 @@ class Tree:
         return np.asarray(score)
 
     def _widths(self, lower: Array, upper: Array) -> Array:
-        """Return the widths of a box, shape (n,), as logarithms where its bounds have one sign."""
+        """Return the widths of a box, shape (n,), in logarithms if both bounds have one sign."""
         least = self._scale * 10.0**-DECADES_FROM_ZERO
         low, high = np.abs(lower), np.abs(upper)
         small, large = np.minimum(low, high) + least, np.maximum(low, high) + least
@@ -286,7 +289,7 @@ class Tree:
 
 
 def batch_size(count: int) -> int:
-    """Return how many of the open nodes are taken at once; the workers do not matter.
+    """Return the number of open nodes to take at once, independent of the workers.
 
     Examples
     --------
@@ -309,7 +312,7 @@ def _contracted(bounds: NodeBounds, lower: Array, upper: Array) -> tuple[Array, 
 
 
 def _branching_point(low: float, high: float) -> float:
-    """Return where an interval is divided: geometrically if it spans much on one side of zero."""
+    """Return the point that divides an interval: geometric if it spans much on one side of zero."""
     if low > 0 and high > GEOMETRIC_RATIO * low:
         return math.sqrt(low) * math.sqrt(high)
     if high < 0 and low < GEOMETRIC_RATIO * high:

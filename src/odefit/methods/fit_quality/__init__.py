@@ -1,1 +1,1 @@
-"""The quality of a fit: does noise explain the residuals? Asked by search, status and report."""
+"""The quality of a fit: does noise explain the residuals? Search, status and report ask this."""

@@ -1,19 +1,18 @@
-"""Goodness of fit: whether what the model leaves of the data looks like noise.
+"""Goodness of fit: whether the residuals of the model look like noise.
 
-Four questions are asked of the residuals: whether they are as large as the noise that is given
-(chi-square), whether they run in a pattern (autocorrelation in the order of time, for each
-observable of each experiment and for each observable in all), whether they are normally distributed
-(skewness and heavy tails, Jarque and Bera) and whether single ones lie far out (the largest
-studentised residual).
+Four tests are applied to the residuals. Chi-square tests whether they are as large as the given
+noise. Their autocorrelation in the order of time tests for patterns, for each observable of each
+experiment and for each observable in all experiments. The statistic of Jarque and Bera tests for a
+normal distribution (skewness and heavy tails). The largest studentised residual tests for outliers.
 
-Residuals of a right model are not independent, since the unknowns have followed the data: they are
-(I - H) e with the leverages on the diagonal of H. All statistics are therefore compared with those
-of simulated noise after the same projection, which is exact for linear models with normal noise.
-The same simulations tell how small the smallest of all p-values is by chance, so that many
-questions do not make a bad verdict more probable (P. H. Westfall and S. S. Young, Resampling-Based
-Multiple Testing, 1993). They do not depend on the user's seed and are the same in every run.
-They stop early if the first of them leave no doubt that the verdict is good (J. Besag and
-P. Clifford, Sequential Monte Carlo p-values, Biometrika 78, 1991).
+Residuals of a correct model are not independent, since the unknowns were fitted to the data: they
+are (I - H) e with the leverages on the diagonal of H. All statistics are therefore compared with
+those of simulated noise after the same projection, which is exact for linear models with normal
+noise. The same simulations show how small the smallest of all p-values is by chance, so that many
+tests do not make a bad verdict more probable (P. H. Westfall and S. S. Young, Resampling-Based
+Multiple Testing, 1993). They do not depend on the user's seed and are the same in every run. They
+stop early if the first of them leave no doubt that the verdict is good (J. Besag and P. Clifford,
+Sequential Monte Carlo p-values, Biometrika 78, 1991).
 """
 
 from __future__ import annotations
@@ -50,36 +49,37 @@ from odefit.simulation.residuals.noise import density_of
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 MAX_DRAWS, MIN_DRAWS = 9999, 499
-"""Numbers of simulated sets of residuals."""
+"""Largest and smallest number of simulated sets of residuals."""
 
 FIRST_DRAWS, CLEARLY_GOOD = 299, 0.25
 """Number of sets after which the simulations stop if the p-value exceeds the second number. Its
 standard error is then below 0.03, and fifteen standard errors separate it from `SIGNIFICANCE`."""
 
 PATTERN_WEIGHT = 2.0
-"""Weight of the questions for patterns beside others: wrong models and correlated noise show in
+"""Weight of the tests for patterns relative to others: wrong models and correlated noise show in
 patterns first."""
 
 FEW = 16.0
-"""Number of values up to which next neighbours count half as much as neighbours; with n values,
-more than this, half times this over n. Slow waves of few values show in both, correlated noise of
-many in neighbours (J. Durbin and G. S. Watson, Biometrika 37, 1950, 409-428)."""
+"""Number of values up to which second neighbours have half the weight of neighbours; for n values
+above it, half of this number over n. Slow waves in few values show in both, correlated noise in
+many values shows in neighbours (J. Durbin and G. S. Watson, Biometrika 37, 1950, 409-428)."""
 
 SEED = 0
 """Seed of the simulations."""
 
 MAX_NUMBERS = 2_000_000
-"""Simulated residuals in all, which limits the number of sets for large data."""
+"""Largest total number of simulated residuals, which limits the number of sets for large data."""
 
 NUMBERS_AT_A_TIME = 2**17
-"""Simulated residuals that are looked at together. A megabyte stays in the cache of the processor:
-that takes 0.6 times as long as all of them at once."""
+"""Number of simulated residuals that are processed together. A megabyte fits into the processor's
+cache, which takes 0.6 times as long as all at once."""
 
 INTEGRATION_ERRORS = 100.0
-"""Tolerances of the integration up to which residuals may be its errors."""
+"""Ratio of residuals to the integration tolerance up to which they may be integration errors."""
 
 MIN_LEFT = 1e-6
-"""Share of a measurement that the unknowns leave free, below which its residual says nothing."""
+"""Share of a measurement left free by the unknowns below which its residual carries no
+information."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +95,14 @@ class _Series:
 
 
 NOTHING = 1e-4
-"""Residuals that are all as small beside the given noise show no pattern, whatever its shape."""
+"""Size of the largest residual, relative to the given noise, below which no pattern is tested."""
 
 
 def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) -> Goodness | None:
-    """Return whether the residuals look like noise; None where there is nothing to say.
+    """Return whether the residuals look like noise; None if there is nothing to test.
 
-    That is so where the data are reproduced to rounding, or as many unknowns as measurements leave
-    no residuals.
+    That is so if the data are reproduced to rounding, or if there are as many unknowns as
+    measurements.
     """
     tolerance = CostTolerance.of(forward)
     accuracy = forward.accuracy(evaluation.choice)
@@ -124,7 +124,7 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
         free = ~bounds_touched(forward.problem, vector)
         basis = column_space(jacobian[:, free], sizes_at(forward.problem, vector)[free])
     else:
-        basis = np.zeros((len(residuals), 0))  # the rows on nodes are no measurements
+        basis = np.zeros((len(residuals), 0))  # rows of the nodes are not measurements
     series = [s for s in _series(forward) if not noiseless[s.columns].any()]
     if not series or not np.any(np.abs(residuals) > NOTHING):
         return None
@@ -134,8 +134,8 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
         return None
     weights = np.where(left > MIN_LEFT, 1.0 / np.sqrt(np.maximum(left, MIN_LEFT)), 0.0)
     draws = int(np.clip(MAX_NUMBERS // len(residuals), MIN_DRAWS, MAX_DRAWS))
-    # Measured minus predicted, without the mean that deviance residuals have of a right model: it
-    # would look like a correlation of neighbours. An offset of the data themselves stays.
+    # Measured minus predicted, without the mean of deviance residuals of a correct model, which
+    # would look like a correlation of neighbours. An offset of the data remains.
     raw = (expected_residuals(forward, vector, found, len(residuals)) - residuals)[None]
     checks, of_data = _statistics(series, raw, raw * weights)
     if not checks:
@@ -166,10 +166,10 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
 def expected_residuals(
     forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory], count: int
 ) -> Array:
-    """Return the expectations of all `count` residuals, with the sign of prediction less value.
+    """Return the expectations of all `count` residuals, in the sign of prediction minus value.
 
-    Deviance residuals of counts and of values that may be censored have a mean other than zero even
-    where the model is right. That of rows that are no measurements is zero.
+    Deviance residuals of counts and of values that may be censored have a nonzero mean even if the
+    model is correct. For rows that are not measurements it is zero.
     """
     expected = np.zeros(count)
     if forward.gaussian:
@@ -193,7 +193,7 @@ def _series(forward: ForwardMap) -> Iterator[_Series]:
         times = condition.times[rows.series.rows]
         censored = rows.series.censored
         if censored is not None and censored.all():
-            continue  # what lies somewhere beyond a limit has no pattern
+            continue  # values known only to lie beyond a limit have no pattern
         order = np.argsort(times, kind="stable")
         noise = rows.noise
         said = rows.series.sds is not None or noise.known
@@ -206,7 +206,7 @@ def _series(forward: ForwardMap) -> Iterator[_Series]:
 def _statistics(
     series: Sequence[_Series], raw: Array, studentised: Array
 ) -> tuple[list[Check], list[Array]]:
-    """Return the questions, and a statistic for each, large where the answer is bad.
+    """Return the tests, and a statistic for each, large if the answer is bad.
 
     Its first value is that of the data, the others are those of simulated noise.
     """
@@ -247,7 +247,7 @@ def _statistics(
             normality[name, count] = _deviation_from_normality(scaled)
         if count >= MIN_OUTLIERS and normal:
             extremes[name, count] = _rareness_of_largest(scaled)
-    # One question each for all observables: more would make patterns harder to see.
+    # One test each for all observables: more would make patterns harder to detect.
     of_all: dict[CheckKind, dict[tuple[str, int], Array]]
     of_all = {"normality": normality, "outliers": extremes}
     for kind, found in of_all.items():
@@ -261,7 +261,8 @@ def _statistics(
 def _autocorrelation(residuals: Array, parts: Sequence[IntArray]) -> Array:
     """Return the correlation of neighbours in time, for each set of residuals.
 
-    A part of that of next neighbours is added to it, which sees slow patterns of few values better.
+    A part of the correlation of second neighbours is added, which detects slow patterns in few
+    values better.
     """
     products, squares = np.zeros(len(residuals)), np.zeros(len(residuals))
     for c in parts:
@@ -314,7 +315,7 @@ def _beside_noise(
     together: int,
     weights: Array,
 ) -> tuple[Array, float]:
-    """Return the p-values of `_adjusted`, by as many simulations as the verdict needs.
+    """Return the p-values of `_adjusted`, from as many simulations as the verdict needs.
 
     `simulated` returns the statistics of further simulations, `together` at once, `draws` at most.
     """
@@ -333,10 +334,10 @@ def _beside_noise(
 
 
 def _adjusted(statistics: Array, weights: Array) -> tuple[Array, float]:
-    """Return p-values that allow for the number of questions, and that of the whole.
+    """Return p-values adjusted for the number of tests, and the overall p-value.
 
-    The statistics are those of data and simulations, shape (draws + 1, k). P-values are compared
-    over the `weights` of their questions, shape (k,).
+    The statistics are those of data and simulations, shape (draws + 1, k). P-values are divided by
+    the `weights` of their tests, shape (k,), before they are compared.
     """
     count = len(statistics)
     order = np.sort(statistics, axis=0)
@@ -344,7 +345,7 @@ def _adjusted(statistics: Array, weights: Array) -> tuple[Array, float]:
         [np.searchsorted(o, s, side="left") for o, s in zip(order.T, statistics.T, strict=True)]
     )
     p = (count - smaller) / count / weights
-    # Step down: what is refuted already makes no chance for the others.
+    # Step down: a rejected test no longer counts among the chances of the others.
     adjusted = np.empty(p.shape[1])
     so_far = 0.0
     left = np.ones(p.shape[1], dtype=bool)
@@ -363,7 +364,7 @@ def _with_p(check: Check, p: float, statistic: float) -> Check:
 
 
 def _outliers(series: Sequence[_Series], studentised: Array, left: Array) -> list[FarResidual]:
-    """Return measurements that lie too far out for any of their observable (Bonferroni)."""
+    """Return measurements that lie too far out for any value of their observable (Bonferroni)."""
     from scipy.special import stdtr
 
     found = []
@@ -374,7 +375,7 @@ def _outliers(series: Sequence[_Series], studentised: Array, left: Array) -> lis
         degrees = float(left[columns].sum()) - 1.0
         if count < MIN_OUTLIERS or degrees < 1.0 or not all(s.normal for s in members):
             continue
-        # Others may hide behind the largest: the scale is that of all but it, one after the other.
+        # Others may hide behind the largest: each in turn is excluded from the scale of the others.
         kept = np.ones(count, dtype=bool)
         values = studentised[columns]
         while degrees >= 1.0 and kept.sum() > 2:

@@ -1,4 +1,4 @@
-"""The verdict on the residuals: what was asked of them, what it shows, and all this in words."""
+"""The verdict on the residuals: the tests, their results, and both in words."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Literal
 from odefit.common.errors import counted
 
 CheckKind = Literal["chi-square", "pattern", "normality", "outliers"]
-"""The properties of residuals that are tested: size, order in time, distribution, single ones."""
+"""The properties of residuals that are tested: size, order in time, distribution, single values."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One question that is asked of the residuals.
+    """One test of the residuals.
 
     Attributes
     ----------
     kind
-        The question.
+        The property that is tested.
     observable, experiment
-        Whose residuals they are; empty for those of all observables, None for all experiments.
-        Normality and outliers are asked of all observables at once; the worst is named.
+        Those of the residuals; empty for all observables, None for all experiments. Normality and
+        outliers are tested for all observables at once; the worst is named.
     count
         The number of residuals.
     statistic
-        Chi-square; the correlation of neighbours in time and half of that of next neighbours; the
+        Chi-square; the correlation of neighbours in time and half of that of second neighbours; the
         statistic of Jarque and Bera; or minus the logarithm of the p-value of the largest residual.
     p
-        The probability that noise alone gives any of the questions so clear an answer.
+        The probability that noise alone makes any of the tests so significant.
     """
 
     kind: CheckKind
@@ -48,7 +48,7 @@ class FarResidual:
     Attributes
     ----------
     experiment, observable, time
-        Where it stands.
+        The place of the measurement.
     distance
         Measured minus predicted value over the standard deviation of the other residuals.
     p
@@ -64,23 +64,24 @@ class FarResidual:
 
 @dataclass(frozen=True)
 class Goodness:
-    """True if the residuals look like noise.
+    """The verdict on the residuals, which is true if they look like noise.
 
     Attributes
     ----------
     bad
-        Whether they do not: a right model is called bad with a probability of 5 %.
+        Whether they do not look like noise: a correct model is called bad with a probability of 5
+        %.
     p
-        The probability of so bad a verdict on a right model.
+        The probability of so bad a verdict on a correct model.
     chi_square, degrees_of_freedom
         Sum of the squares of residuals whose noise is given, over its variance, and its
-        expectation; NaN and 0 where no noise is given.
+        expectation; NaN and 0 if no noise is given.
     checks
-        What was asked of the residuals.
+        The tests of the residuals.
     outliers
-        Measurements that lie far out, where the verdict is bad.
+        Measurements that lie far out, if the verdict is bad.
     sentence
-        All this in words.
+        The verdict in words.
     """
 
     bad: bool
@@ -93,14 +94,14 @@ class Goodness:
 
     @property
     def reduced_chi_square(self) -> float:
-        """Chi-square over its degrees of freedom; NaN where no noise is given."""
+        """Chi-square over its degrees of freedom; NaN if no noise is given."""
         if not self.degrees_of_freedom > 0:
             return math.nan
         return self.chi_square / self.degrees_of_freedom
 
 
 MAX_NAMED = 4
-"""Observables or outliers that a sentence names before it says how many more there are."""
+"""Number of observables or outliers that a sentence names before it counts the others."""
 
 
 def goodness_sentence(
@@ -111,9 +112,9 @@ def goodness_sentence(
     degrees: float,
     significance: float,
 ) -> str:
-    """Return the verdict on the residuals, `p` of which is that of the whole.
+    """Return the verdict on the residuals, with the overall p-value `p`.
 
-    `chi_square` is NaN, and `degrees` are zero, where no noise is given.
+    `chi_square` is NaN, and `degrees` are zero, if no noise is given.
     """
     known = math.isfinite(chi_square) and degrees > 0
     size = f"chi-square is {chi_square:.4g} for {degrees_in_words(degrees)}"
@@ -157,7 +158,7 @@ def _p(checks: Sequence[Check]) -> str:
 
 
 def _places(checks: Sequence[Check]) -> str:
-    """Return observables, with the experiment where one alone is meant."""
+    """Return observables, with the experiment if only one is meant."""
     whole = {c.observable for c in checks if c.experiment is None}
     places = []
     for check in checks:
@@ -185,6 +186,6 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def degrees_in_words(degrees: float) -> str:
-    """Return a number of degrees of freedom, to three digits or the nearest whole number."""
+    """Return a number of degrees of freedom, to three digits or the nearest integer."""
     shown = float(f"{degrees:.0f}" if degrees >= 100 else f"{degrees:.3g}")
     return counted(shown, "degree of freedom", "degrees of freedom")

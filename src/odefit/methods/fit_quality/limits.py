@@ -1,105 +1,112 @@
 """The thresholds of the quality of a fit, all in one place, with their reasons.
 
-Three ask whether noise explains the residuals of an answer, and pay differently for a mistake:
+Three parts ask whether noise explains the residuals of an answer; a mistake costs them differently:
 
-- The *search* goes on if it does not. A doubt costs time alone, so its limits are narrow.
+- The *search* continues if it does not. A doubt costs only time, so its limits are narrow.
 - The *status* says that an answer does not describe the data, or warns. Real residuals are seldom
   independent and models of real data seldom exact, so its limits are wide.
-- The *report* states the probability of such residuals. It is compared with simulated noise, and
-  one significance is all that it needs.
+- The *report* states the probability of such residuals. It compares them with simulated noise, and
+  needs only one significance level.
 """
 
 from __future__ import annotations
 
 import math
 
-# Chi-square, where noise is given -----------------------------------------------------------------
+# Chi-square, if noise is given -----------------------------------------------------------------
 
 SEARCH_SIGMAS = 3.0
-"""Standard deviations by which chi-square may exceed its mean for the search, and for the values
-that are left where outliers are taken out."""
+"""Standard deviations by which chi-square may exceed its mean in the search, and for the values
+that remain after outliers are removed."""
 
 TYPICAL_SIGMAS = 1.0
-"""Standard deviations by which chi-square may exceed its mean where an end counts that was reached
-once, in closed form."""
+"""Standard deviations by which chi-square may exceed its mean for an end that counts although it
+was reached only once, in closed form."""
 
 STATUS_SIGMAS = 6.0
-"""Standard deviations by which chi-square may exceed its mean for the status: more than any number
-of fits shows by chance."""
+"""Standard deviations by which chi-square may exceed its mean for the status: more than occurs by
+chance in any number of fits."""
 
 MAX_NOISE_RATIO = 2.0
-"""Root mean square of residuals over the noise that is given, up to which the status takes them for
-noise: a given noise is often too small, and large data show that beyond all chance."""
+"""Ratio of the root mean square residual to the given noise up to which the status accepts
+residuals as noise: a given noise is often too small, and large data show that beyond all chance."""
 
-# Residuals over a noise that is estimated from the data -------------------------------------------
+# Residuals relative to a noise estimated from the data -------------------------------------------
 
 SEARCH_RATIO = 1.5
-"""Root mean square of residuals over the noise, up to which the search takes them for noise."""
+"""Ratio of the root mean square residual to the noise up to which the search accepts residuals as
+noise."""
 
 MAX_ESTIMATED_RATIO = 4.0
-"""Root mean square of residuals over the noise, up to which the status takes them for noise."""
+"""Ratio of the root mean square residual to the noise up to which the status accepts residuals as
+noise."""
 
 MAX_SYSTEMATIC_RATIO = 10.0
-"""Root mean square of residuals over the noise, above which an answer does not describe the data,
-however small its residuals are beside these."""
+"""Ratio of the root mean square residual to the noise above which an answer does not describe the
+data, however small its residuals are compared with the data."""
 
 SEARCH_POINTS = 100
-"""Number of times of a series below which the search does not tell its noise from its signal: the
-limit is near to the noise, of which the estimate needs many values."""
+"""Number of times of a series below which the search does not estimate its noise: the limit is near
+the noise, whose estimate needs many values."""
 
 STATUS_POINTS = 16
-"""The number for the status, which needs fewer times: its limits are far from the noise."""
+"""The same number for the status, which needs fewer times: its limits are far from the noise."""
 
 MAX_NOISE = 0.3
-"""Noise of a series, over the spread of its values, above which its signal is not resolved."""
+"""Ratio of the noise of a series to the spread of its values above which its signal is not
+resolved."""
 
 MIN_NOISE = 1e-9
 """Smallest noise of a series, relative to its largest value: no integration is more accurate."""
 
-# Residuals beside the spread of the data ----------------------------------------------------------
+# Residuals relative to the spread of the data
+# ----------------------------------------------------------
 
 MAX_UNFIT_SHARE = 0.05
-"""Sum of squared residuals over that of the data about their means, above which an answer does not
-describe the data unless their noise is as large."""
+"""Ratio of the sum of squared residuals to that of the data about their means above which an answer
+does not describe the data unless their noise is as large."""
 
 # Patterns, for the search -------------------------------------------------------------------------
 
 MIN_PATTERN_CHANCE = 0.01
-"""Probability that noise has slow parts like those of the residuals, below which they are a
-pattern. It is also the share of right answers that are taken for doubtful ones: for these the
-search takes up to a hundred times as long."""
+"""Probability that noise has slow parts like those of the residuals, below which they count as a
+pattern. It is also the share of correct answers that are considered doubtful; the search for these
+takes up to a hundred times as long."""
 
 MIN_PATTERN_CHANCE_ESTIMATED = 0.2
-"""This probability where noise is estimated from the data: the size of the residuals is weaker
-evidence then, and a worse optimum may have hardly larger ones."""
+"""The same probability if noise is estimated from the data: the size of the residuals is then
+weaker evidence, and a worse optimum may have hardly larger ones."""
 
 MIN_POINTS_FOR_PATTERN = 100
-"""Number of residuals of a series below which no pattern is looked for: few residuals of mere noise
-have one too often."""
+"""Number of residuals of a series below which no pattern is sought: a few residuals of pure noise
+show one too often."""
 
 # The report ---------------------------------------------------------------------------------------
 
 SIGNIFICANCE = 0.05
-"""Probability of a bad verdict on a right model, and of any outlier among normal values."""
+"""Probability of a bad verdict on a correct model, and of any outlier among normal values."""
 
 MIN_PATTERN, MIN_OUTLIERS, MIN_NORMAL = 5, 8, 20
-"""Measurements from which on a pattern is looked for, outliers are, and a deviation from normality:
-of fewer the answer says nothing, and each further question makes the others less sure."""
+"""Smallest numbers of measurements for the tests of a pattern, of outliers and of normality: with
+fewer the result means nothing, and each further test weakens the others."""
 
 NEGLIGIBLE_RESIDUALS = 1e-6
-"""Residuals relative to the data up to which these have no noise, but only so many digits."""
+"""Size of residuals relative to the data below which they come from the number of digits, not from
+noise."""
 
 # Outliers of a plain fit --------------------------------------------------------------------------
 
 MAX_OUTLIERS = 0.15
-"""Share of the values that may be outliers of a plain fit: if more are, the model is wrong."""
+"""Largest share of the values that may be outliers of a plain fit: with more, the model is
+wrong."""
 
 MIN_SPARE = 3
-"""Number of other values, beyond that of the unknowns, that must tell of the model."""
+"""Number of other values, beyond the number of unknowns, that must support the model."""
 
 MIN_IN_RUNS, MAX_IN_RUNS = 6, 0.5
-"""Number and share of outliers beside another one on the same side of the curve, from which they
-are a part of the data that the model misses: of 15 % of the values at random, 14 % have one."""
+"""Number and share of outliers next to another one on the same side of the curve above which they
+are a part of the data that the model misses: of 15 % of the values at random, 14 % have such a
+neighbour."""
 
 
 def most_chi_square(freedom: float, sigmas: float = SEARCH_SIGMAS) -> float:
@@ -108,4 +115,4 @@ def most_chi_square(freedom: float, sigmas: float = SEARCH_SIGMAS) -> float:
 
 
 FAR_SHARE = 0.5
-"""Share of the squares of a series about its mean from which on a curve does not come near it."""
+"""Share of the squares of a series about its mean above which a curve does not come near it."""

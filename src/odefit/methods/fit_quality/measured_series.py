@@ -1,4 +1,4 @@
-"""The residuals of each measured series, in the units of its noise and of its values."""
+"""The residuals of each measured series, in units of its noise and of its values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MeasuredSeries:
     noise: Noise
     times: Array
     residuals: Array
-    """Pearson's residuals, whose squares have the expectation one if noise explains them."""
+    """Pearson residuals, whose squares have the expectation one if noise explains them."""
     sds: Array
     """Standard deviations of the answer, on the scale of the noise model."""
 
@@ -37,14 +37,14 @@ class MeasuredSeries:
 
     @property
     def deviations(self) -> Array:
-        """Predictions less measurements on that scale, those beyond a loss cut short."""
+        """Predictions minus measurements on that scale, truncated if the loss limits them."""
         return self.residuals * self.sds
 
 
 def measured_series(
     forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
 ) -> list[MeasuredSeries] | None:
-    """Return all series at an answer of shape (n,); None where residuals cannot be computed."""
+    """Return all series at an answer of shape (n,); None if residuals cannot be computed."""
     problem = forward.problem
     blocks = forward.series_residuals(vector, trajectories)
     found = []
@@ -69,6 +69,6 @@ def measured_series(
 
 
 def share_left(one: MeasuredSeries) -> float:
-    """Return the squares that an answer leaves of a series, over those about its mean."""
+    """Return the sum of squared residuals of a series over that of its values about their mean."""
     total = float(np.sum((one.values - one.values.mean()) ** 2))
     return float(np.sum(one.deviations**2)) / total if total > 0 else 0.0

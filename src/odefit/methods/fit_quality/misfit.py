@@ -1,4 +1,4 @@
-"""The status' question: does the answer describe the data? A local optimum may be far from it."""
+"""The question of the status: does the answer describe the data? A local optimum may be far off."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.residuals.noise import known_sds
 
 SWING = 0.1
-"""Part of the range of a series about its middle within which it does not pass it."""
+"""Part of the range of a series about its middle within which no crossing counts."""
 
 TURN = 2 * math.pi
 """A full turn, in radians."""
@@ -46,7 +46,7 @@ MAX_NAMED = 5
 
 @dataclass(frozen=True)
 class Run:
-    """The run of a series: its range, and how often it passes its middle."""
+    """The run of a series: its range, and the number of crossings of its middle."""
 
     low: float
     high: float
@@ -63,10 +63,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Astray:
-    """A series near which the curve of the answer does not come, with the run of each.
+    """A series that the curve of the answer does not approach, with the run of both.
 
-    `angle` tells that an equation takes a sine of the observable, whose values are far beyond a
-    turn in radians and swing about zero, as degrees do.
+    `angle` is set if an equation takes a sine of the observable, whose values exceed a turn in
+    radians by far and swing about zero, as degrees do.
     """
 
     observable: str
@@ -81,20 +81,20 @@ class Misfit:
     """An answer whose residuals are more than noise."""
 
     ratio: float
-    """Root mean square of the residuals over the noise of the data."""
+    """Ratio of the root mean square residual to the noise of the data."""
     share: float
-    """Sum of squared residuals over that of the data about their means, weighted."""
+    """Ratio of the weighted sum of squared residuals to that of the data about their means."""
     sentence: str
     short: str
     """The sentence without the ratio."""
     accepted: bool = False
-    """True if nothing better can be had, as the answer is proved to be the best, obeys constraints,
-    or misses a few outliers alone."""
+    """True if no better answer exists, as it is proved to be the best, obeys constraints, or misses
+    only a few outliers."""
     outliers: tuple[Outlier, ...] = ()
     astray: tuple[Astray, ...] = ()
 
     def with_outliers(self, outliers: tuple[Outlier, ...]) -> Misfit:
-        """Return the same as the work of a few values, without which noise explains the others."""
+        """Return the misfit explained by a few values, without which noise explains the others."""
         count, some = len(outliers), _listed(outliers)
         alike = "one value looks like an outlier"
         pulls, them = "it pulls", "it"
@@ -108,9 +108,9 @@ class Misfit:
         return replace(self, sentence=said, short=said, accepted=True, outliers=outliers)
 
     def unfit(self, corroborated: bool) -> bool:
-        """Say whether the answer is none; `corroborated` if independent searches have ended there.
+        """Return whether the answer does not fit; `corroborated` if independent searches agree.
 
-        Then the model is wrong rather than the search, and nothing better can be had.
+        If they agree, the model is wrong rather than the search, and no better answer exists.
         """
         far = self.share > MAX_UNFIT_SHARE or self.ratio > MAX_SYSTEMATIC_RATIO
         return far and not (self.accepted or corroborated)
@@ -124,11 +124,11 @@ def assess_misfit(
     constrained: bool = False,
     corroborated: bool = False,
 ) -> Misfit | None:
-    """Return what speaks against the answer at `vector`; None if noise may explain its residuals.
+    """Return the misfit of the answer at `vector`; None if noise may explain its residuals.
 
-    Where noise is given, they are compared with it, elsewhere with an estimate of the noise from
-    the data alone, which takes what is not smooth for noise. The answer may be `proved` to be the
-    best within the bounds, `constrained` by more than the data, or `corroborated` by independent
+    If noise is given, they are compared with it, otherwise with an estimate from the data alone,
+    which treats everything that is not smooth as noise. The answer may be `proved` to be the best
+    within the bounds, `constrained` by more than the data, or `corroborated` by independent
     searches.
     """
     tolerance = CostTolerance.of(forward)
@@ -155,19 +155,19 @@ def assess_misfit(
         heavy_tails = forward.likelihood and not forward.gaussian
         if heavy_tails or any(len(times) < STATUS_POINTS for times, _ in means):
             return None
-        from odefit.methods.smoothing.noise import noise_level  # SciPy comes along
+        from odefit.methods.smoothing.noise import noise_level  # imports SciPy
 
         expected = sum(
             len(sd) * noise_level(*mean) ** 2 / float(np.mean(sd**2))
             for sd, mean in zip(sds, means, strict=True)
         )
-        # The integration cannot do better than that either.
+        # The integration cannot be more accurate either.
         size = sum(float(one.values @ one.values) for one in measured)
         expected = max(expected, NEGLIGIBLE_RESIDUAL**2 * size)
         ratio = math.sqrt(left / expected) if expected > 0 else 0.0
         least = MAX_ESTIMATED_RATIO if share > MAX_UNFIT_SHARE else MAX_SYSTEMATIC_RATIO
         if ratio <= least or (forward.likelihood and share <= MAX_UNFIT_SHARE):
-            return None  # a noise that is estimated may stand for what the model leaves out
+            return None  # an estimated noise may replace what the model leaves out
         noise = "the noise of the data"
     large = f"residuals are {ratio:.2g} times as large as {noise}"
     if constrained:
@@ -191,7 +191,7 @@ def assess_misfit(
 
 
 def _astray(problem: Problem, measured: Sequence[MeasuredSeries]) -> Iterator[Astray]:
-    """Yield the series near which the curve does not come."""
+    """Yield the series that the curve does not approach."""
     several = len(problem.conditions) > 1
     for one in measured:
         if one.noise.transform is not None or not share_left(one) > FAR_SHARE:
@@ -214,7 +214,7 @@ def _is_angle(problem: Problem, observable: str) -> bool:
 
 
 def _known_sds(one: MeasuredSeries) -> Array:
-    """Return the standard deviations; 1 where they are unknown, the model's where it has them."""
+    """Return the standard deviations; 1 if they are unknown, the model's if it has them."""
     if not one.noise.law.located:
         return one.sds
     known = known_sds(one.noise, one.series)
@@ -222,7 +222,7 @@ def _known_sds(one: MeasuredSeries) -> Array:
 
 
 def _means(one: MeasuredSeries) -> tuple[Array, Array]:
-    """Return distinct finite times, and the mean of what was measured then."""
+    """Return distinct finite times, and the mean of the measurements at each."""
     at, which = np.unique(one.times, return_inverse=True)
     means = np.bincount(which, one.values) / np.bincount(which)
     finite = np.isfinite(at)

@@ -1,4 +1,4 @@
-"""The search's question: are residuals as small as the noise, given or estimated from the data?"""
+"""The question of the search: are residuals as small as the noise, given or estimated?"""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from odefit.methods.fit_quality.measured_series import (
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.trajectories.trajectory import Trajectory
 
-MIN_FREEDOM = 50  # degrees of freedom from which noise alone does not hide a worse local optimum
+MIN_FREEDOM = 50  # degrees of freedom above which noise alone does not hide a worse local optimum
 
 MIN_SLOWER = 4
-"""Number of residuals for each cosine of the slow part, at least."""
+"""Smallest number of residuals for each cosine of the slow part."""
 
 SLOW_PARTS = (4, 10, 25, 60)
-"""Numbers of the slowest cosines of residuals that are looked at."""
+"""Numbers of the slowest cosines of residuals that are tested."""
 
 
 @dataclass(frozen=True)
@@ -46,38 +46,38 @@ class NoiseFit:
     """Sizes of residuals relative to the noise."""
 
     explained: bool | None
-    """True if noise alone explains them; None where nothing is known of the noise."""
+    """True if noise alone explains them; None if nothing is known of the noise."""
     chi_square: float = math.nan
     """The weighted sum of squares of the measurements whose noise is given."""
     values: int = 0
-    """Their number."""
+    """The number of these measurements."""
     ratio: float = math.nan
-    """The largest root mean square of the residuals of a series over its noise, where that is
+    """The largest ratio of the root mean square residual of a series to its noise, if that is
     estimated from the data."""
     freedom: float = 0.0
-    """The number of residuals that were compared, less that of the unknowns."""
+    """The number of compared residuals minus the number of unknowns."""
     pattern: float = 1.0
     """The probability that noise has slow parts as large as those of the residuals."""
     stiff: bool = False
     """True if the equations are stiff there."""
     relative: float = math.nan
-    """The largest root mean square of the residuals of a series over its largest value."""
+    """The largest ratio of the root mean square residual of a series to its largest value."""
     outliers: int = 0
-    """The number of values that keep noise from explaining the residuals, where they are few."""
+    """The number of values that keep noise from explaining the residuals, if they are few."""
     share: float = 0.0
-    """The least sum of squared residuals of a series over that of its values about their mean: near
-    1 where no curve does what the data do."""
+    """The smallest ratio of the sum of squared residuals of a series to that of its values about
+    their mean: near 1 if no curve follows its data."""
 
     @property
     def certain(self) -> bool:
-        """True if noise explains them, and they are so many that it hides no worse optimum."""
+        """True if noise explains them, and they are so many that noise hides no worse optimum."""
         return self.explained is True and self.freedom >= MIN_FREEDOM
 
     @property
     def typical(self) -> bool:
-        """True if the noise is given, and the residuals are as large as it leaves them on average.
+        """True if the noise is given, and the residuals are as large as it makes them on average.
 
-        A worse optimum, which the wider limits of `explained` may let pass, seldom is.
+        A worse optimum that the wider limits of `explained` admit is seldom typical.
         """
         usual = self.chi_square <= most_chi_square(max(self.freedom, 0.0), TYPICAL_SIGMAS)
         given = self.values > 0 and math.isnan(self.ratio)
@@ -87,12 +87,12 @@ class NoiseFit:
     def sentence(self) -> str:
         """The comparison of the residuals with the noise, in words.
 
-        It is the beginning of a sentence; it is empty if nothing is known.
+        It is the beginning of a sentence, or empty if nothing is known.
         """
         said = []
         if self.values:
-            # A chi-square below this limit is no more than the search asks for: whether it is
-            # what the noise says, the assessment finds with the test that it names.
+            # A chi-square below this limit only satisfies the search; the assessment tests whether
+            # it agrees with the noise.
             excess = self.chi_square > most_chi_square(self.values)
             said.append(
                 f"chi-square is {self.chi_square:.4g} for {counted(self.values, 'value')}"
@@ -136,7 +136,7 @@ class NoiseLevels:
             level = None if known else self._level(one)
             deviations = one.deviations
             if level is not None and _varies(one):
-                # Scatter that differs along the series is looked at in its own units.
+                # Scatter that varies along the series is compared in its own units.
                 level, deviations = _noise_of(one.times, one.residuals), one.residuals
             if known or level is not None:
                 parts.append(slow_parts(one.residuals, 1.0 if known else None))
@@ -151,7 +151,7 @@ class NoiseLevels:
         pattern = slow_pattern(parts)
         verdicts = [chi_square <= most_chi_square(values)] if values else []
         verdicts += [r <= SEARCH_RATIO for r in ratios]
-        # Where no noise is given, so small residuals are errors of the integration alone.
+        # If no noise is given, such small residuals are integration errors alone.
         smooth = not values and largest <= MIN_NOISE
         least = MIN_PATTERN_CHANCE_ESTIMATED if ratios else MIN_PATTERN_CHANCE
         usual = smooth or pattern >= least
@@ -181,11 +181,11 @@ def slow_parts(residuals: Array, variance: float | None = None) -> Array:
     The cosine transform of independent residuals of equal variance has independent coefficients of
     that variance, so that the sum of squares of the first k has a chi-square distribution. A misfit
     is slow: its squares are in few coefficients. `residuals` are in the order of time, shape (n,),
-    and `variance` is theirs if they are noise; None takes it from their fast half.
+    and `variance` is their variance if they are noise; None estimates it from their fast half.
 
-    For each k of :data:`SLOW_PARTS` it is the sum of squares over the variance; NaN where there are
-    too few residuals. If the variance is estimated, it is the chi-square as improbable as the ratio
-    of the two sums of squares.
+    For each k of :data:`SLOW_PARTS` the result is the sum of squares over the variance; NaN if
+    there are too few residuals. If the variance is estimated, it is the chi-square as improbable as
+    the ratio of the two sums of squares.
     """
     n = len(residuals)
     unknown = np.full(len(SLOW_PARTS), math.nan)
@@ -208,7 +208,7 @@ def slow_parts(residuals: Array, variance: float | None = None) -> Array:
 
 
 def slow_pattern(parts: Sequence[Array]) -> float:
-    """Return the probability that noise has slow parts as large, in one series or in all together.
+    """Return the probability of slow parts as large in noise, in one series or in all together.
 
     That is the smallest probability of any of the :func:`slow_parts`, times their number
     (Bonferroni), at most 1.
@@ -230,7 +230,7 @@ def _is_given(one: MeasuredSeries) -> bool:
 
 
 def _varies(one: MeasuredSeries) -> bool:
-    """Return whether the noise of a series depends on what is measured, by unknowns."""
+    """Return whether the noise of a series depends on the observable through unknowns."""
     return isinstance(one.noise.spread, Expression) or not one.noise.law.located
 
 
@@ -251,7 +251,7 @@ def _noise_of(times: Array, values: Array) -> float:
 
 
 def _estimate(times: Array, values: Array) -> float | None:
-    """Return the noise of a series; None where it cannot be told from the signal."""
+    """Return the noise of a series; None if it cannot be separated from the signal."""
     finite = np.isfinite(times)
     if len(np.unique(times[finite])) < SEARCH_POINTS or not np.isfinite(values[finite]).all():
         return None

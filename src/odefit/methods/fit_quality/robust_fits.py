@@ -1,11 +1,10 @@
 """Outliers: values that are further from the model than noise explains, in robust and plain fits.
 
-With a loss they are read off the answer. Where a plain fit leaves more than the noise that is
-given, a fit with Student's loss from the same point
-shows whether a few values are the cause: those far from the robust fit, if the noise explains all
-others. Residuals of the plain fit itself would not do, as outliers mask each other by pulling the
-model towards themselves (P. J. Rousseeuw and A. M. Leroy, Robust Regression and Outlier Detection,
-1987).
+With a robust loss they are read off the answer. If a plain fit leaves more than the given noise, a
+fit with Student's loss from the same point shows whether a few values are the cause: those far from
+the robust fit, if the noise explains all others. Residuals of the plain fit would not suffice, as
+outliers mask each other by pulling the model towards themselves (P. J. Rousseeuw and A. M. Leroy,
+Robust Regression and Outlier Detection, 1987).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from odefit.simulation.residuals.noise import known_sds
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 SAME_COST = 1e-3
-"""Relative difference of two costs up to which two points are one beginning."""
+"""Relative difference of two costs up to which two points count as one starting point."""
 
 ROBUST_SEARCH = SingleShooting(evaluations=60, tolerance=1e-6, step=1e-6, patience=30)
 """The local search of the robust fit."""
@@ -60,8 +59,8 @@ def suspected_outliers(
 ) -> tuple[Outlier, ...]:
     """Return the few values that keep a fit with known normal noise from explaining the data.
 
-    Robust fits begin at `vectors`, shape (n,) each, the best first. There are none where noise is
-    not known, or does not explain the other values.
+    Robust fits begin at `vectors`, shape (n,) each, the best first. There are no outliers if noise
+    is unknown, or does not explain the other values.
     """
     if forward.likelihood or not forward.given_noise or not forward.gaussian:
         return ()
@@ -74,7 +73,7 @@ def suspected_outliers(
         if not isinstance(trajectories, Failure):
             distances = _distances(forward, vector, trajectories)
             if distances is not None and np.isfinite(distances).all():
-                # The scale of most residuals first: far from a fit, all values are outliers.
+                # First scale by most residuals: far from a fit, all values would be outliers.
                 widened = max(1.0, 1.4826 * float(np.median(np.abs(distances))))
         for factor in {widened: None, 1.0: None}:
             if control.should_stop():
@@ -90,7 +89,7 @@ def suspected_outliers(
 
 
 def _beginnings(robust: ForwardMap, vectors: Sequence[Array]) -> list[Array]:
-    """Return the first of some points, and those that are best when outliers count little."""
+    """Return the first of some points, and those that are best when outliers have little weight."""
     costs = [robust.cost(vector) for vector in vectors]
     order = sorted(range(1, len(vectors)), key=lambda i: (costs[i], i))
     chosen, found = [0], [vectors[0]] if vectors else []
@@ -141,7 +140,7 @@ def _with_student(problem: Problem, factor: float) -> Problem:
 def _distances(
     forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
 ) -> Array | None:
-    """Return predictions less values in standard deviations, all in one array."""
+    """Return predictions minus values in standard deviations, all in one array."""
     found = []
     for block in forward.series_residuals(vector, trajectories):
         if isinstance(block, Failure):
@@ -155,8 +154,8 @@ def _named(
 ) -> tuple[list[Outlier], Array, int]:
     """Return the outliers among values with a loss, and the distances of all others with a loss.
 
-    The third value is the number of outliers beside another one of the same series on the same side
-    of the curve.
+    The third value is the number of outliers next to another one of the same series on the same
+    side of the curve.
     """
     from scipy.special import ndtri
 
@@ -199,9 +198,10 @@ def _named(
 
 @cache
 def normal_unit(law: NoiseDistribution) -> float:
-    """Return the standard deviation of normal values over the scale that a loss estimates of them.
+    """Return the standard deviation of normal values over the scale that a loss estimates.
 
-    It is where the expectation of u psi(u) is one, as the optimal scale has it.
+    It is the scale at which the expectation of u psi(u) is one, the condition for the optimal
+    scale.
     """
     from scipy.optimize import brentq
 

@@ -1,4 +1,4 @@
-"""States that are not measured and that no invariant gives, assimilated from data and equations."""
+"""Unmeasured states that no invariant gives, assimilated from data and equations."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def assimilated(
 ) -> tuple[list[SmoothedSegment], Array] | Failure:
     """Return the segments with the `hidden` states that data and equations together suggest.
 
-    Shooting nodes at the times of measurement follow the data and, softly, the equations with the
-    `held` unknowns (the parameters of the equations) at `vector`, see
-    :mod:`odefit.methods.shooting.relaxation`; hidden states are splines through the nodes. The
+    Shooting nodes at the times of measurement follow the data and, softly, the equations, with the
+    `held` unknowns (the parameters of the equations) fixed at `vector`; see
+    :mod:`odefit.methods.shooting.relaxation`. Hidden states are splines through the nodes. The
     second value is `vector` with the other unknowns changed.
     """
     shooting, nodes = ShootingSearch().with_data(forward, vector)
     start = Point(shooting.scaling.coordinates(vector), nodes)
     sizes = typical_sizes(shooting, start.coordinates, start.coordinates, 0.1)
-    # It brings scipy.optimize along, which most fits do not need: a tenth of a second.
+    # This imports scipy.optimize, which most fits do not need: a tenth of a second.
     from scipy.interpolate import make_interp_spline
 
     found = relax(shooting, start, sizes, held, stop, free=())
@@ -55,7 +55,7 @@ def assimilated(
             if state not in states:
                 through = values[:, shooting.names.index(state)]
                 curve = make_interp_spline(times, through, k=min(3, len(times) - 1))
-                # Beyond the last node the value there is kept.
+                # Beyond the last node the states keep their values there.
                 at = np.clip(segment.grid.times, times[0], times[-1])
                 states[state] = np.asarray(curve(at))
         completed.append(replace(segment, states=states))

@@ -1,8 +1,7 @@
 """Standard errors of a match by the parametric bootstrap.
 
-Data are simulated from the matched unknowns with the noise that the smoothers estimate, and
-matched again. So the errors include what smoothing loses, which those of a least squares fit do
-not.
+Data are simulated from the matched unknowns with the noise that the smoothers estimate, and matched
+again. The errors thus include the loss by smoothing, which errors of a least-squares fit do not.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ MIN_SAMPLES = 10  # smallest number of matched samples for a covariance
 
 @dataclass(frozen=True, eq=False)
 class MatchErrors:
-    """The scatter of a match when the data are measured again.
+    """The scatter of a match under repeated measurement.
 
     Attributes
     ----------
@@ -36,7 +35,7 @@ class MatchErrors:
     covariance
         Covariance of the unknowns, shape (n, n).
     bias
-        Mean of the samples less the match, by name, which smoothing causes.
+        Mean of the samples minus the match, by name; smoothing causes it.
     vectors
         The unknowns of each sample, shape (samples - failures, n).
     failures
@@ -60,8 +59,8 @@ def bootstrap(
 ) -> MatchErrors:
     """Return the scatter of the matches of simulated data sets.
 
-    `rematch` matches a problem from a vector of unknowns. Raises InputError if the match has no
-    trajectory, or too few samples can be matched.
+    `rematch` matches a problem, starting from a vector of unknowns. Raises InputError if the match
+    has no trajectory, or too few samples can be matched.
     """
     simulated = _simulated(problem, match, forward)
     rng = np.random.default_rng(seed)
@@ -134,7 +133,7 @@ def _simulated(
             noise = problem.noise.get(name, Noise())
             sd, transform = block.sds, noise.transform
             if series.sds is None and noise.relative is None and noise.sd in (None, "estimate"):
-                # The noise of a series that was not smoothed is estimated by its residuals.
+                # If a series was not smoothed, its residuals estimate its noise.
                 rest = float(np.sqrt(np.mean((series.values - block.predicted) ** 2)))
                 sd, transform = np.full(len(sd), smoothed.get(name, rest)), None
             own[name] = _SimulatedSeries(series, block.predicted, sd, transform, noise.counts)

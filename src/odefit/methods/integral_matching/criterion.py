@@ -1,4 +1,4 @@
-"""The integral criterion (5): how far smoothed states are from solving the equations."""
+"""The integral criterion (5): the error of smoothed states as a solution of the equations."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ BACKWARD_STEPS = 50  # integration steps from the first measurement back to the 
 class IntegralCriterion:
     """x-hat(t) - xi - the integral of F(x-hat(s); theta), weighted, in all segments and states.
 
-    Its vectors have `size` components: the unknowns, then the free initial states of segments
-    after events. `hidden` names the states that some condition does not measure; `invariants` are
+    Its vectors have `size` components: the unknowns, then the free initial states of segments after
+    events. `hidden` names the states that are not measured in every condition; `invariants` are
     combinations of right-hand sides that depend on the other states alone, shape (hidden, states),
     see :mod:`odefit.structure.invariants`.
     """
@@ -58,7 +58,7 @@ class IntegralCriterion:
         self._recorders: dict[int, Recorder] = {}
         self._recorded: dict[int, tuple[dict[str, Separated], dict[str, Separated]]] = {}
         self._programs: dict[tuple[tuple[int, ...], bool], list[Program]] = {}
-        # A state counts in units of its largest magnitude.
+        # The unit of a state is its largest magnitude.
         self._units = {state: size or 1.0 for state, size in sizes.items()}
 
     def residuals(
@@ -66,7 +66,8 @@ class IntegralCriterion:
     ) -> tuple[list[Array], list[Array]]:
         """Return residuals, shape (m,), and their derivatives, shape (m, active), by equation.
 
-        `active` are the components by which derivatives are wanted; None for `equations` means all.
+        `active` are the components with respect to which derivatives are computed; None for
+        `equations` means all.
         """
         chosen = range(len(self.equations)) if equations is None else sorted(equations)
         values, derivatives = self.stacked(vector, active, chosen)
@@ -82,7 +83,7 @@ class IntegralCriterion:
         *,
         condensed: bool = False,
     ) -> tuple[Array, Array]:
-        """Return the residuals of some equations below each other, and their derivatives.
+        """Return the residuals of some equations, stacked, and their derivatives.
 
         The shapes are (rows,) and (rows, active); indices of equations increase. Rows that are
         `condensed` have the same products as these, see
@@ -98,7 +99,7 @@ class IntegralCriterion:
         return np.concatenate(values), np.concatenate(derivatives)
 
     def _programmed(self, equations: Sequence[int], condensed: bool) -> list[Program]:
-        """Return what evaluates some equations, segment by segment."""
+        """Return the programs that evaluate some equations, segment by segment."""
         programs = []
         for index, own in groupby(equations, key=lambda k: self.equations[k][0]):
             if index not in self._recorders:
@@ -147,8 +148,8 @@ class IntegralCriterion:
     def states_before(self, index: int, vector: Array, time: float) -> dict[str, float]:
         """Return the states at `time` from the free initial states of a later segment.
 
-        The equations are integrated backwards by the classical Runge-Kutta method. Where they lead
-        to infinity, the states are those at the start of the segment.
+        The equations are integrated backwards by the classical Runge-Kutta method. If they diverge,
+        the states are those at the start of the segment.
         """
         segment, states = self.segments[index], self.problem.model.states
         condition = self.problem.conditions[segment.condition]
@@ -175,7 +176,7 @@ class IntegralCriterion:
     def _scalars(
         self, segment: SmoothedSegment, unknowns: Sequence[Any], algebra: Algebra[Any]
     ) -> dict[str, Any]:
-        """Return parameters and constants as they are in a segment."""
+        """Return the values of parameters and constants in a segment."""
         condition = self.problem.conditions[segment.condition]
         parts = scalar_segments(condition, unknowns, {}, algebra)
         return dict([scalars for since, scalars in parts if since <= segment.start][-1])
@@ -211,7 +212,7 @@ class IntegralCriterion:
         start: dict[str, Separated],
         hidden: Sequence[str],
     ) -> dict[str, Separated]:
-        """Return hidden states by the invariants, whose rates do not depend on them."""
+        """Return hidden states from the invariants, whose rates do not depend on them."""
         states = self.problem.model.states
         any_values = {s: recorder.known(np.ones(len(recorder.grid.times))) for s in hidden}
         right_hand_sides = self._right_hand_sides({**known, **any_values}, states, recorder)

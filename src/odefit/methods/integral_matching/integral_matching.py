@@ -1,4 +1,4 @@
-"""The method of integral matching, which estimates without integrating.
+"""The method of integral matching, which estimates without integrating the equations.
 
 I. Dattner, S. Gugushvili, H. Ship and E. O. Voit, Separable nonlinear least-squares parameter
 estimation for complex dynamic systems.
@@ -40,15 +40,15 @@ POLISH = START_SEARCH  # local search that improves a match on the true trajecto
 
 @dataclass(frozen=True)
 class IntegralMatching(Method, LocalMethod):
-    """Put smoothed data into the integrated equations, and solve for linear unknowns directly.
+    """Insert smoothed data into the integrated equations, and solve for linear unknowns directly.
 
     Attributes
     ----------
     separable
-        Whether unknowns that enter linearly are found in closed form (8); otherwise all are
-        searched for (6).
+        Whether unknowns that enter linearly are computed in closed form (8); otherwise a search
+        finds all (6).
     linear
-        Names of the unknowns to take for the linear ones; None for a largest possible set.
+        Names of the unknowns to treat as linear; None for a largest possible set.
     smoother
         The smoother of every measured series.
     ridge, lasso
@@ -57,17 +57,17 @@ class IntegralMatching(Method, LocalMethod):
         Start values of unknowns by name; linear unknowns need none.
     polish
         Whether each answer is improved on the true (integrated) trajectories. Without it, the
-        answer is the match itself, unless ``fit`` is told ``polish=True``.
+        answer is the match itself, unless ``fit`` gets ``polish=True``.
     starts
-        Number of starts; None for one where all unknowns are linear, and elsewhere as many as the
-        evidence asks for, see :class:`MultiStart`.
+        Number of starts; None means one if all unknowns are linear, and otherwise lets the evidence
+        decide, see :class:`MultiStart`.
     engine
         The integration engine of the true trajectories.
 
     Raises
     ------
     InputError
-        An option makes no sense; from :meth:`solve`, data are too few to be smoothed, or no
+        An option has an unusable value; from :meth:`solve`, data are too few to be smoothed, or no
         unknown acts in any equation.
 
     Examples
@@ -112,12 +112,12 @@ class IntegralMatching(Method, LocalMethod):
 
     @property
     def answer_is_final(self) -> bool:
-        """True without polishing: :func:`odefit.fit` then leaves the answer as it is."""
+        """True without polishing: :func:`odefit.fit` then leaves the answer unchanged."""
         return not self.polish
 
     @property
     def evaluate_nodes(self) -> NodeEvaluator:
-        """The function that evaluates an end on nodes, to which :attr:`polish` may lead."""
+        """The function that evaluates an end on nodes, which :attr:`polish` may produce."""
         return ShootingSearch().evaluate_nodes
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
@@ -141,9 +141,9 @@ class IntegralMatching(Method, LocalMethod):
     def standard_errors(
         self, problem: Problem, match: Match, *, samples: int = 100, seed: int = 0
     ) -> MatchErrors:
-        """Return standard errors of a match itself, by matching simulated data `samples` times.
+        """Return standard errors of the match itself, by matching simulated data `samples` times.
 
-        Their noise is that which the problem gives, otherwise that which the smoothers estimate.
+        Their noise is that of the problem if it gives any, otherwise the smoothers' estimate.
         Raises InputError if the match has no trajectory, or too few samples could be matched.
 
         Examples
@@ -166,7 +166,8 @@ class IntegralMatching(Method, LocalMethod):
     def matching(self, problem: Problem) -> Matching:
         """Return the smoothed problem, which can be matched from any start.
 
-        Raises InputError if data are too few to be smoothed, or an option names no unknown.
+        Raises InputError if data are too few to be smoothed, or an option names something other
+        than an unknown.
         """
         linear = None
         _check_names("start", self.start or {}, problem)
@@ -184,7 +185,7 @@ class IntegralMatching(Method, LocalMethod):
         return matchings[self]
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
-        """Carry out one start, which never raises for an integration that fails."""
+        """Carry out one start; a failed integration never raises an error."""
         began = time.perf_counter()
         match = self.prepared(forward).match(start, control.should_stop, forward)
         if not math.isfinite(match.cost):
@@ -246,13 +247,13 @@ class IntegralMatching(Method, LocalMethod):
         return replace(best, evaluations=single.evaluations + multiple.evaluations)
 
     def _given(self, problem: Problem, seed: int) -> Array:
-        """Return the start values that are given, completed by guesses."""
+        """Return the given start values, completed by guesses."""
         _check_names("start", self.start or {}, problem)
         return chosen(problem, self.start, seed)
 
 
 def _check_names(option: str, names: Iterable[str], problem: Problem) -> None:
-    """Refuse an option that names no unknown; the message suggests a similar one."""
+    """Refuse an option with a name that is not an unknown; the message suggests a similar one."""
     for name in names:
         if name not in problem.keys:
             hint = did_you_mean(str(name), problem.keys)
@@ -260,4 +261,4 @@ def _check_names(option: str, names: Iterable[str], problem: Problem) -> None:
 
 
 _matchings: WeakKeyDictionary[ForwardMap, dict[IntegralMatching, Matching]] = WeakKeyDictionary()
-"""Smoothed problems by forward map and method, so that every start of a fit uses the same."""
+"""Smoothed problems by forward map and method, so that all starts of a fit share them."""

@@ -1,4 +1,4 @@
-"""Least squares with a penalty on magnitudes, within bounds, which keeps few terms of many."""
+"""Least squares within bounds with a penalty on magnitudes, which keeps only a few terms."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import numpy as np
 
 from odefit.common.arrays import Array
 
-CHANGES_PER_COMPONENT = 30  # largest number of changes of the active set for each component
+CHANGES_PER_COMPONENT = 30  # largest number of changes of the active set per component
 OPTIMALITY_TOLERANCE = 1e-10  # relative to the largest product of a column and the data
 
 
 def lasso(columns: Array, right: Array, low: Array, high: Array, thresholds: Array) -> Array:
     """Minimise |columns y - right|^2 / 2 + thresholds |y| within bounds.
 
-    This is an active set method: components at zero or at a bound are held while the others move
-    to their minimum, or until one of them meets zero or a bound; then the one that would gain most
-    is released. The answer is exact, also where columns are nearly dependent, as integrated terms
+    This is an active set method: components at zero or at a bound are held while the others move to
+    their minimum, or until one of them reaches zero or a bound; then the component with the largest
+    gain is released. The answer is exact, even if columns are nearly dependent, as integrated terms
     are. Thresholds are at least 0.
     """
     q, r = np.linalg.qr(columns)
@@ -24,7 +24,7 @@ def lasso(columns: Array, right: Array, low: Array, high: Array, thresholds: Arr
     tolerance = OPTIMALITY_TOLERANCE * float(np.abs(target).max(initial=0.0))
     y = np.clip(np.zeros(len(target)), low, high)
     free = (thresholds == 0) & (y > low) & (y < high)
-    # The side of zero on which a component with a threshold is, while it is free.
+    # The side of zero of each free component that has a threshold.
     side = np.zeros(len(y))
     for _ in range(CHANGES_PER_COMPONENT * len(y)):
         step = np.zeros(len(y))

@@ -43,10 +43,10 @@ from odefit.structure.linearity import (
 )
 
 TOLERANCES = Tolerances(cost=1e-8, step=1e-8, evaluations=200, patience=60)
-"""Tolerances of the search for nonlinear unknowns: the smoothed data are no more accurate."""
+"""Tolerances of the search for nonlinear unknowns; the smoothed data are not more accurate."""
 
-MAX_ALTERNATIONS = 8  # times that hidden states are assimilated and unknowns matched in turn
-SETTLED = 1e-2  # relative change of the unknowns up to which these alternations end
+MAX_ALTERNATIONS = 8  # largest number of alternations between assimilation and matching
+SETTLED = 1e-2  # relative change of the unknowns below which these alternations end
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +58,12 @@ class Match:
     vector
         Unknowns, shape (n,).
     cost
-        Half the integral criterion, states in units of their largest magnitude, without
-        penalties; infinite if there is no match.
+        Half the integral criterion, states in units of their largest magnitude, without penalties;
+        infinite if there is no match.
     converged
         Whether the search for nonlinear unknowns ended at a minimum.
     linear, nonlinear
-        Names of the unknowns found in closed form, and of those found by search.
+        Names of the unknowns computed in closed form, and of those found by a search.
     singular
         Names of linear unknowns that the smoothed data do not determine.
     evaluations
@@ -71,7 +71,7 @@ class Match:
     segments
         The smoothed states.
     message
-        How the match came about, in words.
+        The method of the match, in words.
     """
 
     vector: Array
@@ -86,12 +86,12 @@ class Match:
 
 
 class Matching:
-    """A problem that is smoothed, and can be matched from any start.
+    """A smoothed problem, which can be matched from any start.
 
-    `linear` are the indices of the unknowns to take for the linear ones, None for a largest
-    possible set; with `separable` they are solved for in closed form. The `engine` integrates where
-    `hidden` states, which are not measured, follow from no invariants. Raises InputError if nothing
-    can be matched, or no segment can be smoothed.
+    `linear` are the indices of the unknowns to treat as linear, None for a largest possible set;
+    with `separable` they are computed in closed form. The `engine` integrates if unmeasured
+    `hidden` states do not follow from invariants. Raises InputError if nothing can be matched, or
+    no segment can be smoothed.
     """
 
     def __init__(
@@ -123,16 +123,16 @@ class Matching:
 
     @cached_property
     def linear(self) -> tuple[int, ...]:
-        """The indices of the unknowns that are found in closed form.
+        """The indices of the unknowns that are computed in closed form.
 
-        Raises InputError if the equations are not linear in the unknowns that were asked for.
+        Raises InputError if the equations are not linear in the requested unknowns.
         """
         problem, n = self.problem, len(self.problem.unknowns)
         if not self._separable:
             return ()
         if self.route == "invariants":
             together = self._together
-            # Free initial states are linear too, unless they act on each other.
+            # Free initial states are linear too, unless they interact.
             extra = [k for k in range(n, len(together)) if not together[k, k]]
             excluded = together[:n, independent_set(extra, together)].any(axis=1)
             together = together[:n, :n] | np.diag(excluded)
@@ -160,7 +160,7 @@ class Matching:
         )
 
     def _linear_starts(self, criterion: IntegralCriterion) -> list[int]:
-        """Return the indices of the free initial states that are found in closed form."""
+        """Return the indices of the free initial states that are computed in closed form."""
         extra = range(len(self.problem.unknowns), criterion.size)
         if self.route != "invariants":
             return list(extra)
@@ -170,11 +170,11 @@ class Matching:
 
     @property
     def nonlinear(self) -> tuple[int, ...]:
-        """Indices of the unknowns that are searched for: they act, and are not linear."""
+        """Indices of the unknowns that are searched: they act, and are not linear."""
         return tuple(int(k) for k in np.flatnonzero(self._acting()) if k not in self.linear)
 
     def _acting(self) -> BoolArray:
-        """Return which unknowns act in any state's equation, shape (n,)."""
+        """Return which unknowns act in the equation of any state, shape (n,)."""
         return np.asarray(interactions(self.problem)[0].any(axis=(0, 1)))
 
     def match(
@@ -186,7 +186,7 @@ class Matching:
         forward = forward or ForwardMap(self.problem, self._engine)
         best: Match | None = None
         vector = start
-        # The parameters of the equations are matched; those of the observables alone, assimilated.
+        # Parameters of the equations are matched; those of the observables alone are assimilated.
         parameters = np.array([u.kind == "parameter" for u in self.problem.unknowns], dtype=bool)
         held = parameters & self._acting()
         for _ in range(MAX_ALTERNATIONS):
@@ -259,7 +259,7 @@ class Matching:
         )
 
     def blocks(self, criterion: IntegralCriterion, linear: Sequence[int]) -> list[EquationBlock]:
-        """Return the blocks of equations that share unknowns, given which of these are linear."""
+        """Return the blocks of equations that share unknowns, given the linear ones among these."""
         acts = np.zeros((len(criterion.equations), criterion.size), dtype=bool)
         by_state = interactions(self.problem)[0]
         states = self.problem.model.states
@@ -272,7 +272,7 @@ class Matching:
                 acts[row, : by_state.shape[2]] = by_state[segment.condition, states.index(state)]
             if not segment.at_start:
                 acts[row, : len(initial)] &= ~initial
-                # A hidden state that an invariant gives brings its own initial state.
+                # A hidden state that an invariant gives adds its own initial state.
                 shared = self.hidden if self.route == "invariants" else ()
                 for s in {state, *shared}:
                     acts[row, criterion.free_starts[index, s]] = True
@@ -299,7 +299,7 @@ class Matching:
                 continue
             states = criterion.states_before(index, given, condition.t0)
             if self.route == "assimilation":
-                # Assimilation has found the hidden states itself.
+                # Assimilation has already found the hidden states.
                 states = {s: value for s, value in states.items() if s not in self.hidden}
             if any(t == condition.t0 for t, _ in condition.events):
                 unknowns = given[: len(self.problem.unknowns)]
@@ -313,7 +313,7 @@ class Matching:
         return found
 
     def _with_noise(self, vector: Array) -> Array:
-        """Return the unknowns with the smoother's noise where the noise is an unknown."""
+        """Return the unknowns with the smoother's noise for unknowns of the noise."""
         sds = {name: sd for segment in self._segments for name, sd in segment.sds.items()}
         vector = vector.copy()
         for k, unknown in enumerate(self.problem.unknowns):
@@ -370,10 +370,10 @@ class Matching:
 def connected_rows(matrix: BoolArray) -> list[tuple[list[int], list[int]]]:
     """Return the rows that share columns, directly or through other rows, with these columns.
 
-    Rows without any column are left out. Groups are in the order of their first rows.
+    Rows without any column are omitted. Groups are in the order of their first rows.
     """
     columns = [set(np.flatnonzero(row).tolist()) for row in matrix]
-    # The rows of each group that was found so far, and its columns.
+    # The rows of each group so far, and its columns.
     groups: list[tuple[list[int], set[int]]] = []
     for row, own in enumerate(columns):
         if own:

@@ -1,4 +1,4 @@
-"""Sums of products evaluated with their derivatives, as often as a search asks for them."""
+"""Sums of products, compiled for repeated evaluation with their derivatives."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from odefit.methods.integral_matching.separated import (
     scaled_with_zeros,
 )
 
-MAX_REMEMBERED = 100  # sets of changed unknowns for which it is kept what changes
+MAX_REMEMBERED = 100  # number of sets of changed unknowns whose affected quantities are cached
 
 
 class _Step(NamedTuple):
-    """One operation: its place, what it computes, and from what; `second` is -1 if from one."""
+    """One operation: its place, function and arguments; `second` is -1 for a single argument."""
 
     place: int
     function: Callable[..., Any]
@@ -35,7 +35,7 @@ class _Step(NamedTuple):
 
 
 class _Stage(NamedTuple):
-    """Operations in which equally many integrals are nested: first these, all at once."""
+    """Operations with equally many nested integrals: `first` these, all at once."""
 
     integrals: list[_Step]
     steps: list[_Step]
@@ -43,7 +43,7 @@ class _Stage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Sum:
-    """One weighted sum, or several below each other whose functions of time are known."""
+    """One weighted sum, or several stacked sums whose functions of time are known."""
 
     rows: slice  # their rows
     known: Array  # known functions of time, weighted, shape (rows, k)
@@ -64,7 +64,7 @@ class _Places(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Schedule:
-    """The operations for derivatives by some unknowns, and where their results are."""
+    """The operations for derivatives by some unknowns, and the places of their results."""
 
     stages: list[_Stage]
     sums: list[_Places]
@@ -74,7 +74,7 @@ class Program:
     """Some sums of products in one segment, as functions of the unknowns.
 
     Each sum has weights, shape (grid,). `condensed` sums of known functions of time have no more
-    rows than these functions: products of residuals and derivatives, such as norms, are the same.
+    rows than these functions; this preserves products of residuals and derivatives, such as norms.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Program:
     ) -> None:
         self._recorder = recorder
         self._place: dict[Node, int] = {}
-        # Values by place: those that are known, None for those that are not.
+        # Values by place: the known ones, and None for the others.
         self._start: list[Any] = []
         self._unknowns: list[tuple[int, int]] = []
         self._schedules: dict[tuple[int, ...], _Schedule] = {}
@@ -96,7 +96,7 @@ class Program:
         for group in _groups(sums, together=condensed):
             self._sums.append(_weighted(group, self.size, condensed))
             self.size = self._sums[-1].rows.stop
-        # What does not change from one call to the next is kept, and never written to.
+        # Quantities that do not change between calls are kept, and never overwritten.
         self._last: list[Any] = []
 
     def evaluate(self, vector: Array, active: Sequence[int]) -> tuple[Array, Array]:
@@ -110,7 +110,7 @@ class Program:
             self._run(schedule, values)
             self._last = values
             found = self._rows(schedule, values, len(key))
-            # Infinite too where squares overflow, which costs no more than time.
+            # Also infinite if squares overflow, which only costs time.
             if not math.isfinite(np.vdot(found[1], found[1])):
                 values = list(self._start)
                 for k, unknown in self._unknowns:
@@ -120,7 +120,7 @@ class Program:
         return found
 
     def _kept(self, vector: Array) -> list[Any]:
-        """Return the values that are the same as in the last call, None for the others."""
+        """Return the values that are the same as in the last call, and None for the others."""
         values = self._last + self._start[len(self._last) :]
         changed = 0
         for k, unknown in self._unknowns:
@@ -133,7 +133,7 @@ class Program:
         return values
 
     def _changed(self, unknowns: int) -> list[int]:
-        """Return the places of what depends on some unknowns, given by their bits."""
+        """Return the places of quantities that depend on some unknowns, given by their bits."""
         key = unknowns, len(self._start)
         if key not in self._changing:
             if len(self._changing) >= MAX_REMEMBERED:
@@ -224,7 +224,7 @@ class Program:
 
 
 def _needed(roots: Iterable[Node]) -> list[Node]:
-    """Return all quantities that some others are made of, in the order in which they follow."""
+    """Return all quantities on which some others depend, in the order of evaluation."""
     found: set[Node] = set()
     waiting = list(roots)
     while waiting:
@@ -236,7 +236,7 @@ def _needed(roots: Iterable[Node]) -> list[Node]:
 
 
 def _stages(nodes: Sequence[Node], place: Mapping[Node, int]) -> list[_Stage]:
-    """Return the operations by the number of integrals that are nested in them."""
+    """Return the operations by the number of nested integrals."""
     depth: dict[Node, int] = {}
     stages = [_Stage([], [])]
     for node in nodes:
@@ -257,7 +257,7 @@ def _stages(nodes: Sequence[Node], place: Mapping[Node, int]) -> list[_Stage]:
 def _groups(
     sums: Sequence[tuple[Separated, Array]], *, together: bool
 ) -> list[list[tuple[Separated, Array]]]:
-    """Return sums by themselves, or those of known functions of time `together` in the first."""
+    """Return groups of one sum; `together` puts those of known functions of time in the first."""
     alone = [[s] for s in sums]
     if not together:
         return alone
@@ -267,7 +267,7 @@ def _groups(
 
 
 def _weighted(sums: Sequence[tuple[Separated, Array]], first: int, condensed: bool) -> _Sum:
-    """Return sums below each other whose rows begin at `first`: one, or several that are known."""
+    """Return stacked sums whose rows begin at `first`: a single one, or several known ones."""
     blocks: list[Array] = []
     coefficients: list[Node] = []
     products: list[tuple[Node, Node]] = []

@@ -26,8 +26,8 @@ MIN_PANEL_POINTS = 5  # the rule is a cubic through four points of a panel
 class Grid:
     """The times at which a segment of a trajectory is matched.
 
-    They are equidistant in each panel, from one corner of the inputs to the next; a corner is
-    there twice, as the end of a panel and as the start of the next.
+    They are equidistant in each panel, from one corner of the inputs to the next. A corner occurs
+    twice, as the end of one panel and the start of the next.
     """
 
     times: Array  # all times, shape (m,)
@@ -78,7 +78,7 @@ class Grid:
 
 MIN_GRID_POINTS = 200  # smallest number of points of a grid
 GRID_POINTS_PER_MEASUREMENT = 2  # smallest number of points of a grid for each time of measurement
-MIN_SPLINE_ORDER = 2  # lowest order of a smoothing spline where a series is short
+MIN_SPLINE_ORDER = 2  # lowest order of a smoothing spline for a short series
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,10 +101,10 @@ class SmoothedSegment:
 def smoothed_segments(
     problem: Problem, smoother: Smoother, required: Iterable[str]
 ) -> tuple[list[SmoothedSegment], list[str]]:
-    """Return the segments of all conditions, and why some could not be smoothed.
+    """Return the segments of all conditions, and reasons why some could not be smoothed.
 
     Every segment must have the `required` states. Raises InputError if no segment can be smoothed;
-    the message says where, and what to do about it.
+    the message gives the place and a remedy.
     """
     segments: list[SmoothedSegment] = []
     reasons: list[str] = []
@@ -190,7 +190,7 @@ def _measurements(
     end: float,
     at_start: bool,
 ) -> tuple[Array, Array]:
-    """Return what a series says of the states in a segment, replicates averaged."""
+    """Return the measurements of a series within a segment, with replicates averaged."""
     series = condition.series[name]
     times, values = condition.times[series.rows], series.values - observed.offsets[name]
     # A measurement at an event precedes the event.
@@ -199,7 +199,7 @@ def _measurements(
 
 
 def _smoothed(smoother: Smoother, times: Array, values: Array) -> Interpolant:
-    """Smooth a series, by a spline of lower order where it is short."""
+    """Smooth a series, by a spline of lower order if it is short."""
     if isinstance(smoother, SmoothingSpline):
         order = min(smoother.order, max(len(times) - 2, MIN_SPLINE_ORDER))
         smoother = replace(smoother, order=order)

@@ -1,10 +1,10 @@
 """Curves on a grid as sums of products: a function of the unknowns times a function of time.
 
-Where the equations are recorded over this algebra, what does not depend on unknowns is computed
-once, also below the sign of integration: a match evaluates the criterion many times, on the same
-curves. Products of two sums are not multiplied out, as that would lose digits where each of them
-is small by cancellation. Derivatives of recorded quantities are recorded quantities again, so that
-a search evaluates values and derivatives alike.
+If the equations are recorded over this algebra, quantities that do not depend on unknowns are
+computed once, also under integrals: a match evaluates the criterion many times on the same curves.
+Products of two sums are not expanded, as that would lose digits if cancellation makes each of them
+small. Derivatives of recorded quantities are recorded as well, so that a search evaluates values
+and derivatives alike.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ SCALED = "scaled"  # operation "factor times a derivative"
 
 OPERATIONS: Mapping[str, Callable[..., Any]] = {
     **FUNCTIONS,
-    # Python's operators serve numbers and arrays, and take less time than NumPy's functions.
+    # Python's operators accept numbers and arrays, and are faster than NumPy's functions.
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
     "/": operator.truediv,
     "negate": operator.neg,
     "^": np.power,
-    "sqrt": LIMITS.sqrt,  # smoothed data may be a little below its edge
+    "sqrt": LIMITS.sqrt,  # smoothed data may be slightly below its domain
     "min": np.minimum,
     "max": np.maximum,
     **COMPARISONS,
@@ -49,7 +49,7 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     # The parts of a piecewise function:
     "if": lambda condition, value: np.where(condition, value, 0.0),
     "if not": lambda condition, value: np.where(condition, 0.0, value),
-    # What only derivatives have:
+    # Parts that occur only in derivatives:
     SCALED: operator.mul,
     "slope of ^": power_slope,
     "^ by exponent": power_by_exponent,
@@ -57,23 +57,24 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "first is max": np.greater_equal,
     **{f"slope of {name}": slope for name, slope in DERIVATIVES.items()},
 }
-"""The function of one or two arguments that each operation computes."""
+"""The function of one or two arguments for each operation."""
 
 
 def scaled_with_zeros(factor: Any, derivative: Any) -> Any:
     """Return a factor times a derivative; a derivative of zero stays zero.
 
-    So do dual numbers: however steep a function is where the unknowns do not act, they do not.
+    Dual numbers behave likewise: an unknown without effect has a zero derivative, however steep the
+    function is.
     """
     return np.where(np.equal(derivative, 0.0), 0.0, factor * derivative)
 
 
 Value = Array | np.float64
-"""A function of time on a grid, shape (m,), or what does not depend on time."""
+"""A function of time on a grid, shape (m,), or a number independent of time."""
 
 
 class Node:
-    """A quantity that was recorded: a number, a curve or an operation on other quantities.
+    """A recorded quantity: a number, a curve, or an operation on other quantities.
 
     The `operation` is "known", "unknown", "integral" or one of :data:`OPERATIONS`; `value` is None
     if the quantity depends on any of the `unknowns`, which are given by their bits; `varies` if it
@@ -96,7 +97,7 @@ class Node:
 
 
 class Recorder:
-    """The algebra over which the equations are recorded in one segment; see :class:`Separated`."""
+    """The algebra that records the equations of one segment; see :class:`Separated`."""
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -111,7 +112,7 @@ class Recorder:
         return self.separated(self._known(value))
 
     def unknown(self, index: int) -> Separated:
-        """Return the unknown of an index."""
+        """Return the unknown with an index."""
         return Separated(self, self.zero, {self.one: self._node("unknown", (), index=index)})
 
     def number(self, text: str) -> Separated:
@@ -162,7 +163,7 @@ class Recorder:
         return Separated(self, known, terms)
 
     def apply(self, operation: str, *arguments: Node) -> Node:
-        """Return an operation on quantities, computed at once if these are known."""
+        """Return an operation on quantities; if these are known, it is computed at once."""
         a, b = arguments[0], arguments[-1]
         if operation in ("*", SCALED):
             if a is self.one:
@@ -221,8 +222,8 @@ class Recorder:
 class Separated:
     """A known part, and terms: functions of time and the unknowns times functions of the unknowns.
 
-    `terms` has the coefficient of each function of time; it depends on unknowns alone. A
-    coefficient by itself is that of the function 1.
+    `terms` holds the coefficient of each function of time; it depends on unknowns alone. A single
+    coefficient belongs to the function 1.
     """
 
     __slots__ = ("known", "recorder", "terms")
@@ -231,7 +232,7 @@ class Separated:
         self.recorder, self.known, self.terms = recorder, known, terms
 
     def node(self) -> Node:
-        """Return all of it as one quantity."""
+        """Return the whole sum as one quantity."""
         apply, total = self.recorder.apply, self.known
         for curve, coefficient in self.terms.items():
             total = apply("+", total, apply("*", coefficient, curve))

@@ -5,12 +5,11 @@ problems whose variables separate, 1973; the derivative without its second term 
 L. Kaufman, A variable projection method for solving separable nonlinear least squares problems,
 1975.
 
-Penalties on linear unknowns belong to what is minimised. A penalty on squares adds rows to the
-linear problem. A penalty on magnitudes has no rows of its own, but at the minimum over the linear
-unknowns it has the gradient of weighted squares with the weights t/|y|, which lie above it (J. Fan
-and R. Li, Variable selection via nonconcave penalized likelihood and its oracle properties, 2001):
-with these as rows, the model of variable projection has the exact gradient of the penalised
-criterion.
+Penalties on linear unknowns are part of the criterion. A penalty on squares adds rows to the linear
+problem. A penalty on magnitudes has no rows of its own, but at the minimum over the linear unknowns
+it has the gradient of weighted squares with the weights t/|y|, which lie above it (J. Fan and R.
+Li, Variable selection via nonconcave penalized likelihood and its oracle properties, 2001): with
+these as rows, the model of variable projection has the exact gradient of the penalised criterion.
 """
 
 from __future__ import annotations
@@ -34,21 +33,21 @@ SINGULAR_TOLERANCE = 1e-10
 it counts as zero."""
 
 SCAN_FACTOR, SCAN_GAIN = 4.0, 0.5
-"""Factor between the points of a scan of the only nonlinear unknown, and the cost of a point over
-that of the one before up to which the scan goes on."""
+"""Factor between the points of a scan of the only nonlinear unknown, and the largest ratio of
+successive costs at which the scan continues."""
 
 
 @dataclass(frozen=True)
 class Penalty:
     """A penalty on linear parameters in the sizes of their columns; initial values have none.
 
-    The sizes are those at the start of the search for nonlinear unknowns: if they changed with
-    these, terms could be made cheap instead of unnecessary.
+    The sizes are fixed at the start of the search for nonlinear unknowns: if they changed with
+    these, the search could make terms cheap instead of unnecessary.
 
-    A lasso chooses parameters: those that it does not make zero are fitted again without it (the
-    relaxed lasso of N. Meinshausen, Relaxed lasso, 2007, relaxed entirely), within their bounds and
-    with the ridge if there is one. Otherwise its penalty would shrink them, so that a weight that
-    removes most unnecessary terms would spoil the necessary ones.
+    A lasso selects parameters: those that it leaves nonzero are refitted without it (the fully
+    relaxed lasso of N. Meinshausen, Relaxed lasso, 2007), within their bounds and with the ridge if
+    there is one. Otherwise its penalty would shrink them, so that a weight that removes most
+    unnecessary terms would spoil the necessary ones.
 
     Attributes
     ----------
@@ -66,7 +65,7 @@ class Penalty:
 class PenaltyWeights:
     """The penalty ``squares y^2 / 2 + magnitudes |y|`` on the linear unknowns y of a block."""
 
-    # weights that are not negative, shape (k,)
+    # non-negative weights, shape (k,)
     squares: Array
     magnitudes: Array
 
@@ -91,8 +90,7 @@ class PenaltyWeights:
     def row_weights(self, y: Array) -> Array:
         """Return the weights of rows y_i whose squares have the penalty's gradient at y.
 
-        Their shape is (k,). The magnitude of an unknown that is zero has no weight: it is held
-        there.
+        Their shape is (k,). The magnitude of a zero unknown has no weight: it is held there.
         """
         sizes = np.where(y != 0, np.abs(y), np.inf)
         return np.asarray(np.sqrt(self.squares + self.magnitudes / sizes))
@@ -117,7 +115,7 @@ class EquationBlock:
 class BlockSolution:
     """The minimum of the criterion of one block."""
 
-    # unknowns and free initial states, of which those of the block have changed, shape (size,)
+    # unknowns and free initial states, shape (size,); only those of the block have changed
     vector: Array
     cost: float  # half the criterion, without penalties
     # indices of the linear unknowns that the criterion does not determine
@@ -157,7 +155,7 @@ def solve_block(
     """Minimise the reduced criterion (7) of a block, penalised, over its nonlinear unknowns.
 
     With `relax`, terms that the penalty on magnitudes keeps are then fitted without it. Start and
-    bounds are of everything the criterion takes, shape (size,).
+    bounds cover all components of the criterion, shape (size,).
     """
     count = 0
     own = np.array(block.nonlinear, dtype=np.intp)
@@ -200,7 +198,7 @@ def solve_block(
     )
     if not (relax and penalty.lasso and np.isfinite(solution.cost)):
         return solution
-    # Initial values have no penalty, and are zero by chance only.
+    # Initial values have no penalty, and are zero only by chance.
     kept = replace(block, linear=tuple(k for k in block.linear if best.vector[k] != 0))
     relaxed = replace(penalty, lasso=0.0)
     again = solve_block(criterion, kept, best.vector, lower, upper, relaxed, tolerances, stop)
@@ -212,8 +210,8 @@ def _scanned(
 ) -> tuple[Array, _ReducedCriterion | None]:
     """Return a point nearer to the minimum in one unknown, shape (1,), and the criterion there.
 
-    Far from its minimum a criterion of the kind of 1/p halves with each Gauss-Newton step or less,
-    however long a step may be.
+    Far from its minimum a criterion like 1/p at most halves with each Gauss-Newton step, however
+    long a step may be.
     """
     best = reduced(start)
     while best is not None:
@@ -259,7 +257,7 @@ def _reduced(
     upper: Array,
     weights: PenaltyWeights,
 ) -> _ReducedCriterion | None:
-    """Return the reduced criterion at a vector; None where it cannot be evaluated."""
+    """Return the reduced criterion at a vector; None if it cannot be evaluated."""
     linear = block.linear_places
     constant, columns = _linear_problem(criterion, block, vector)
     if not (_usable(constant) and _usable(columns)):
@@ -277,7 +275,7 @@ def _reduced(
     if len(jacobian) < len(residuals):
         penalised = np.zeros((len(residuals) - len(jacobian), len(block.nonlinear)))
         jacobian = np.vstack([jacobian, penalised])
-    # What the linear unknowns can take up is projected out.
+    # The part that the linear unknowns can absorb is projected out.
     jacobian = jacobian - basis @ (basis.T @ jacobian)
     return _ReducedCriterion(
         cost=unpenalised + weights.cost(y),
@@ -294,10 +292,10 @@ def solve_linear(
 ) -> tuple[Array, Array, tuple[int, ...]]:
     """Minimise |columns y + constant|^2 / 2 with the penalty, within bounds.
 
-    Returns the minimum y, shape (k,); an orthonormal basis, shape (rows, r), of what those columns
-    span whose y is not held by a bound or at zero; and the indices of columns that the others can
-    replace, or that are zero. If there is a penalty, its :meth:`PenaltyWeights.row_weights` stand
-    below the columns as a diagonal, and the basis has the shape (rows + k, r).
+    Returns the minimum y, shape (k,); an orthonormal basis, shape (rows, r), of the span of those
+    columns whose y is not held at a bound or at zero; and the indices of columns that the others
+    can replace, or that are zero. With a penalty, its :meth:`PenaltyWeights.row_weights` are a
+    diagonal below the columns, and the basis has the shape (rows + k, r).
     """
     norms = column_norms(columns)
     units = norms if norms.all() else np.where(norms > 0, norms, 1.0)
@@ -343,7 +341,7 @@ def _at_bounds(
     """Minimise |columns y - right| with components held at their lower or upper bounds.
 
     The `side` of a component is -1 or 1 where it is held at the lower or upper bound, and 0
-    elsewhere. Returns y and an orthonormal basis of what the other columns span; None if this is
+    elsewhere. Returns y and an orthonormal basis of the span of the other columns; None if this is
     not the minimum within all bounds.
     """
     held = side != 0
@@ -353,7 +351,7 @@ def _at_bounds(
     u, s, vt = _thin_svd(columns[:, free])
     projected = u.T @ rest
     y[free] = vt.T @ (projected / s)
-    # To leave a bound must not lower the criterion.
+    # Leaving a bound must not lower the criterion.
     outward = side[held] * (columns[:, held].T @ (rest - u @ projected))
     if (outward < 0).any() or (y < low).any() or (y > high).any():
         return None
@@ -361,12 +359,12 @@ def _at_bounds(
 
 
 def _usable(array: Array) -> bool:
-    """Return whether an array is finite, and so is the sum of its squares."""
+    """Return whether an array and the sum of its squares are finite."""
     return math.isfinite(np.vdot(array, array))
 
 
 def _thin_svd(matrix: Array) -> tuple[Array, Array, Array]:
-    """Return the singular value decomposition, without what NumPy adds for small matrices."""
+    """Return the singular value decomposition, without NumPy's overhead for small matrices."""
     if not matrix.shape[1]:
         return matrix, np.zeros(0), np.zeros((0, 0))
     u, s, vt, failed = dgesdd(matrix, full_matrices=0)
@@ -376,6 +374,6 @@ def _thin_svd(matrix: Array) -> tuple[Array, Array, Array]:
 
 
 def _orthonormal_basis(columns: Array) -> Array:
-    """Return an orthonormal basis of what the columns span."""
+    """Return an orthonormal basis of the span of the columns."""
     u, s, _ = np.linalg.svd(columns, full_matrices=False)
     return np.asarray(u[:, s > SINGULAR_TOLERANCE * max(float(s.max(initial=0.0)), 1e-300)])

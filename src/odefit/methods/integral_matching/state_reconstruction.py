@@ -15,8 +15,8 @@ from odefit.problem.condition import Condition
 from odefit.problem.model import Model
 
 AFFINE_TOLERANCE = 1e-10
-"""The relative difference of derivatives at random states up to which a function is affine, and the
-relative singular value up to which linear equations do not determine a state."""
+"""The relative difference of derivatives at random states up to which a function is affine; also
+the relative singular value up to which linear equations do not determine a state."""
 
 RESOLUTION_TOLERANCE = 1e-8
 """The error of a reconstructed state for other states of size 1, relative to the terms that cancel,
@@ -46,15 +46,15 @@ def affine(function: Dual, states: Array) -> tuple[Array, Array] | None:
 def determined_states(matrix: Array, sds: Array | None = None) -> dict[int, Array]:
     """Return the states that linear equations determine, each as a combination of right-hand sides.
 
-    The matrix has the shape (equations, states). By index of the state, the weights of the
-    right-hand sides are returned, shape (equations,). Where there are more equations than needed,
-    those with a smaller standard deviation in `sds` weigh more.
+    The matrix has the shape (equations, states). The result has the weights of the right-hand
+    sides, shape (equations,), by index of the state. If there are more equations than needed, those
+    with a smaller standard deviation in `sds` have more weight.
     """
     if not len(matrix):
         return {}
     noise = np.ones(len(matrix)) if sds is None or sds.max() <= 0 else sds
     noise = np.maximum(noise, MIN_RELATIVE_SD * noise.max())
-    # States have units of their own: what is small is so beside the largest of its column.
+    # States have their own units: small means small compared with the largest of the column.
     units = np.abs(matrix).max(axis=0, initial=0.0)
     units = np.where(units > 0, units, 1.0)
     matrix = matrix / units
@@ -75,7 +75,7 @@ class AffineObservables:
 
     @classmethod
     def of(cls, model: Model, condition: Condition) -> AffineObservables:
-        """Return the series of a condition that are of this form; the others are left out."""
+        """Return the series of a condition that have this form; the others are omitted."""
         names, rows, offsets = [], [], {}
         for name, series in condition.series.items():
             expression = model.observables[name]
@@ -90,7 +90,7 @@ class AffineObservables:
     def states(self, kept: Sequence[str], sds: Mapping[str, float]) -> dict[int, Array]:
         """Return the states that the `kept` series determine, as combinations of these series.
 
-        Where they determine a state more than once, those with little noise weigh more.
+        If several determine a state, those with little noise have more weight.
         """
         rows = [self.names.index(name) for name in kept]
         noise = np.array([sds.get(name, 1.0) for name in kept])
@@ -111,8 +111,7 @@ def _affine_observable(
 ) -> tuple[Array, Array] | None:
     """Return coefficients of the states and offsets at `times`.
 
-    None stands for an observable that is not affine, that depends on no state, or that depends on
-    unknowns.
+    Returns None for an observable that is not affine, depends on no state, or depends on unknowns.
     """
     states = model.states
     if (name := expression.name) in states:
@@ -174,7 +173,7 @@ def states_before_events(
                 rows.append(row)
                 measured = series.values - observed.offsets[name]
                 values.append(float(measured[at_start].mean()))
-        # What follows without measurements at t0 is smoothed, and so more accurate.
+        # States found without measurements at t0 come from smoothed series, which is more accurate.
         before = _solve(states, rows, values) | before
     return before
 
@@ -190,7 +189,7 @@ def _affine_assignments(
 ) -> dict[str, tuple[Array, float]]:
     """Return states after the events at t0 as coefficients of those before, and an offset.
 
-    States that are no affine functions of those before are left out.
+    States that are not affine functions of those before are omitted.
     """
     states = model.states
     random = np.random.default_rng(0).uniform(0.5, 1.5, (len(states), POINTS))

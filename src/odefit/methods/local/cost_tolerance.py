@@ -1,4 +1,4 @@
-"""Tolerances by which two costs count as equal, and a cost as zero."""
+"""Tolerances within which two costs count as equal, and a cost as zero."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.residuals.noise import known_sds
 
 RESIDUAL_ROUNDING = 1e-11
-"""Residuals this small, relative to the data, cannot be told from rounding in the data file."""
+"""Size of residuals, relative to the data, that cannot be distinguished from rounding in the data
+file."""
 
 NEGLIGIBLE_RESIDUAL = 1e-9
-"""Residuals this small, relative to the data, count as none: no measurement could tell, and where
-trajectories are chaotic the integration cannot do better."""
+"""Size of residuals, relative to the data, that counts as zero: no measurement could resolve it,
+and the integration of chaotic trajectories is not more accurate."""
 
 UNKNOWN_ROUNDING = 2 * float(np.finfo(float).eps)
-"""Relative changes of the unknowns this small are changes of their last digit."""
+"""Relative change of the unknowns that counts as a change of their last digit."""
 
 MAX_ROUNDING = 1e-6
-"""Residuals above this, relative to the data, never count as rounding of the unknowns: where a
-wrong answer is chaotic, their last digits would excuse anything."""
+"""Size of residuals, relative to the data, above which they never count as rounding of the
+unknowns: if a wrong answer is chaotic, the last digits would explain anything."""
 
-RELATIVE_COST_TOLERANCE = 1e-4  # of two equal costs where the noise is known or not given
-LOG_LIKELIHOOD_TOLERANCE = 1e-3  # of two equal costs where the noise is estimated
+RELATIVE_COST_TOLERANCE = 1e-4  # of two equal costs if the noise is known or not given
+LOG_LIKELIHOOD_TOLERANCE = 1e-3  # of two equal costs if the noise is estimated
 
 
 ROUNDED = 1e-12
-"""Difference of an unknown, relative to its typical size, that rounding may make near zero."""
+"""Difference of an unknown near zero, relative to its typical size, that may be rounding."""
 
 SAME_VALUES = 1e-4
 """Relative difference of every unknown up to which two ends are the same optimum, whatever the
@@ -49,11 +50,11 @@ accuracy with which their costs were computed."""
 class CostTolerance:
     """The differences of a problem's cost that count as zero."""
 
-    # sum of squares of all measured values over their standard deviations (1 where none are given;
-    # under a logarithm, a relative change counts), for costs that cannot be below zero; None where
-    # a standard deviation depends on unknowns
+    # sum of squares of all measured values over their standard deviations (1 if none are given;
+    # under a logarithm, a relative change counts), for costs that cannot be negative; None if a
+    # standard deviation depends on unknowns
     squares: float | None
-    # differences up to the larger of the two do not count
+    # differences up to the larger of the two are neglected
     relative: float
     absolute: float
 
@@ -68,19 +69,19 @@ class CostTolerance:
     def zero(self, accuracy: float = 0.0) -> float:
         """Return the largest cost that counts as zero, so that no start can end lower.
 
-        It is minus infinity where the cost has no lower bound of zero. `accuracy` is the relative
-        accuracy of the integration.
+        It is minus infinity if the cost can be negative. `accuracy` is the relative accuracy of the
+        integration.
         """
         if self.squares is None:
             return -math.inf
         return 0.5 * max(RESIDUAL_ROUNDING, 10 * accuracy) ** 2 * self.squares
 
     def exact(self, cost: float, accuracy: float, jacobian: Array, vector: Array) -> bool:
-        """Say whether the data are reproduced to rounding.
+        """Return whether the data are reproduced to rounding.
 
-        Where trajectories amplify errors, the last digit of the unknowns is more than that of the
-        data: no residuals can then be smaller than what it moves. The Jacobian, shape (r, k), and
-        the unknowns are in natural units.
+        If trajectories amplify errors, the last digit of the unknowns changes more than the last
+        digit of the data: no residuals can then be smaller than this change. The Jacobian, shape
+        (r, k), and the unknowns are in natural units.
         """
         if self.squares is None:
             return False
@@ -89,7 +90,7 @@ class CostTolerance:
         return cost <= max(self.zero(accuracy), rounding)
 
     def noise(self, cost: float, accuracy: float, jacobian: Array, vector: Array) -> float:
-        """Return the difference of costs that the errors of the integration make."""
+        """Return the difference of costs caused by integration errors."""
         if self.squares is None:
             return 0.0
         most = 0.5 * MAX_ROUNDING**2 * self.squares
@@ -114,10 +115,10 @@ class CostTolerance:
     def chance_of_better(self, starts: Sequence[Start], alike: Sequence[Start] = ()) -> float:
         """Estimate the probability that one more start ends lower than all so far.
 
-        By Good and Turing, a cost that was not seen yet has the share of those that were seen
-        once; any cost of a converged start, the new one included, may be the lowest (I. J. Good,
-        The population frequencies of species and the estimation of population parameters, 1953).
-        Those that are `alike`, at the lowest cost, count as one, even if they have stopped before.
+        By Good and Turing, the probability of a cost not yet seen is the share of those seen once;
+        any cost of a converged start, the new one included, may be the lowest (I. J. Good, The
+        population frequencies of species and the estimation of population parameters, 1953). The
+        starts in `alike`, at the lowest cost, count as one, even if they stopped before it.
         """
         lowest = {s.index for s in alike}
         first = [s for s in starts if s.index in lowest]
@@ -135,9 +136,10 @@ class CostTolerance:
 
 
 def exact_at(forward: ForwardMap, vector: Array) -> bool:
-    """Say whether the data are reproduced to rounding, as `forward` integrates.
+    """Return whether the data are reproduced to rounding, as `forward` integrates.
 
-    A search at a coarser accuracy cannot tell: there all counts as rounding that is below it.
+    A search at a coarser accuracy cannot decide that: it treats everything below its accuracy as
+    rounding.
     """
     at = forward.evaluate(vector, UNDECIDED)
     if isinstance(at, Failure):
@@ -147,7 +149,7 @@ def exact_at(forward: ForwardMap, vector: Array) -> bool:
 
 
 def rounding_of_unknowns(jacobian: Array, vector: Array) -> float:
-    """Return the cost of residuals that the last digits of the unknowns make, in natural units."""
+    """Return the cost of residuals caused by the last digits of the unknowns, in natural units."""
     with np.errstate(all="ignore"):
         found = 0.5 * UNKNOWN_ROUNDING**2 * float(np.sum((jacobian * vector) ** 2))
     return found if math.isfinite(found) else 0.0
@@ -156,9 +158,9 @@ def rounding_of_unknowns(jacobian: Array, vector: Array) -> float:
 def reproduces(
     forward: ForwardMap, vector: Array, choice: EngineChoice, relative: float = NEGLIGIBLE_RESIDUAL
 ) -> bool:
-    """Say whether all data are reproduced to rounding where the noise is estimated.
+    """Return whether all data are reproduced to rounding if the noise is estimated.
 
-    Its likelihood then grows without bound as the noise vanishes, and the estimate of the noise is
+    The likelihood then grows without bound as the noise vanishes, and the estimate of the noise is
     the size of the errors of rounding and integration. Residuals up to `relative` of the data count
     as zero.
     """
@@ -206,7 +208,7 @@ def noiseless_rows(
 
 
 def _weighted_squares(problem: Problem) -> float:
-    """Return the squares of all measured values; those of typical ones where all are zero."""
+    """Return the squares of all measured values, or those of typical values if all are zero."""
     return _squares(problem, typical=False) or _squares(problem, typical=True)
 
 
@@ -225,7 +227,7 @@ def _squares(problem: Problem, *, typical: bool) -> float:
 def _sizes(problem: Problem, name: str, noise: Noise, series: Series, *, typical: bool) -> Array:
     """Return the magnitudes of measured values on the scale of their noise, shape (n,).
 
-    With `typical`, the size of a state stands for measurements of it that are zero throughout.
+    With `typical`, the size of a state replaces measurements of it that are all zero.
     """
     if noise.transform is not None:
         return np.full(len(series.values), 1.0 / log_of_base(noise.transform))
@@ -245,7 +247,7 @@ def same_values(a: Start, b: Start) -> bool:
 
 
 def reaches(end: Start, best: Start, tolerance: CostTolerance) -> bool:
-    """Return whether a start ended at the optimum of the best, by its cost or by its values."""
+    """Return whether a start ended at the optimum of the best, by its cost or its values."""
     if not math.isfinite(end.cost):
         return False
     if tolerance.same(end, best):
@@ -258,8 +260,8 @@ def close(
 ) -> bool:
     """Return whether values of unknowns are the same up to a relative difference, shape (n,).
 
-    `sizes` are the typical ones of the unknowns, by which rounding is judged; those that are
-    `ignored` may differ.
+    `sizes` are the typical sizes of the unknowns, by which rounding is judged; `ignored` unknowns
+    may differ.
     """
     scale = np.maximum(np.abs(a), np.abs(b))
     same = np.abs(a - b) <= np.maximum(closeness * scale, ROUNDED * sizes)

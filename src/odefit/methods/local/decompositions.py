@@ -10,9 +10,9 @@ from odefit.common.arrays import Array
 def singular_value_decomposition(matrix: Array) -> tuple[Array, Array, Array]:
     """Return u, s and vt of a finite matrix, shapes (r, k), (k,) and (k, n), k the smaller of both.
 
-    LAPACK's method by divide and conquer, the faster one, does not converge on a few matrices with
-    entries of very different sizes; its older method, by QR steps, does. Such a matrix has come up
-    on the published model of Raia et al.
+    LAPACK's faster method, divide and conquer, does not converge on a few matrices with entries of
+    very different sizes; its older method, by QR steps, does. Such a matrix occurred in the
+    published model of Raia et al.
     """
     try:
         return np.linalg.svd(matrix, full_matrices=False)

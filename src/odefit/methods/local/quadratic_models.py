@@ -1,7 +1,7 @@
 """Quadratic models of a cost at a point, and their minima within bounds and a trust radius.
 
-Bounds enter the step itself: a component that would leave its interval stops at the bound, and the
-rest of the step is solved again with that component held. The damping is found from the trust
+Bounds are part of the step: a component that would leave its interval stops at the bound, and the
+rest of the step is computed again with that component held. The damping is found from the trust
 radius (J. J. More, The Levenberg-Marquardt algorithm, 1978).
 """
 
@@ -18,9 +18,9 @@ from odefit.common.arrays import Array, BoolArray
 from odefit.methods.local.decompositions import singular_value_decomposition
 
 MAX_ACTIVE_SET_CHANGES = 3  # changes of the set of held components in a step, for each component
-ONE_BY_ONE = 4000  # changes, times components, after which all on a wrong side change at once
-BLOCKS = 3  # such changes in a row that may leave as many on a wrong side, before a single one
-MAX_NEWTON_STEPS = 60  # largest number of steps to the damping of a trust radius
+ONE_BY_ONE = 4000  # changes times components above which all change at once
+BLOCKS = 3  # such changes without progress before a single change
+MAX_NEWTON_STEPS = 60  # largest number of steps for the damping of a trust radius
 ONE = np.ones((1, 1))  # singular vectors of a number
 
 
@@ -46,7 +46,7 @@ class BoundedModel(ABC):
         self._free = ~(at_low | at_high)
         self._all_free = bool(self._free.all())
         self._solvers: dict[bytes, _Damped | _Shifted] = {}
-        # The step without a radius and its length, where no bound holds it.
+        # The step without a radius and its length, if no bound holds it.
         self._whole: tuple[Array, float] | None = None
         self._last: tuple[BoolArray, _Damped | _Shifted, float] | None = None
 
@@ -62,17 +62,17 @@ class BoundedModel(ABC):
     def promises(self, decrease: float) -> bool:
         """Return whether the minimum of the model within the bounds is lower by a `decrease`.
 
-        Mostly the projected gradient shows it, which takes far less time than the minimum.
+        Usually the projected gradient shows it, which takes far less time than the minimum.
         """
         cauchy = self._cauchy_step()
         if cauchy is not None and self.decrease(cauchy) > decrease:
             return True
-        return not self.promised <= decrease  # what overflows is not known to be low
+        return not self.promised <= decrease  # an overflow is not known to be small
 
     def _cauchy_step(self) -> Array | None:
         """Return the step to the minimum along the gradient, cut off at the bounds.
 
-        None where the model has none along it.
+        Returns None if the model has no minimum along it.
         """
         downhill = np.where(self._free, -self._gradient / self._weight, 0.0)
         square = float(downhill @ downhill)
@@ -88,7 +88,7 @@ class BoundedModel(ABC):
 
     @abstractmethod
     def _right_side(self, scaled: Array, free: BoolArray) -> Array:
-        """Return what the solver of the free components takes, the others held at a step."""
+        """Return the right-hand side for the free components, with the others held at a step."""
 
     @abstractmethod
     def _slope(self, scaled: Array) -> Array:
@@ -97,22 +97,22 @@ class BoundedModel(ABC):
     @property
     @abstractmethod
     def _slack(self) -> float:
-        """A slope that rounding may make."""
+        """A slope that may be rounding."""
 
     def step(self, radius: float) -> Array:
         """Return the step to the minimum of the model within the radius and the bounds.
 
-        An active set: components that would leave their intervals stop at the bounds, the rest
-        of the step is solved again, and a component is let go when the model then falls on the
-        way back. Each change takes a decomposition. With many components, all on a wrong side soon
-        change at once (block pivoting; J. Kim and H. Park, SIAM J. Sci. Comput. 33, 2011, 3261).
+        Active set method: components that would leave their intervals stop at the bounds, the rest
+        is computed again, and a component is released if the model then falls on the way back. Each
+        change needs a decomposition. With many components, all on a wrong side soon change at once
+        (block pivoting; J. Kim and H. Park, SIAM J. Sci. Comput. 33, 2011, 3261).
         """
         if self._whole is not None and self._whole[1] <= radius:
             self._last = (self._free, self._solver(self._free), 0.0)
             return self._whole[0]
         held = np.zeros(len(self._weight))
         if self._all_free:
-            # Mostly no bound is in the way.
+            # Usually no bound limits the step.
             whole = self._solver(self._free)
             rhs = self._right_side(held, self._free)
             damping = whole.damping(rhs, radius)
@@ -165,7 +165,7 @@ class BoundedModel(ABC):
     def _solved(
         self, free: BoolArray, held: Array, radius: float
     ) -> tuple[Array, _Damped | _Shifted | None, float]:
-        """Return the step with some components held; nothing to solve for gives no solver."""
+        """Return the step with some components held; without a solver if none is free."""
         scaled = held * self._weight
         left = radius**2 - float(np.sum(scaled**2))
         d = held.copy()
@@ -195,7 +195,7 @@ class BoundedModel(ABC):
     def _inward(
         self, d: Array, free: BoolArray, solver: _Damped | _Shifted | None, damping: float
     ) -> Array:
-        """Return how much the model falls as each held component leaves its bound, shape (n,)."""
+        """Return the decrease of the model as each held component leaves its bound, shape (n,)."""
         scaled = d * self._weight
         slope = self._slope(scaled)
         if solver is not None:
@@ -222,7 +222,7 @@ class GaussNewtonModel(BoundedModel):
         return float(-(self._gradient @ d) - 0.5 * (jd @ jd))
 
     def acceleration(self, curvature: Array) -> Array:
-        """Return half the change that answers the residuals' `curvature` along the last step."""
+        """Return half the step that cancels the residuals' `curvature` along the last step."""
         bend = np.zeros(len(self._weight))
         if self._last is not None:
             free, solver, damping = self._last
@@ -274,9 +274,9 @@ class SecondOrderModel(BoundedModel):
 class _Damped:
     """The minimum of |a y + b|^2 + damping |y|^2, by the singular value decomposition of a.
 
-    Squares are taken of singular values in a unit of their own and of steps in that of the radius,
-    powers of two both, so that they neither overflow nor vanish, whatever the units of the
-    residuals; elsewhere not a bit changes.
+    Singular values are squared in their own unit, and steps in that of the radius. Both units are
+    powers of two, so that squares neither overflow nor vanish, whatever the units of the residuals;
+    otherwise no bit changes.
     """
 
     def __init__(self, a: Array) -> None:
@@ -298,7 +298,7 @@ class _Damped:
         return np.asarray(-(self._vt.T @ y))
 
     def damping(self, b: Array, radius: float) -> float:
-        """Return the damping for which |y| is `radius` to a tenth; 0 if it is less without any."""
+        """Return the damping for which |y| is `radius` to a tenth; 0 if |y| is less undamped."""
         if not math.isfinite(radius):
             return 0.0
         if not radius > 0.0:
@@ -332,10 +332,10 @@ class _Shifted:
         return np.asarray(-(self._vectors @ ((self._vectors.T @ b / self._unit) / shifted)))
 
     def damping(self, b: Array, radius: float) -> float:
-        """Return the damping for which |y| is `radius` to a tenth; 0 if it is less without any.
+        """Return the damping for which |y| is `radius` to a tenth; 0 if it is less without damping.
 
-        Where the lowest eigenvalues are not positive, it is above what makes them so. In the hard
-        case, with no gradient along their vectors, y stays shorter than the radius.
+        If the lowest eigenvalues are not positive, the damping makes them so. In the hard case,
+        with no gradient along their vectors, y stays shorter than the radius.
         """
         values, c = self._values, self._vectors.T @ b
         radius, unit = _in_own_unit(radius, self._unit)
@@ -382,7 +382,7 @@ def _unit(values: Array) -> float:
 
 
 def _in_own_unit(radius: float, unit: float) -> tuple[float, float]:
-    """Return a radius in a unit of its own, and that unit times another one; both powers of two."""
+    """Return a radius in its own unit, and that unit times another one; both are powers of two."""
     if not 0.0 < radius < math.inf:
         return radius, unit
     fraction, exponent = math.frexp(radius)
@@ -397,7 +397,7 @@ def _safe_norm(vector: Array) -> float:
 
 
 def _factorised(matrix: Array) -> tuple[Array, Array]:
-    """Return the QR factors of a matrix; for one column LAPACK takes longer than a division."""
+    """Return the QR factors of a matrix, without LAPACK for one column, where it takes longer."""
     if matrix.shape[1] == 1:
         length = norm(matrix[:, 0])
         if 0 < length < math.inf:
@@ -406,12 +406,12 @@ def _factorised(matrix: Array) -> tuple[Array, Array]:
 
 
 def norm(vector: Array) -> float:
-    """Return the Euclidean norm; of short vectors faster than NumPy's own function."""
+    """Return the Euclidean norm, faster than NumPy's function for short vectors."""
     return math.sqrt(vector @ vector)
 
 
 def within(vector: Array, lower: Array, upper: Array) -> Array:
-    """Return a vector clipped to bounds; for few components NumPy's own function takes longer."""
+    """Return a vector clipped to bounds, faster than NumPy's function for few components."""
     return np.minimum(np.maximum(vector, lower), upper)
 
 

@@ -1,4 +1,4 @@
-"""The optimiser's coordinates: natural units, or their logarithm where the user asks for it."""
+"""The optimiser's coordinates: natural units, or their logarithm if the user chooses it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from odefit.problem.variants.sizes import expected_sizes
 NEARLY_ZERO = 1e-6  # magnitude of an unknown, relative to its typical size, that counts as zero
 
 SMALLEST_LOGARITHM = 0.3
-"""Magnitude with which a decimal logarithm counts at least: a factor of two.
+"""Smallest magnitude assumed for a decimal logarithm: a factor of two.
 
-With a decade, first steps from an optimum at a bound went so far that seven of twelve fits of the
+With a decade, first steps from an optimum at a bound were so long that seven of twelve fits of the
 model of Perelson et al. (1996) ended at another optimum, and fewer of Brannmark et al. (2010) at
-the best one."""
+the best one.
+"""
 
 _LN10 = float(np.log(10.0))
 
@@ -56,9 +57,9 @@ class Scaling:
         return x
 
     def least_sizes(self, problem: Problem) -> Array:
-        """Return magnitudes that coordinates count with at least, shape (n,).
+        """Return the smallest magnitudes assumed for coordinates, shape (n,).
 
-        The logarithm zero is a value like any other, which depends on the unit.
+        The logarithm zero is an ordinary value, which depends on the unit.
         """
         least = NEARLY_ZERO * expected_sizes(problem)
         return np.where(self.logarithmic, SMALLEST_LOGARITHM, least)
@@ -77,7 +78,7 @@ def bounds_touched(problem: Problem, vector: Array) -> BoolArray:
 
     def near(bound: Array) -> BoolArray:
         slack = np.minimum(1e-9 * np.maximum(np.abs(bound), np.abs(vector)), 1e-9 * width)
-        # A bound of zero has no size of its own: within a billionth of the interval, if any.
+        # A bound of zero has no size: within a billionth of the interval, if there is one.
         slack = np.where((bound == 0) & np.isfinite(width), 1e-12 * width, slack)
         return np.asarray(np.isfinite(bound) & (np.abs(vector - bound) <= slack))
 

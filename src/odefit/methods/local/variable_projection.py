@@ -1,26 +1,26 @@
 """Variable projection: unknowns of the observation alone are eliminated from the local search.
 
-Scales and offsets enter the residuals linearly (or as logarithms, where the logarithm of an
-observable was measured), and the standard deviation of a group of measurements has a closed form,
-and so has a scale of both, values and noise.
-Given all other unknowns, the trajectories are fixed, and the optimum of these is found without
-another integration. The search then has fewer unknowns, and needs no start values for these
-(G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares
-problems whose variables separate, 1973; as hierarchical optimisation C. Loos, S. Krause and
-J. Hasenauer, Hierarchical optimization for the efficient parametrization of ODE models, 2018, and
-L. Schmiester et al., Efficient parameterization of large-scale dynamic models based on relative
-measurements, 2020).
+Scales and offsets enter the residuals linearly (or as logarithms, if the logarithm of an observable
+was measured). The standard deviation of a group of measurements has a closed form, and so does a
+common scale of values and noise. Given all other unknowns, the trajectories are fixed, and the
+optimum of these unknowns needs no further integration. The search then has fewer unknowns, and
+needs no start values for the eliminated ones (G. H. Golub and V. Pereyra, The differentiation of
+pseudo-inverses and nonlinear least squares problems whose variables separate, 1973; as hierarchical
+optimisation C. Loos, S. Krause and J. Hasenauer, Hierarchical optimization for the efficient
+parametrization of ODE models, 2018, and L. Schmiester et al., Efficient parameterization of
+large-scale dynamic models based on relative measurements, 2020).
 
-At the inner optimum the derivative by the eliminated unknowns is zero, so that the gradient of the
-reduced cost is that of the full cost by the others. The Gauss-Newton (Fisher) matrix of the reduced
-problem is the Schur complement of the full one: the Jacobian by the others, with what the
-eliminated unknowns can take up projected out (L. Kaufman, A variable projection method for solving
-separable nonlinear least squares problems, 1975). An unknown at a bound takes up nothing.
+At the inner optimum the derivative with respect to the eliminated unknowns is zero, so that the
+gradient of the reduced cost is that of the full cost with respect to the others. The Gauss-Newton
+(Fisher) matrix of the reduced problem is the Schur complement of the full one: from the Jacobian
+with respect to the others, the span of the eliminated unknowns is projected out (L. Kaufman, A
+variable projection method for solving separable nonlinear least squares problems, 1975). An unknown
+at a bound spans nothing.
 
-At the inner optimum linear unknowns are found by linear least squares within their bounds, standard
-deviations as roots of mean squares, units as roots of quadratic equations. Where these depend on
-each other, they are found in turn, which lowers the cost each time, and the sequence of the
-standard deviations is accelerated.
+The inner optimum gives linear unknowns by bounded linear least squares, standard deviations as root
+mean squares, and units as roots of quadratic equations. If these depend on each other, they are
+computed in turn, which lowers the cost each time, and the sequence of the standard deviations is
+accelerated.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ SINGULAR_TOLERANCE = 1e-10
 it counts as zero."""
 
 LEAST_DEVIATION = 2e-16
-"""The smallest standard deviation beside the size of the data: residuals that are zero have none
-otherwise, and their last digit is as large."""
+"""The smallest standard deviation relative to the size of the data: residuals of zero would
+otherwise have the standard deviation zero, and their last digit is as large."""
 
 MAX_ALTERNATIONS = 100
-"""Largest number of alternations between linear unknowns and the standard deviations that weigh
-them, where measurements with different ones share a linear unknown."""
+"""Largest number of alternations between linear unknowns and standard deviations, if measurements
+with different standard deviations share a linear unknown."""
 
-SAME_DEVIATION = 1e-12  # relative change of the standard deviations with which the alternation ends
-FAR = 2.0  # largest logarithm by which the alternation is accelerated
+SAME_DEVIATION = 1e-12  # relative change of the standard deviations that ends the alternation
+FAR = 2.0  # largest logarithm of an acceleration of the alternation
 
 
 def sizes_of_deviations(problem: Problem, unknowns: Sequence[int]) -> Array:
-    """Return the size of the data whose standard deviation each of some unknowns is, else 1."""
+    """Return the data size for each unknown that is a standard deviation, otherwise 1."""
     sizes = {**typical_sizes(problem).states, **data_sizes(problem)}
     of_key = {
         noise.unknown(name): sizes.get(name, 1.0)
@@ -71,10 +71,10 @@ def sizes_of_deviations(problem: Problem, unknowns: Sequence[int]) -> Array:
 class ObservationOptimum:
     """The optimum of the eliminated unknowns, given trajectories and the other unknowns.
 
-    With logarithms as coordinates where they are factors under one, the residuals are
-    (A y + b) / s, where s is known but for a factor that all measurements of a group share. In a
-    unit of its own, which is a factor of values and noise, they are (b - u d) / s, with the
-    measurements d and the reciprocal u of the unit; the sum of log s then has a term - log u.
+    The residuals are (A y + b) / s, where s is known up to a factor shared by all measurements of a
+    group. Unknown factors under a logarithm have logarithms as coordinates. With an unknown unit, a
+    factor of values and noise, the residuals are (b - u d) / s, with the measurements d and the
+    reciprocal u of the unit; the sum of log s then has a term - log u.
     """
 
     def __init__(self, problem: Problem, unknowns: ObservationUnknowns) -> None:
@@ -102,9 +102,9 @@ class ObservationOptimum:
     def solve(
         self, forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
     ) -> tuple[Array, BoolArray] | Failure:
-        """Return all unknowns, shape (n,), and which of them are eliminated and at no bound.
+        """Return all unknowns, shape (n,), and which of them are eliminated and not at a bound.
 
-        What no measurement depends on stays as it is in `vector`.
+        Unknowns on which no measurement depends keep their values in `vector`.
         """
         with np.errstate(all="ignore"):
             groups = self._groups(forward, vector, trajectories)
@@ -142,7 +142,8 @@ class ObservationOptimum:
         residuals, jacobian = evaluation.residuals[rows], evaluation.jacobian[rows]
         own, measured = units >= 0, np.zeros(len(rows))
         if own.any():
-            # What a unit multiplies is the model: the derivative by it, at one, over its power.
+            # The factor of a unit is the model: its derivative with respect to the unit, at one,
+            # over its power.
             columns = np.array(self._units, dtype=np.intp)[units[own]]
             model = jacobian[own, columns] / self._unit_powers[units[own]]
             measured[own] = model - residuals[own]
@@ -152,7 +153,7 @@ class ObservationOptimum:
     def _rows(
         self, jacobian: Array, sources: Sequence[ResidualSource]
     ) -> tuple[IntArray, IntArray, IntArray]:
-        """Return which residuals are no standard deviations', and the owners and units of these."""
+        """Return the residuals that are not of standard deviations, and their owners and units."""
         rows: list[IntArray] = []
         owners: list[IntArray] = []
         units: list[IntArray] = []
@@ -175,7 +176,7 @@ class ObservationOptimum:
     def _alternate(self, groups: _Groups, vector: Array) -> tuple[Array, Array, Array, BoolArray]:
         """Return coordinates of scales, factors of deviations, reciprocals of units, all optimal.
 
-        The last array is which of them are at no bound.
+        The last array marks those that are not at a bound.
         """
         given = self._coordinates(vector[self._columns])
         given_units = vector[self._units] ** -self._unit_powers
@@ -211,7 +212,7 @@ class ObservationOptimum:
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Residuals (columns y + constants - unit measured) / factor, the priors' among them."""
+    """Residuals (columns y + constants - unit measured) / factor, including those of priors."""
 
     # shapes (rows, k) and (rows,)
     columns: Array
@@ -219,24 +220,24 @@ class _Groups:
     # number of the factor that divides a row, and that of the unit of its measurement; -1 for none
     owners: IntArray
     units: IntArray
-    # measured values over what is known of their standard deviations, shape (rows,); zero for rows
+    # measured values over the known part of their standard deviations, shape (rows,); zero for rows
     # without a unit
     measured: Array
 
     @property
     def coupled(self) -> bool:
-        """True if factors weigh rows that share a column, or act together with a unit."""
+        """True if factors weight rows that share a column, or act together with a unit."""
         owned = self.owners >= 0
         if not owned.any():
             return False
         if bool(((self.units >= 0) & owned).any()):
             return True
-        # Which rows belong to each factor (and to none), and so which columns each of them weighs.
+        # The rows of each factor (and those without), and so the columns that each factor weights.
         own = self.owners == np.arange(-1, self.owners.max() + 1)[:, None]
         return bool((np.count_nonzero(own @ (self.columns != 0), axis=0) > 1).any())
 
     def weights(self, factors: Array) -> Array:
-        """Return what the rows are to be multiplied by, shape (rows,)."""
+        """Return the factors by which rows are multiplied, shape (rows,)."""
         return 1.0 / np.append(factors, 1.0)[self.owners]
 
     def in_units(self, units: Array) -> Array:
@@ -265,7 +266,7 @@ class _Groups:
 
 
 def _without_sensitivities(trajectory: Trajectory) -> Trajectory:
-    """Return a trajectory of which the observables have no derivatives by its unknowns."""
+    """Return a trajectory whose observables have no derivatives with respect to its unknowns."""
     return replace(
         trajectory,
         unknowns=(),
@@ -276,7 +277,7 @@ def _without_sensitivities(trajectory: Trajectory) -> Trajectory:
 
 
 def _accelerated(first: Array, second: Array, third: Array) -> Array:
-    """Return where a sequence leads, by Aitken's process, as long as that is not far away."""
+    """Return the limit of a sequence by Aitken's process, unless that is far away."""
     bend = third - 2 * second + first
     limit = first - (second - first) ** 2 / bend
     return np.where(np.abs(limit - third) <= FAR, limit, third)
@@ -285,10 +286,10 @@ def _accelerated(first: Array, second: Array, third: Array) -> Array:
 def _bounded_least_squares(
     columns: Array, constant: Array, low: Array, high: Array, given: Array
 ) -> tuple[Array, BoolArray]:
-    """Minimise |columns y + constant|^2 within bounds; say which components are at no bound.
+    """Minimise |columns y + constant|^2 within bounds; also return which components are inside.
 
-    Of the minima, the shortest in units of the columns is returned. A component without a column
-    stays as it is `given`.
+    Of several minima, the shortest in units of the columns is returned. A component without a
+    column keeps its `given` value.
     """
     if not len(given):
         return given, np.zeros(0, dtype=bool)
@@ -313,7 +314,7 @@ def _bounded_least_squares(
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A problem at unknowns of which those eliminated are at their optimum."""
+    """A problem at unknowns of which the eliminated ones are optimal."""
 
     vector: Array  # all unknowns, shape (n,)
     evaluation: Evaluation  # evaluation of the full problem there
@@ -325,7 +326,7 @@ class Projection:
 class VariableProjection:
     """The reduced problem of a forward map, in the unknowns `kept`.
 
-    Without `eliminate` no unknown is eliminated, and the problem is as it was.
+    Without `eliminate` no unknown is eliminated, and the problem is unchanged.
     """
 
     def __init__(self, forward: ForwardMap, eliminate: bool = True) -> None:
@@ -339,7 +340,7 @@ class VariableProjection:
         self._inner = ObservationOptimum(problem, unknowns) if gone else None
 
     def evaluate(self, vector: Array, choice: EngineChoice = UNDECIDED) -> Projection | Failure:
-        """Return the reduced problem at `vector`, shape (n,), whatever the eliminated are there."""
+        """Return the reduced problem at `vector`, shape (n,), ignoring its eliminated unknowns."""
         if self._inner is None:
             found = self.forward.evaluate(vector, choice)
             if isinstance(found, Failure):
@@ -359,7 +360,7 @@ class VariableProjection:
     def evaluate_cost(
         self, vector: Array, choice: EngineChoice = UNDECIDED
     ) -> Evaluation | Failure:
-        """Return an evaluation, of which the Jacobian may be zero, with the eliminated optimal."""
+        """Return an evaluation with optimal eliminated unknowns; its Jacobian may be zero."""
         if self._inner is None:
             return self.forward.evaluate_cost(vector, choice)
         optimum = self._optimum(self._inner, vector, choice, sensitivities=False)
@@ -369,7 +370,7 @@ class VariableProjection:
         return self.forward.evaluate_along(vector, trajectories, derivatives=False)
 
     def cost_along(self, vector: Array, trajectories: Sequence[Trajectory]) -> Evaluation | Failure:
-        """Return what :meth:`evaluate_cost` does, where the trajectories are known."""
+        """Return the result of :meth:`evaluate_cost` for known trajectories."""
         if self._inner is not None:
             optimum = self._inner.solve(self.forward, vector, trajectories)
             if isinstance(optimum, Failure):
@@ -396,7 +397,7 @@ class VariableProjection:
 
 
 _known: WeakKeyDictionary[Problem, ObservationUnknowns] = WeakKeyDictionary()
-"""Findings about earlier problems: a problem has many starts."""
+"""Unknowns of the observation by problem: a problem has many starts."""
 
 
 def _eliminated(problem: Problem) -> ObservationUnknowns:
@@ -406,7 +407,7 @@ def _eliminated(problem: Problem) -> ObservationUnknowns:
 
 
 def _orthonormal_basis(columns: Array) -> Array:
-    """Return an orthonormal basis of what the columns span."""
+    """Return an orthonormal basis of the span of the columns."""
     norms = np.linalg.norm(columns, axis=0)
     u, s, _ = singular_value_decomposition(columns / np.where(norms > 0, norms, 1.0))
     return np.asarray(u[:, s > SINGULAR_TOLERANCE * s.max(initial=0.0)])

@@ -52,7 +52,7 @@ class History:
     converged
         Whether the last step was negligible.
     message
-        Why the iteration ended, in words.
+        The reason for the end of the iteration, in words.
     vector
         Unknowns at the end, shape (n,).
     objective
@@ -72,10 +72,10 @@ class History:
     def table(self) -> pd.DataFrame:
         """Return a table with a row for each iteration.
 
-        Columns: ``objective`` of the discontinuous trajectory, ``gap`` (its largest
-        discontinuity, relative to the sizes of the states), ``level`` (natural level function:
-        length of the full step), ``damping`` (part of it that was taken), ``undetermined``
-        (directions that nothing determined), and the unknowns.
+        Columns: ``objective`` of the discontinuous trajectory, ``gap`` (its largest discontinuity,
+        relative to the sizes of the states), ``level`` (natural level function: length of the full
+        step), ``damping`` (the fraction of it that was taken), ``undetermined`` (number of
+        undetermined directions), and the unknowns.
         """
         require("pandas")
         import pandas as pd
@@ -103,15 +103,15 @@ class History:
     ) -> Simulation:
         """Return the discontinuous trajectory of an iteration (Figure 1 of the paper).
 
-        Each interval has so many `points`; without an `experiment`, the first is meant. Before each
-        node stand the values at the end of the interval before, and NaN between both. Raises
+        Each interval has `points` points; the default `experiment` is the first. Each node is
+        preceded by the values at the end of the previous interval, with NaN between both. Raises
         RuntimeError if the trajectory cannot be integrated.
         """
         condition = self.problem.condition(experiment)
         number = self.problem.conditions.index(condition)
         node_times = self.shooting.node_times[number]
         ends = np.append(node_times[1:], condition.times[-1])
-        # Just before a node the trajectory is still that of the interval before.
+        # Just before a node the trajectory still belongs to the previous interval.
         grids = [
             np.append(np.linspace(a, b, points, endpoint=False), np.nextafter(b, a))
             for a, b in zip(node_times, ends, strict=True)
@@ -132,7 +132,7 @@ class History:
         )
 
 
-SCREENED_POINTS = 64  # number of points of which each start is the best, where data are sparse
+SCREENED_POINTS = 64  # number of points of which each start is the best, if data are sparse
 
 
 @dataclass(frozen=True)
@@ -142,32 +142,32 @@ class MultipleShooting(Method):
     Attributes
     ----------
     nodes
-        Number of shooting nodes of each experiment, the one at its t0 among them, spread evenly
-        over its data times; or their times (by name of the experiment, if there are several).
-        None for as many as the data carry. 1 is the initial value approach.
+        Number of shooting nodes of each experiment, including the one at its t0, spread evenly over
+        its data times; or their times (by name of the experiment, if there are several). None for
+        as many as the data support. 1 is the initial value approach.
     integrator
         Engine that integrates the intervals: ``"auto"`` recognises stiffness,
         ``"local-linearization"`` is the paper's.
     states
-        Start values of the nodes: on a trajectory that is ``"relaxed"`` from the data towards the
-        equations; at the ``"data"``, states that are not measured at their initial value; on a
-        ``"simulation"`` from the unknowns' own start.
+        Start values of the nodes: on a trajectory ``"relaxed"`` from the data towards the
+        equations; at the ``"data"``, with unmeasured states at their initial values; or on a
+        ``"simulation"`` from the unknowns' start values.
     start
         Values of unknowns by name to start from, such as those of another method's result.
     constraints
         Constraints on parameters and states: :class:`Constraint`, or their text.
     tolerance
-        Largest component of a Gauss-Newton step, relative to the sizes of unknowns and states,
-        that counts as none.
+        Largest component of a Gauss-Newton step, relative to the sizes of unknowns and states, that
+        counts as zero.
     iterations
-        Gauss-Newton steps, at most.
+        Largest number of Gauss-Newton steps.
     starts
-        Number of starts; None for as many as the evidence asks for, see :class:`MultiStart`.
+        Number of starts; None lets the evidence decide, see :class:`MultiStart`.
 
     Raises
     ------
     InputError
-        An option makes no sense; from :meth:`solve`, nodes or constraints do not fit the
+        An option has an unusable value; from :meth:`solve`, nodes or constraints do not fit the
         problem.
 
     Examples
@@ -243,12 +243,12 @@ class MultipleShooting(Method):
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Estimate the unknowns; results depend on the seed, never on the number of workers."""
         if self.starts == 1:
-            # A single start has nothing to share out but its intervals.
+            # A single start has nothing to distribute but its intervals.
             control = replace(control, executor=None, jobs=1, within=control.executor)
         return self.search(problem).solve(problem, control)
 
     def search(self, problem: Problem) -> MultiStart:
-        """Return the search from many starts that this method is for a problem."""
+        """Return the search from many starts by which this method solves a problem."""
         refuse_integrated_features(problem, "multiple shooting", on_nodes=True)
         first = None if self.start is None else tuple(self._given(problem).tolist())
         forward = ForwardMap(problem, self.integrator)
@@ -281,8 +281,8 @@ class MultipleShooting(Method):
         )
 
     def _given(self, problem: Problem) -> Array:
-        """Return the start values that were given, shape (n,)."""
-        # Fixed values are no harm: results have them too.
+        """Return the given start values, shape (n,)."""
+        # Fixed values are allowed: results contain them too.
         known = {*problem.keys, *problem.parameters, *problem.model.states}
         for key in self.start or {}:
             if key not in known and key.partition("[")[0] not in known:

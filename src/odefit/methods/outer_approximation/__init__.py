@@ -2,8 +2,8 @@
 
 The modules follow the paper (A. Miró et al., Deterministic global optimization algorithm based on
 outer approximation for the parameter estimation of nonlinear dynamic biological systems, 2012): the
-standard form (18)-(25), its relaxation (26)-(40), the algorithm, and what the case studies add,
-bound contraction, the cutoff of the objective (47) and cuts by temporal decomposition.
+standard form (18)-(25), its relaxation (26)-(40), the algorithm, and the additions of the case
+studies: bound contraction, the cutoff of the objective (47) and cuts by temporal decomposition.
 """
 
 from odefit.methods.outer_approximation.mixed_integer import Highs, Scip

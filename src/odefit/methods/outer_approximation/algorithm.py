@@ -1,8 +1,8 @@
 """Steps 1 to 4: bounds are contracted, then master and slave problems are solved in turn.
 
 Strengthening cuts come from temporal decomposition: a group keeps the equations of some consecutive
-elements and loses those that join it to the others. Its least error is a lower bound of that part
-of the objective in the whole. A checkpoint holds points, cuts, bounds and pieces so far.
+elements and drops those that join it to the others. Its smallest error is a lower bound of that
+part of the full objective. A checkpoint holds points, cuts, bounds and pieces so far.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def strengthening_cuts(
 ) -> list[StrengtheningCut]:
     """Return a cut for each group of consecutive elements that has measurements.
 
-    The cuts so far are returned after a `stop`; all groups together have so many seconds.
-    Infeasible is raised if a group alone is proved to exceed the cutoff.
+    After a `stop`, the cuts so far are returned; `seconds` limits all groups together. Raises
+    Infeasible if a group alone is proved to exceed the cutoff.
     """
     found = []
     for group in groups:
@@ -67,35 +67,35 @@ def strengthening_cuts(
         cost = np.zeros(len(program.cost))
         cost[form.size + own] = 1.0
         answer = process.solve(replace(program, cost=cost), gap, seconds / len(groups), stop)
-        if 0 < answer.bound < math.inf:  # if a group alone is too much, the whole will say so
+        if 0 < answer.bound < math.inf:  # if a single group exceeds the cutoff, so does the whole
             found.append(StrengtheningCut(tuple(own.tolist()), answer.bound))
     return found
 
 
 def rows_within(form: StandardForm, inside: BoolArray) -> BoolArray:
-    """Return which rows have none but variables that are `inside`, shape (rows,)."""
+    """Return the rows with no variables but those `inside`, shape (rows,)."""
     found: BoolArray = (abs(form.matrix) @ (~inside).astype(float)) == 0
     return found
 
 
 STALLED_CONTRACTION = 0.02
-"""Part by which a parameter's range or the bound has to move, or contraction ends early."""
+"""Relative change of a parameter's range or of the bound below which contraction ends early."""
 
 PROOF_MARGIN = 1e-6
-"""Part of the tolerance that a proof by infeasibility leaves, so that rounding does not open the
-gap again."""
+"""Share of the tolerance that a proof by infeasibility leaves unused, so that rounding does not
+reopen the gap."""
 
 OBBT_SHARE = 0.1
-"""Share of the time left that a round of OBBT may spend on variables that are no parameters."""
+"""Share of the remaining time for variables other than parameters in a round of OBBT."""
 
 MILP_GAP_SHARE = 0.1
 """Gap to which a mixed-integer program is solved, relative to the tolerance of the search."""
 
 MASTER_SHARE = 0.5
-"""Share of the time left that one master problem may take."""
+"""Share of the remaining time for one master problem."""
 
 DECOMPOSITION_SHARE = 0.3
-"""Share of the time left that the problems of all groups of elements together may take."""
+"""Share of the remaining time for the problems of all groups of elements together."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class MasterSlaveSearch:
     low: Array  # bounds of all variables in which better answers must lie, shape (n,)
     high: Array
     slave: Callable[[Array], Answer]  # step 3, from a point of the master problem
-    first_cutoff: float  # while there is no incumbent; it need not be reached
+    first_cutoff: float  # without an incumbent; no answer need reach it
     negligible: float  # absolute difference of the bounds at which to stop
     stop: Callable[[], bool]
     remaining: Callable[[], float]  # seconds
@@ -145,7 +145,7 @@ class MasterSlaveSearch:
         self.tightening = BoundTightening(
             self.form, FBBT(self.form), planes, self.stop, remaining=self.remaining
         )
-        self._refuting = math.inf  # the cutoff under which nothing is left if a step is infeasible
+        self._refuting = math.inf  # the cutoff that an infeasible step proves to be unreachable
         if not self.form.linear.any():
             self.lower = max(self.form.constant, 0.0)  # of a sum of squares
 
@@ -166,10 +166,10 @@ class MasterSlaveSearch:
 
     @property
     def cutoff(self) -> float:
-        """The objective above which nothing is looked at (47).
+        """The objective above which answers are ignored (47).
 
-        It is what was asked for, or the best objective less the tolerance: where nothing is left
-        below that, the bounds have met.
+        It is the requested value, or the best objective minus the tolerance: if no answer is below
+        that, the bounds have met.
         """
         asked = self.options.cut
         if self.incumbent is None:
@@ -199,11 +199,11 @@ class MasterSlaveSearch:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the search began, those before a kill included."""
+        """Seconds since the search began, including those before a kill."""
         return self.before + time.monotonic() - self.began
 
     def _keep(self) -> None:
-        """Keep the state at the end of a step, unless that was cut short."""
+        """Save the state at the end of a step, unless that was cut short."""
         if self.keep is not None and not self.stop():
             self.keep(self)
 
@@ -215,11 +215,11 @@ class MasterSlaveSearch:
             self.report(step)
 
     def _raise_lower(self, bound: float, cutoff: float) -> None:
-        """Note that nothing with an objective under `cutoff` has one under `bound`."""
+        """Record that answers with an objective under `cutoff` have one of at least `bound`."""
         self.lower = max(self.lower, min(bound, cutoff))
 
     def _refutable_cutoff(self) -> float:
-        """Return the cutoff, kept as what is proved if nothing is left below it."""
+        """Return the cutoff, and record it as proved if no answer is below it."""
         self._refuting = self.cutoff
         return self._refuting
 
@@ -228,13 +228,13 @@ class MasterSlaveSearch:
         self.low, self.high = self.tightening.tighten(self.low, self.high, cutoff, seconds)
 
     def _bound_by_relaxation(self, cutoff: float) -> Array | None:
-        """Raise the lower bound to that of the relaxation, and return where that is reached."""
+        """Raise the lower bound to that of the relaxation, and return the point that attains it."""
         bound, x = self.tightening.relaxation_bound(self.low, self.high, cutoff)
         self._raise_lower(bound, cutoff)
         return x
 
     def _contract(self) -> None:
-        """Contract the bounds before the first master problem, until little moves."""
+        """Contract the bounds before the first master problem, until they hardly change."""
         own = self.form.parameters
         for number in range(self.rounds + 1, self.options.contractions + 1):
             cutoff = self._refutable_cutoff()
@@ -271,7 +271,7 @@ class MasterSlaveSearch:
                 program = master_problem(form, self.low, self.high, planes, partition, cutoff, cuts)
                 seconds = min(max(MASTER_SHARE * self.remaining(), 1.0), self.remaining())
                 found = process.solve(program, gap, seconds, self.stop)
-                if found.bound == math.inf:  # the solver says so, within its tolerance
+                if found.bound == math.inf:  # according to the solver, within its tolerance
                     self._raise_lower(cutoff - found.margin, cutoff)
                 else:
                     self._raise_lower(found.bound + form.constant, cutoff)
@@ -291,7 +291,7 @@ class MasterSlaveSearch:
                 self._keep()
 
     def _first_partition(self, process: SolverProcess, gap: float) -> Partition:
-        """Return the pieces of the first master problem, and find the cuts by groups."""
+        """Return the pieces of the first master problem, and compute the cuts by groups."""
         form, options = self.form, self.options
         variables = variables_to_partition(form, self.low, self.high)
         partition = uniform_partition(self.low, self.high, variables, options.pieces)
@@ -314,7 +314,7 @@ class MasterSlaveSearch:
         return partition
 
     def _check_size(self, partition: Partition) -> None:
-        """Refuse a master problem that no solver would come to an end with, with advice."""
+        """Refuse a master problem that is too large for any solver, with advice."""
         count = binary_count(partition)
         if count > self.options.most_binaries:
             raise InputError(
@@ -336,7 +336,7 @@ STATE = "state"
 
 
 def save_search(checkpoint: Checkpoint, search: MasterSlaveSearch) -> None:
-    """Keep all that a search needs to go on from the end of its last step."""
+    """Save all that a search needs to continue from the end of its last step."""
     if not checkpoint.due:
         return
     tightening, partition = search.tightening, search.partition
@@ -360,7 +360,7 @@ def save_search(checkpoint: Checkpoint, search: MasterSlaveSearch) -> None:
 
 
 def resume_search(checkpoint: Checkpoint, search: MasterSlaveSearch, d: Discretisation) -> None:
-    """Let a search go on from a checkpoint, if that holds a state; refuse a damaged one."""
+    """Let a search continue from a checkpoint with a state; refuse a damaged one."""
     state = checkpoint.records.get(STATE)
     if state is None:
         return

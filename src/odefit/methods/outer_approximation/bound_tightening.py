@@ -2,9 +2,9 @@
 
 FBBT lets each row and term bound each of its variables by the bounds of the others, forward from
 arguments to results and backward (P. Belotti et al., Branching and bounds tightening techniques for
-non-convex MINLP, 2009). OBBT takes the least and the largest value that a variable has in the
-relaxation; those, in turn, tighten the relaxation. Where that comes to a halt, the ends of the
-parameters' ranges are probed: a part at an end in which nothing is left is cut off.
+non-convex MINLP, 2009). OBBT computes the smallest and largest value of a variable in the
+relaxation; these, in turn, tighten the relaxation. If that stalls, the ends of the parameters'
+ranges are probed: an empty part at an end is cut off.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_PASSES = 200
 """Largest number of passes through all rows and terms."""
 
 LEAST_PROGRESS = 1e-3
-"""Part of its width by which a pass has to narrow some interval, or it is the last."""
+"""Relative narrowing of some interval that a pass must achieve, or it is the last."""
 
 OUTWARD = 4 * UNIT_ROUNDOFF
 """Relative distance by which bounds are moved outwards, for the rounding of their last steps."""
@@ -59,7 +59,7 @@ class FBBT:
     def tighten(self, lower: Array, upper: Array, cutoff: float = np.inf) -> Bounds:
         """Return tightened bounds, shape (n,), of points with an objective up to the cutoff (47).
 
-        Infeasible is raised if there is no such point within the bounds.
+        Raises Infeasible if there is no such point within the bounds.
         """
         low, high = lower.copy(), upper.copy()
         for _ in range(MAX_PASSES):
@@ -68,7 +68,7 @@ class FBBT:
             self._bilinear(low, high)
             self._univariate(low, high)
             self._objective(low, high, cutoff)
-            # Every bound is rounded outward: those that cross leave nothing, however little.
+            # Every bound is rounded outward: even the slightest crossing proves emptiness.
             if (low > high).any():
                 raise Infeasible
             if not _moved(before, (low, high)):
@@ -103,7 +103,7 @@ class FBBT:
         _narrow(low, high, column, Interval(bottom, top))
 
     def _others(self, values: Array) -> Array:
-        """Return for each entry the sum of the others of its row, infinite if one of them is."""
+        """Return the sum of the other entries of each row, infinite if one of them is infinite."""
         infinite = ~np.isfinite(values)
         finite = np.where(infinite, 0.0, values)
         total = np.add.reduceat(finite, self._starts)[self._row] - finite
@@ -131,7 +131,7 @@ class FBBT:
             low[i], high[i] = max(low[i], bottom), min(high[i], top)
 
     def _objective(self, low: Array, high: Array, cutoff: float) -> None:
-        """Bound each residual by what the others leave of the cutoff."""
+        """Bound each residual by the part of the cutoff that the others leave."""
         if not np.isfinite(cutoff):
             return
         form, r = self._form, self._form.residuals
@@ -165,16 +165,16 @@ def _moved(before: Bounds, after: Bounds) -> bool:
 
 
 REBUILD_INTERVAL = 10
-"""Number of variables after which the relaxation is built anew within a round of OBBT."""
+"""Number of variables after which the relaxation is rebuilt within a round of OBBT."""
 
 LARGEST_PROBE, SMALLEST_PROBE = 0.5, 0.03
-"""Parts of a range that a probe at its end may have."""
+"""Largest and smallest part of a range that is probed at its end."""
 
 MAX_PROBES = 3
 """Largest number of probes in succession at the same end."""
 
 PROBE_ROUNDS = 2
-"""Rounds of OBBT of the parameters within a probe, before it counts as not empty."""
+"""Rounds of OBBT of the parameters within a probe before it counts as not empty."""
 
 MAX_PLANE_ROUNDS = 12
 """Largest number of times that hyper-planes are added for one bound of the relaxation."""
@@ -185,25 +185,25 @@ PLANE_TOLERANCE = 1e-3
 
 @dataclass(eq=False)
 class BoundTightening:
-    """Bound tightening of a standard form, by all that the search has found out so far."""
+    """Bound tightening of a standard form, with all findings of the search so far."""
 
     form: StandardForm
     fbbt: FBBT
-    planes: HyperPlanes  # more are added where the relaxation's optimum lies
+    planes: HyperPlanes  # more are added at the relaxation's optimum
     stop: Callable[[], bool]
     cuts: Sequence[StrengtheningCut] = ()
-    remaining: Callable[[], float] = lambda: math.inf  # seconds, for a linear program too
+    remaining: Callable[[], float] = lambda: math.inf  # seconds, also for a linear program
     turn: int = 0  # place of the variable with which the next round of OBBT begins
     probes: dict[tuple[int, bool], float] = field(default_factory=dict)
-    """Parts of the range that next probes have, by parameter and whether at the upper end."""
+    """Parts of the range for the next probes, by parameter and by end (True for the upper end)."""
     _done: int = 0
 
     def relaxation_bound(
         self, low: Array, high: Array, cutoff: float
     ) -> tuple[float, Array | None]:
-        """Return a lower bound of the objective over the relaxation, and where it is reached.
+        """Return a lower bound of the objective over the relaxation, and the point that attains it.
 
-        Here, and in all that follows, Infeasible says that no objective is below the cutoff.
+        Here and in the following methods, Infeasible means that no objective is below the cutoff.
         """
         best, x = -math.inf, None
         constant, r = self.form.constant, self.form.residuals
@@ -226,14 +226,14 @@ class BoundTightening:
     def tighten(self, low: Array, high: Array, cutoff: float, seconds: float) -> Bounds:
         """Return the bounds after one round of OBBT and of probing.
 
-        Variables that are no parameters get so many seconds of OBBT.
+        Variables other than parameters get `seconds` of OBBT.
         """
         return self.probe(*self.obbt(low, high, cutoff, seconds), cutoff)
 
     def obbt(self, low: Array, high: Array, cutoff: float, seconds: float = math.inf) -> Bounds:
         """Return the least and largest values of all factors in the relaxation, parameters first.
 
-        The others get so many seconds; the next round goes on with those that are left.
+        The others get `seconds`; the next round continues with the remaining ones.
         """
         own = self.form.parameters.tolist()
         low, high = self._obbt_of(low, high, cutoff, own)
@@ -279,7 +279,7 @@ class BoundTightening:
         return low, high
 
     def probe(self, low: Array, high: Array, cutoff: float) -> Bounds:
-        """Return the bounds without the ends of the parameters' ranges in which nothing is left."""
+        """Return the bounds without the empty ends of the parameters' ranges."""
         low, high = low.copy(), high.copy()
         for k in self.form.parameters.tolist():
             for upper in (True, False):
@@ -310,7 +310,7 @@ class BoundTightening:
             self.probes[k, upper] = min(1.5 * part, LARGEST_PROBE)
             return True
         self.probes[k, upper] = max(0.5 * part, SMALLEST_PROBE)
-        # What is left of the probed part still says where it ends.
+        # The rest of the probed part still bounds its end.
         if upper:
             high[k] = min(high[k], inner_high[k])
         else:

@@ -1,8 +1,8 @@
-"""Linear programs by HiGHS, with bounds that hold however inexact the solver was.
+"""Linear programs by HiGHS, with bounds that hold even if the solver was inexact.
 
 A. Neumaier and O. Shcherbina, Safe bounds in linear and mixed-integer linear programming (2004):
-any multipliers of the rows, right or wrong, prove a bound if all variables are bounded. The
-solver's multipliers prove one that is next to its optimum.
+any multipliers of the rows, exact or not, prove a bound if all variables are bounded. The solver's
+multipliers prove a bound close to its optimum.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ STATUS_OPTIMAL, STATUS_INFEASIBLE = 0, 2
 """Statuses of :func:`scipy.optimize.linprog`."""
 
 MAX_VIOLATION = 1e6
-"""Violation of a scaled row up to which the least one is looked for."""
+"""Largest violation of a scaled row for which the minimum is sought."""
 
 EQUATION_WIDTH = 1e-11
-"""Rows whose scaled sides are closer are equations to the solver; the proof keeps both sides."""
+"""Distance of a scaled row's sides below which the solver sees an equation; the proof keeps
+both."""
 
 
 LEAST_SECONDS = 0.01
-"""Seconds that a linear program is given at least."""
+"""Smallest time limit of a linear program, in seconds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Polyhedron:
     """``row_lower <= matrix @ x <= row_upper`` within ``lower <= x <= upper``.
 
-    Sides of rows may be infinite, bounds of columns are finite. Solvers see `anchored` columns from
-    their lower end, in units of their width: binaries and what they switch.
+    Sides of rows may be infinite; bounds of columns are finite. Solvers see `anchored` columns
+    (binaries and the variables they switch) from their lower end, in units of their width.
     """
 
     matrix: csr_array
@@ -54,7 +55,7 @@ class Polyhedron:
 
     @cached_property
     def scaled(self) -> ScaledPolyhedron:
-        """The polyhedron in the variables that a solver is given."""
+        """The polyhedron in the variables that a solver uses."""
         return ScaledPolyhedron.of(self)
 
 
@@ -62,9 +63,9 @@ class Polyhedron:
 class ScaledPolyhedron:
     """A polyhedron in variables v from -1 to 1, ``x = centre + half * v``.
 
-    Tolerances of solvers are absolute: here they are parts of the widths of the variables. Rows are
-    scaled too, so that their largest coefficients are near 1; `bounds` have shape (columns, 2). The
-    rows `equal`, shape (rows,), are equations to the solver.
+    Solvers' tolerances are absolute: here they are fractions of the widths of the variables. Rows
+    are scaled too, so that their largest coefficients are near 1; `bounds` have shape (columns, 2).
+    The rows `equal`, shape (rows,), are equations to the solver.
     """
 
     centre: Array
@@ -103,9 +104,9 @@ class ScaledPolyhedron:
 class Optimum:
     """The outcome of a linear program.
 
-    No point of the polyhedron has a value below the proved `bound`: infinite if that is proved
-    empty, minus infinity if nothing is proved. `x` and the `multipliers` of the rows are the
-    solver's.
+    No point of the polyhedron has a value below the proved `bound`, which is infinite if the
+    polyhedron is proved empty, and minus infinity if nothing is proved. `x` and the `multipliers`
+    of the rows are the solver's.
     """
 
     bound: float
@@ -114,7 +115,7 @@ class Optimum:
 
 
 def minimise(p: Polyhedron, cost: Array, seconds: float = math.inf) -> Optimum:
-    """Minimise ``cost @ x`` over `p`; after so many seconds nothing may be proved."""
+    """Minimise ``cost @ x`` over `p`; after `seconds`, perhaps without any proof."""
     s = p.scaled
     c = cost * s.half
     size = float(np.abs(c).max(initial=0.0)) or 1.0
@@ -131,11 +132,11 @@ def minimise(p: Polyhedron, cost: Array, seconds: float = math.inf) -> Optimum:
 def _solved(
     s: ScaledPolyhedron, cost: Array, equal: BoolArray, seconds: float, violation: bool = False
 ) -> tuple[Any, Array]:
-    """Return what HiGHS finds by its dual simplex method, and the multipliers of the rows.
+    """Return the result of HiGHS's dual simplex method, and the multipliers of the rows.
 
-    These are those of a vertex, and zero where the linear program is not solved. The cost is that
-    of the scaled variables. All rows but those that are `equal` may be violated by a further
-    variable, which is minimised, if `violation` is set.
+    The multipliers belong to a vertex, and are zero if the linear program is not solved. The cost
+    is that of the scaled variables. If `violation` is set, a further variable may violate all rows
+    but those in `equal`, and is minimised.
     """
     from scipy.optimize import linprog
 
@@ -194,8 +195,8 @@ def safe_dual_bound(p: Polyhedron, cost: Array, multipliers: Array) -> float:
 def is_proved_empty(p: Polyhedron, seconds: float = math.inf) -> bool:
     """Return whether multipliers prove that there is no point.
 
-    They are those of the least violation that all rows can share; with them, a bound above zero
-    on nothing at all is a contradiction.
+    They are those of the smallest violation that all rows can share; with them, a positive bound of
+    a zero cost is a contradiction.
     """
     s = p.scaled
     nothing, none = np.zeros(len(p.lower)), np.zeros(len(s.row_scale), dtype=bool)

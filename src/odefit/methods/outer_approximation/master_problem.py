@@ -1,8 +1,8 @@
 """The master problem: a relaxation with piecewise envelopes, as a mixed-integer program (31)-(40).
 
-Of each bilinear term one factor, x, is partitioned; all terms with the same x share its binaries.
-Columns behind those of the linear relaxation are, for each partitioned variable, one binary a
-piece, and for each term the switched part of its other factor, one a piece.
+One factor x of each bilinear term is partitioned; all terms with the same x share its binaries. The
+columns after those of the linear relaxation are, for each piece, a binary of each partitioned
+variable, and the switched part of the other factor of each term.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from odefit.methods.outer_approximation.standard_form import StandardForm
 from odefit.methods.outer_approximation.univariate import Line, supporting_lines
 
 Partition = dict[int, tuple[float, ...]]
-"""Edges of the pieces of every partitioned variable, increasing, its bounds included."""
+"""Edges of the pieces of every partitioned variable, increasing, including its bounds."""
 
 SHORTEST_PIECE = 1e-6
-"""Part of the first width of a variable below which a piece is not divided."""
+"""Share of the original width of a variable below which a piece is not divided."""
 
 LOGARITHMIC_RATIO = 4.0
 """Ratio of the ends of a range above which it is divided by its logarithm."""
@@ -46,7 +46,7 @@ PRODUCT_ERROR = 4e-16
 class MasterProblem:
     """``min cost @ x`` over the polyhedron, with the columns `integer` binary.
 
-    It has the columns of :func:`linear_relaxation`, and others behind.
+    It has the columns of :func:`linear_relaxation`, followed by others.
     """
 
     polyhedron: Polyhedron
@@ -55,16 +55,16 @@ class MasterProblem:
 
 
 def split_point(low: float, high: float, part: float) -> float:
-    """Return the place at `part` of a range, by its logarithm if it spans much."""
+    """Return the point at `part` of a range, by its logarithm if the range spans much."""
     if low > 0 and high / low > LOGARITHMIC_RATIO:
         return float(low * (high / low) ** part)
     return low + (high - low) * part
 
 
 def variables_to_partition(form: StandardForm, low: Array, high: Array) -> tuple[int, ...]:
-    """Return variables of which each nonlinear term has one: parameters where it can be.
+    """Return variables that include one of each nonlinear term, preferably parameters.
 
-    Then those that occur in most terms.
+    Then those that occur in most terms are preferred.
     """
     free = high > low
     own = set(form.parameters.tolist())
@@ -81,7 +81,7 @@ def variables_to_partition(form: StandardForm, low: Array, high: Array) -> tuple
 
 
 def uniform_partition(low: Array, high: Array, variables: Sequence[int], count: int) -> Partition:
-    """Return `count` pieces of each variable, of equal ratio where it spans much, else length."""
+    """Return `count` pieces of each variable, of equal ratio if it spans much, else length."""
     found: Partition = {}
     for k in variables:
         a, b = float(low[k]), float(high[k])
@@ -100,7 +100,7 @@ def restricted(partition: Partition, low: Array, high: Array) -> Partition:
 
 
 def active_pieces_halved(partition: Partition, w: Array, low: Array, high: Array) -> Partition:
-    """Return the partition with the active piece of every variable, where `w` lies, in halves."""
+    """Return the partition with the active piece of every variable, which holds `w`, halved."""
     found: Partition = {}
     for k, edges in partition.items():
         active = int(np.clip(np.searchsorted(edges, w[k], side="right") - 1, 0, len(edges) - 2))
@@ -112,7 +112,7 @@ def active_pieces_halved(partition: Partition, w: Array, low: Array, high: Array
 
 
 def binary_count(partition: Partition) -> int:
-    """Return how many binary variables the pieces need."""
+    """Return the number of binary variables of the pieces."""
     return sum(len(e) - 1 for e in partition.values() if len(e) > 2)
 
 
@@ -165,7 +165,7 @@ class _Extended:
         return np.arange(first, first + count)
 
     def pieces(self, x: int, edges: Array) -> IntArray:
-        """Return a new binary for each piece, exactly one of which is active (31), with x in it."""
+        """Return a binary for each piece, exactly one of which is active (31) and contains x."""
         binaries = self._new_columns(len(edges) - 1, 1.0, integer=True)
         self._rows.add(dict.fromkeys(binaries.tolist(), 1.0), 1.0, 1.0)
         self._rows.add({x: 1.0, **_by_column(binaries, -edges[:-1])}, lower=0.0)
@@ -173,7 +173,7 @@ class _Extended:
         return binaries
 
     def _switched(self, y: int, low: float, high: float, count: int) -> tuple[IntArray, float]:
-        """Return the switched parts of ``y - low`` (32), one a piece, and their upper bound."""
+        """Return the switched parts of ``y - low`` (32), one per piece, and their upper bound."""
         width = float(round_up(np.array(high - low)))
         parts = self._new_columns(count, width, integer=False)
         slack = PRODUCT_ERROR * abs(low)
@@ -228,14 +228,14 @@ class _Extended:
                 self._add(entries, PRODUCT_ERROR * size, below=not above)
 
     def _add(self, entries: Mapping[int, float], slack: float, below: bool) -> None:
-        """Add a row ``entries >= 0``, or ``<= 0`` if it is not `below`, but for `slack`."""
+        """Add a row ``entries >= 0``, or ``<= 0`` if not `below`, up to `slack`."""
         if below:
             self._rows.add(entries, lower=-slack)
         else:
             self._rows.add(entries, upper=slack)
 
     def program(self, cost: Array) -> MasterProblem:
-        """Return all of it, with the cost of the linear relaxation."""
+        """Return the whole program, with the cost of the linear relaxation."""
         base, extra = self._base, len(self._upper)
         first = np.zeros(len(base.lower), dtype=bool)
         columns = len(first) + extra

@@ -1,7 +1,7 @@
 """Mixed-integer linear programs (MILP) by HiGHS or SCIP.
 
-The solver runs in a process of its own, which can be ended whenever the user likes: neither solver
-notices a Ctrl-C while it is at work.
+The solver runs in a separate process, which can be stopped at any time: neither solver reacts to
+Ctrl-C while it works.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from odefit.methods.outer_approximation.master_problem import MasterProblem
 from odefit.methods.running.child import Child
 
 GRACE_PERIOD = 20.0
-"""Seconds past the time limit after which the process is ended from outside."""
+"""Seconds past the time limit after which the process is stopped from outside."""
 
 FEASIBILITY_TOLERANCE = 1e-6
-"""Tolerance of rows and of integrality, in scaled variables: both solvers' default, or more."""
+"""Tolerance of rows and of integrality, in scaled variables: at least both solvers' default."""
 
 LEAST_SECONDS = 0.05
-"""Seconds that a solver is given at least."""
+"""Smallest time limit of a solver, in seconds."""
 
 SCIPY_INFEASIBLE = 2
 """The status of :func:`scipy.optimize.milp` for an infeasible program."""
@@ -39,8 +39,8 @@ SCIPY_INFEASIBLE = 2
 class MixedIntegerProgram:
     """A mixed-integer linear program in scaled variables, as it is sent to a solver.
 
-    It minimises `cost`, shape (columns,), with the columns `integer` whole, up to the relative
-    `gap` of bound and solution.
+    It minimises `cost`, shape (columns,), with integer values in the columns `integer`, to the
+    relative `gap` between bound and solution.
     """
 
     polyhedron: ScaledPolyhedron
@@ -52,11 +52,11 @@ class MixedIntegerProgram:
 
 @dataclass(frozen=True, eq=False)
 class MixedIntegerOptimum:
-    """The outcome of a mixed-integer program: the lower bound, the best point, the solver's words.
+    """The outcome of a mixed-integer program: lower bound, best point, and solver's message.
 
-    The bound is infinite if the solver finds the program infeasible, minus infinity if it has none.
-    It is `optimal` if bound and point have met. The `margin`, what the solver's tolerances may be
-    worth, is already taken off a finite bound.
+    The bound is infinite if the solver finds the program infeasible, and minus infinity if it has
+    no bound. The outcome is `optimal` if bound and point have met. The `margin`, the possible
+    effect of the solver's tolerances, is already subtracted from a finite bound.
     """
 
     bound: float
@@ -74,7 +74,7 @@ class MixedIntegerSolver(Protocol):
         """The solver's name in results."""
 
     def missing(self) -> str | None:
-        """Return why the solver cannot run here, None if it can."""
+        """Return the reason why the solver cannot run here, None if it can."""
 
     def solve(self, program: MixedIntegerProgram) -> MixedIntegerOptimum:
         """Solve a program in this process."""
@@ -87,7 +87,7 @@ class Highs:
     name: str = "HiGHS"
 
     def missing(self) -> str | None:
-        """Return None: SciPy is always there."""
+        """Return None: SciPy is always installed."""
         return None
 
     def solve(self, program: MixedIntegerProgram) -> MixedIntegerOptimum:
@@ -124,7 +124,7 @@ class Scip:
     name: str = "SCIP"
 
     def missing(self) -> str | None:
-        """Return how to install the package PySCIPOpt, None if it is there."""
+        """Return a hint to install the package PySCIPOpt, None if it is installed."""
         if importlib.util.find_spec("pyscipopt") is None:
             return 'SCIP is not installed: pip install "odefit[global]", or take milp="highs"'
         return None
@@ -171,7 +171,7 @@ class Scip:
 
 
 MILP_SOLVERS: Mapping[str, Callable[[], MixedIntegerSolver]] = {"highs": Highs, "scip": Scip}
-"""The solvers that can be asked for by name."""
+"""The solvers by name."""
 
 
 def milp_solver(name: str) -> MixedIntegerSolver:
@@ -184,7 +184,7 @@ def milp_solver(name: str) -> MixedIntegerSolver:
 
 
 class SolverProcess:
-    """A process with a solver, kept from one program to the next; 0 bytes of memory is no limit."""
+    """A process with a solver, kept between programs; 0 bytes of memory mean no limit."""
 
     def __init__(self, solver: MixedIntegerSolver, memory: int = 0) -> None:
         self._solver = solver
@@ -192,7 +192,7 @@ class SolverProcess:
         self._child: Child | None = None
 
     def close(self) -> None:
-        """End the process."""
+        """Stop the process."""
         if self._child is not None:
             self._child.kill()
             self._child = None
@@ -206,12 +206,12 @@ class SolverProcess:
     def solve(
         self, program: MasterProblem, gap: float, seconds: float, stop: Callable[[], bool]
     ) -> MixedIntegerOptimum:
-        """Solve a master problem; the bound is the solver's less a margin for its tolerances.
+        """Solve a master problem; the bound is the solver's minus a margin for its tolerances.
 
-        The margin is what the optimum of the linear relaxation moves, to first order, if every row
-        gives way by :data:`FEASIBILITY_TOLERANCE` in scaled variables. Without a point from the
-        solver, that of the linear relaxation stands in. Infeasible is raised if that is proved to
-        be empty.
+        The margin is the change of the linear relaxation's optimum, to first order, if every row is
+        relaxed by :data:`FEASIBILITY_TOLERANCE` in scaled variables. Without a point from the
+        solver, that of the linear relaxation replaces it. Raises Infeasible if that relaxation is
+        proved to be empty.
         """
         p, s = program.polyhedron, program.polyhedron.scaled
         root = minimise(p, program.cost)
@@ -242,7 +242,7 @@ class SolverProcess:
         if message.kind == "returned":
             found: MixedIntegerOptimum = message.content
             return found
-        if message.kind != "raised":  # the solver still runs, or its process is gone
+        if message.kind != "raised":  # the solver still runs, or its process has died
             self.close()
         reasons = {
             "raised": f"the solver failed: {message.content}",

@@ -48,18 +48,18 @@ from odefit.simulation import ForwardMap
 from odefit.simulation.engines.registry import EngineName
 
 LOCAL_SHARE = 0.4
-"""Share of the time that the local search before everything else may take."""
+"""Share of the time for the local search that comes first."""
 
 ESTIMATED_STAGES = frozenset({"master", "groups"})
-"""Stages of the history whose bounds are those of a mixed-integer solver, less a margin."""
+"""Stages of the history whose bounds are those of a mixed-integer solver minus a margin."""
 
 
 @dataclass(frozen=True)
 class OuterApproximation(Method):
     """Deterministic global optimisation of the discretised problem by outer approximation.
 
-    A lower and an upper bound of the objective are brought together: that of a relaxation, and the
-    objective of the best answer so far.
+    A lower bound, from a relaxation, and an upper bound, the objective of the best answer so far,
+    approach each other.
 
     Attributes
     ----------
@@ -68,21 +68,20 @@ class OuterApproximation(Method):
     points
         Number of collocation points in each element, at shifted Legendre roots.
     pieces
-        Number of pieces into which the range of each partitioned variable is divided at first;
-        each iteration halves the one in which the master problem's solution lies.
+        Initial number of pieces into which the range of each partitioned variable is divided; each
+        iteration halves the piece that contains the master problem's solution.
     hyperplanes
-        Number of hyper-planes below the square of each residual at first.
+        Initial number of hyper-planes below the square of each residual.
     cut
-        Upper bound of the objectives that are looked at (47), of which somebody knows that it
-        can be reached. None for the objective of the best answer less the tolerance.
+        Upper bound of the objective (47), which must be known to be attainable. None for the
+        objective of the best answer minus the tolerance.
     tolerance
         Relative gap (UB - LB) / UB at which to stop.
     absolute_gap
-        Absolute gap at which to stop, relative to the sum of squares of the data about their
-        means.
+        Absolute gap at which to stop, relative to the sum of squares of the data about their means.
     bounds
-        Bounds by name of unknown or state, for those that have none; ``"propose"`` accepts what
-        the data suggest.
+        Bounds by name, for unknowns or states without bounds; ``"propose"`` accepts those that the
+        data suggest.
     contractions
         Largest number of rounds of bound contraction before the first master problem.
     recontract
@@ -97,20 +96,19 @@ class OuterApproximation(Method):
     most_binaries
         Number of binary variables above which the master problem is refused.
     starts
-        Number of starts of the local search that comes first; None for as many as the evidence
-        asks for.
+        Number of starts of the local search that comes first; None lets the evidence decide.
     seconds
-        Time limit where the fit has none of its own.
+        Time limit in seconds, if the fit has none.
     polish
-        Whether the answer is improved on the true (integrated) trajectories. Without it, it is
-        that of the discretised problem.
+        Whether the answer is improved on the true (integrated) trajectories. Without it, the answer
+        is that of the discretised problem.
     engine
         The engine of the true trajectories.
 
     Raises
     ------
     InputError
-        An option makes no sense.
+        An option has an unusable value.
 
     Examples
     --------
@@ -190,17 +188,17 @@ class OuterApproximation(Method):
 
     @property
     def milp_solver(self) -> MixedIntegerSolver:
-        """The solver, whether it was given by name or not."""
+        """The solver as an object, also if it was given by name."""
         assert not isinstance(self.milp, str)
         return self.milp
 
     # The fit ----------------------------------------------------------------------------------
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
-        """Estimate, and prove how good the estimate is.
+        """Estimate the unknowns, and prove how close to the optimum the estimate is.
 
-        InputError is raised if bounds are missing, the model has something that cannot be enclosed,
-        the master problem is too large, or the solver is not installed.
+        Raises InputError if bounds are missing, a part of the model cannot be enclosed, the master
+        problem is too large, or the solver is not installed.
         """
         absent = self.milp_solver.missing()
         if absent is not None:
@@ -217,7 +215,7 @@ class OuterApproximation(Method):
             local_answer, true_start = mesh_search(local, forward, d, limited, starts=self.starts)
             states = self._state_bounds(bounded, d, local_answer)
             search = self._search(bounded, d, local_answer)
-            # A longer time or more iterations go on from less.
+            # A run with more time or iterations continues one with less.
             own = {k: v for k, v in vars(self).items() if k not in ("seconds", "iterations")}
             options = {"method": repr(own), "seed": control.seed}
             with opened(control, "outer approximation", problem, options) or nullcontext() as kept:
@@ -294,7 +292,7 @@ class OuterApproximation(Method):
         incumbent = None if local_answer is None else slave.confirm(local_answer)
         if incumbent is not None and self.cut is None:
             cutoff = max(cutoff, incumbent.objective)
-        with suppress(Infeasible):  # the search finds that out again, and says so
+        with suppress(Infeasible):  # the search will detect and report it
             require_finite(d, form, FBBT(form).tighten(form.lower, form.upper, cutoff))
         return MasterSlaveSearch(
             SearchOptions(**{f.name: getattr(self, f.name) for f in fields(SearchOptions)}),
@@ -313,7 +311,7 @@ class OuterApproximation(Method):
 
 
 def _progress(control: Control) -> Callable[[BoundStep], None] | None:
-    """Return what reports the bounds as progress, None if nobody listens."""
+    """Return the function that reports the bounds as progress, None if nobody listens."""
     listener = control.report
     if listener is None:
         return None
@@ -328,7 +326,7 @@ def _progress(control: Control) -> Callable[[BoundStep], None] | None:
 
 
 def _outcome(search: MasterSlaveSearch) -> str:
-    """Return in words how the search ended."""
+    """Return the end of the search in words."""
     if search.closed:
         return f"the bounds have met after {search.history[-1].seconds:.1f} s"
     if search.incumbent is None:
@@ -337,7 +335,7 @@ def _outcome(search: MasterSlaveSearch) -> str:
 
 
 def _status(search: MasterSlaveSearch, control: Control) -> Status:
-    """Return how the search ended."""
+    """Return the status of the search's end."""
     if search.closed:
         return Status.CONVERGED
     if control.interrupted.is_set():
@@ -348,7 +346,7 @@ def _status(search: MasterSlaveSearch, control: Control) -> Status:
 
 
 SECOND_SOLVER_SHARE = 0.05
-"""Share of the time left that the second solver may take where the first one has an answer."""
+"""Share of the remaining time for the second solver if the first one has an answer."""
 
 
 class SlaveProblem:
@@ -381,9 +379,10 @@ class SlaveProblem:
         return second if second.success and second.objective < first.objective else first
 
     def confirm(self, answer: Answer) -> Answer | None:
-        """Return an answer within the bounds of the states, which it was found without.
+        """Return an answer within the bounds of the states, although it was found without them.
 
-        It is the same one if that lies within them, else one next to it, None if there is none.
+        It is the same answer if that lies within them, else one next to it, or None if there is
+        none.
         """
         values, unknowns = answer.values, answer.unknowns
         if values is None or unknowns is None:

@@ -1,8 +1,8 @@
 """Symbolic reformulation of Smith and Pantelides: expressions to the standard form (18)-(25).
 
-An expression is evaluated over affine combinations of variables. Sums stay such combinations;
-each product of two variables, each power and each function gets an auxiliary variable, the same
-one wherever the same term occurs again.
+An expression is evaluated over affine combinations of variables. Sums remain such combinations;
+each product of two variables, each power and each function gets an auxiliary variable, which is
+shared by all occurrences of the same term.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from odefit.expressions.grammar import named
 from odefit.methods.outer_approximation.univariate import FUNCTIONS, Univariate, power
 
 MAX_EXPANDED = 9
-"""Products of sums are multiplied out, since their terms occur elsewhere, up to so many terms."""
+"""Number of terms up to which products of sums are expanded, as their terms occur elsewhere."""
 
 Number = float | int
 
@@ -36,8 +36,7 @@ class UnivariateTerm:
 class Definition:
     """An auxiliary variable in terms of earlier variables, the `arguments`.
 
-    A sum has their coefficients and a constant, a function of one argument is a
-    :class:`Univariate`.
+    A sum has coefficients and a constant; a function of one argument is a :class:`Univariate`.
     """
 
     kind: Literal["sum", "product", "quotient", "function"]
@@ -61,7 +60,7 @@ class Affine:
 
     @property
     def variable(self) -> int | None:
-        """The variable that the expression is, None if it is anything else."""
+        """The variable to which the expression is equal, otherwise None."""
         if self.constant == 0.0 and list(self.coefficients.values()) == [1.0]:
             return next(iter(self.coefficients))
         return None
@@ -107,9 +106,9 @@ class Affine:
 
 
 class Reformulation:
-    """The variables and terms that are known so far, each once.
+    """The variables and terms so far, each once.
 
-    `rows` are left-hand sides that are zero: the definitions of sums. The terms are those of
+    `rows` are left-hand sides equal to zero: the definitions of sums. The terms are those of
     :class:`~odefit.methods.outer_approximation.standard_form.StandardForm`. Definitions of
     auxiliary variables are in the order in which they were made.
     """
@@ -127,7 +126,7 @@ class Reformulation:
         return Affine(self, {number: 1.0})
 
     def auxiliary(self, expression: Affine) -> int:
-        """Return the variable that equals `expression`, made if there is none."""
+        """Return the variable that equals `expression`, creating it if there is none."""
         if expression.variable is not None:
             return expression.variable
         arguments, coefficients = zip(*sorted(expression.coefficients.items()), strict=True)
@@ -135,7 +134,7 @@ class Reformulation:
         return self._defined(what, f"sum {len(self._auxiliary)}")
 
     def _defined(self, what: Definition, name: str) -> int:
-        """Return the variable with this definition, made with its row or term if there is none."""
+        """Return the variable with this definition; create it and its row or term if needed."""
         if what in self._auxiliary:
             return self._auxiliary[what]
         number = self._auxiliary[what] = len(self.names)
@@ -155,7 +154,7 @@ class Reformulation:
         return number
 
     def product(self, a: Affine, b: Affine) -> Affine:
-        """Return the product (22), multiplied out where that is short."""
+        """Return the product (22), expanded if that is short."""
         for one, other in ((a, b), (b, a)):
             if not one.coefficients:
                 return other.scaled(one.constant)
@@ -183,12 +182,12 @@ class Reformulation:
             return a.scaled(1.0 / b.constant)
         if not a.coefficients:
             return self.apply(power(-1.0), b).scaled(a.constant)
-        if len(b.coefficients) == 1 and b.constant == 0.0:  # a factor does not spoil sharing
+        if len(b.coefficients) == 1 and b.constant == 0.0:  # a factor does not prevent sharing
             ((j, factor),) = b.coefficients.items()
             a = a.scaled(1.0 / factor)
         else:
             j = self.auxiliary(b)
-        # A common factor of the numerator stays outside.
+        # A common factor of the numerator is kept outside.
         lead = 1.0
         if a.constant == 0.0 and len(a.coefficients) == 1:
             lead = next(iter(a.coefficients.values()))
@@ -202,7 +201,7 @@ class Reformulation:
     def apply(self, function: Univariate, argument: Affine) -> Affine:
         """Return a function of an expression, (24) and (25).
 
-        ZeroDivisionError is raised for a number at which the function has no finite value.
+        Raises ZeroDivisionError for a number at which the function has no finite value.
         """
         if not argument.coefficients:
             value = function.at(argument.constant)
@@ -258,7 +257,7 @@ class AffineAlgebra:
         return self._reformulation.apply(FUNCTIONS[function], argument)
 
     def affine(self, value: Any) -> Affine:
-        """Return `value` as an expression, also if it is a number."""
+        """Return `value` as an expression, even if it is a number."""
         if isinstance(value, Affine):
             return value
         return Affine(self._reformulation, {}, float(value))

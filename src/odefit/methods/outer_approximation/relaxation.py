@@ -1,6 +1,6 @@
 """Linear relaxation of a standard form within given bounds: envelopes and hyper-planes.
 
-Columns are the variables w and, behind them, one alpha for each residual (39).
+Columns are the variables w, followed by one alpha for each residual (39).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from odefit.methods.outer_approximation.standard_form import COEFFICIENT_ERROR, 
 from odefit.methods.outer_approximation.univariate import supporting_lines
 
 CONTACT_DISTANCE = 1e-7
-"""Least distance of two hyper-planes' contact points, relative to the residual's range."""
+"""Smallest distance of two hyper-planes' contact points, relative to the residual's range."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class RowList:
 
 
 def stacked(parts: Sequence[Rows], columns: int) -> Rows:
-    """Return all rows, as wide as `columns`; what narrower ones lack is zero."""
+    """Return all rows, as wide as `columns`; narrower ones are padded with zeros."""
     wide = [
         csr_array((m.data, m.indices, m.indptr), shape=(m.shape[0], columns))
         for m in (part.matrix for part in parts)
@@ -73,9 +73,8 @@ def stacked(parts: Sequence[Rows], columns: int) -> Rows:
 class HyperPlanes:
     """Supporting hyper-planes of the squares of the residuals (40), by their contact points.
 
-    So many as `count` stand uniformly in the range that a residual has, whatever that is by now;
-    others, by residual, where they were added. Those outside the range say less than those at its
-    ends.
+    `count` of them are spread uniformly over the current range of a residual; others, by residual,
+    are where they were added. Those outside the range are weaker than those at its ends.
     """
 
     count: int
@@ -96,7 +95,7 @@ class HyperPlanes:
         return found
 
     def add(self, residuals: Array, low: Array, high: Array) -> int:
-        """Add one at each residual's value where there is none, and return how many were new."""
+        """Add one at each residual's value where there is none; return the number of new ones."""
         new = 0
         there = self.contacts(low, high)
         width = (high - low).tolist()
@@ -126,8 +125,8 @@ def linear_relaxation(
 ) -> Polyhedron:
     """Return the linear relaxation within finite bounds of w, shape (n,).
 
-    Objectives are at most the cutoff (47), parts of them at least the cuts. Of the rows (19), those
-    of `keep` hold, or all.
+    Objectives are at most the cutoff (47), parts of them at least the cuts. The rows (19) in `keep`
+    hold, by default all.
     """
     r = form.residuals
     a, b = low[r], high[r]
@@ -160,7 +159,7 @@ def objective_coefficients(form: StandardForm) -> Array:
 
 
 def linear_rows(form: StandardForm, low: Array, high: Array, keep: BoolArray | None = None) -> Rows:
-    """Return the rows (19), each with what its rounded coefficients may be off."""
+    """Return the rows (19), each with the possible error of its rounded coefficients."""
     size = np.maximum(np.abs(low), np.abs(high))
     slack = COEFFICIENT_ERROR * (abs(form.matrix) @ size + np.abs(form.target))
     rows = Rows(form.matrix, round_down(form.target - slack), round_up(form.target + slack))

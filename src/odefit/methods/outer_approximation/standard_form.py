@@ -34,7 +34,7 @@ class StandardForm:
     """``min sum of w_r^2 over residuals + linear . w + constant`` subject to (19)-(25)."""
 
     names: tuple[str, ...]
-    lower: Array  # infinite where nothing is known yet
+    lower: Array  # infinite if nothing is known yet
     upper: Array
     matrix: csr_array  # of the linear rows ``matrix @ w = target`` (19)
     target: Array
@@ -43,15 +43,15 @@ class StandardForm:
     ``w_k = w_i / w_j`` (23) is here as ``w_i = w_k w_j``."""
     univariate: tuple[UnivariateTerm, ...]
     residuals: IntArray  # indices of the variables whose squares are the objective
-    linear: Array  # with `constant`: logarithms of standard deviations that are estimated
+    linear: Array  # with `constant`: logarithms of estimated standard deviations
     constant: float
     originals: int  # variables of the discretised problem, before the auxiliary ones
     parameters: IntArray  # indices of the variables that are unknowns of the problem
     elements: IntArray
-    """First and last finite element that a variable belongs to, counted from 0, shape (n, 2). The
-    end of an element belongs to the next one too. They are -1 and the largest number for what
-    belongs to none, such as parameters."""
-    definitions: Mapping[int, Definition]  # in an order in which they can be computed
+    """First and last finite element of a variable, counted from 0, shape (n, 2). The end of an
+    element also belongs to the next one. They are -1 and the largest integer for variables without
+    an element, such as parameters."""
+    definitions: Mapping[int, Definition]  # in the order of computation
 
     @property
     def size(self) -> int:
@@ -65,7 +65,7 @@ class StandardForm:
         return np.unique(np.concatenate([self.bilinear[:, 1:].ravel(), arguments])).astype(np.intp)
 
     def within(self, group: Sequence[int]) -> BoolArray:
-        """Return which variables belong to a group of consecutive elements, or to none."""
+        """Return the variables that belong to a group of consecutive elements, or to none."""
         first, last = self.elements.T
         found: BoolArray = (first < 0) | ((last >= min(group)) & (first <= max(group)))
         return found
@@ -79,7 +79,7 @@ class StandardForm:
 def standard_form(d: Discretisation) -> StandardForm:
     """Return the discretised problem (13)-(17) with every expression taken apart.
 
-    InputError is raised where one is not defined at values that are known.
+    Raises InputError if one is undefined at known values.
     """
     a = assemble(d, Baseline())
     known = Reformulation([a.name(k) for k in range(a.size)])
@@ -124,7 +124,7 @@ def standard_form(d: Discretisation) -> StandardForm:
 
 
 def _equations(a: Assembly, w: list[Affine], algebra: AffineAlgebra) -> list[Affine]:
-    """Return the left-hand sides that are zero."""
+    """Return the left-hand sides that are equal to zero."""
     outputs = [w]
     for block in a.discretisation.blocks:
         evaluated = a.evaluated(block, w, algebra)
@@ -141,7 +141,7 @@ def _equations(a: Assembly, w: list[Affine], algebra: AffineAlgebra) -> list[Aff
 
 
 def _objective(a: Assembly, w: list[Affine], algebra: AffineAlgebra) -> tuple[list[Affine], Affine]:
-    """Return the residuals, and what the objective has beside their squares."""
+    """Return the residuals, and the rest of the objective besides their squares."""
     rest = algebra.affine(0.0)
     residuals = []
     for block in a.discretisation.residuals:
@@ -151,7 +151,7 @@ def _objective(a: Assembly, w: list[Affine], algebra: AffineAlgebra) -> tuple[li
                 rest = rest + s.scaled(2.0)
             if residual.coefficients:
                 residuals.append(residual)
-            else:  # measured where the state is known
+            else:  # measured at a time where the state is known
                 rest = rest + residual.constant**2
     return residuals, rest
 

@@ -1,7 +1,8 @@
-"""Finite bounds of the states to begin with.
+"""Initial finite bounds of the states.
 
-A relaxation needs both ends of every variable. Those of states follow from signs, from conserved
-totals and from the data, or are given. They belong to what is proved: the certificate names them.
+A relaxation needs both bounds of every variable. Bounds of states follow from signs, from conserved
+totals and from the data, or are given. They are conditions of the proof, and the certificate names
+them.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from odefit.problem.variants.start_ranges import data_size
 from odefit.structure.signs import nonnegative_names
 
 WIDENING = 0.2
-"""Part of a discretised state's range by which bounds that it contradicts are moved beyond it."""
+"""Part of a discretised state's range by which contradicted bounds are moved beyond it."""
 
 CONTRADICTION = 1e-6
-"""Part of a discretised state's range by which it may leave its bounds without contradiction."""
+"""Part of a discretised state's range by which it may exceed its bounds without contradiction."""
 
 SAMPLED_POINTS = 5
 """Number of points of a segment at which totals must not grow."""
@@ -54,9 +55,9 @@ class StateBounds:
     def of(
         cls, d: Discretisation, unknowns: Array, given: GivenBounds, cutoff: float
     ) -> StateBounds:
-        """Return the bounds by equations, data and the user.
+        """Return the bounds from equations, data and the user.
 
-        Objectives above `cutoff` are of no interest: data are missed by its root at most.
+        Objectives above `cutoff` are ignored, so data are missed by its root at most.
         """
         equations = EquationBounds(d, unknowns)
         domains = Domains.of(d.problem)
@@ -78,17 +79,17 @@ class StateBounds:
         return cls(values)
 
     def apply(self, d: Discretisation) -> None:
-        """Put the bounds into `d`, where they are not known better."""
+        """Apply the bounds to `d`, unless tighter ones are known there."""
         own = self.values[d.condition_of]
         free = d.lower < d.upper
         d.lower = np.where(free, np.maximum(d.lower, own[:, :, 0]), d.lower)
         d.upper = np.where(free, np.minimum(d.upper, own[:, :, 1]), d.upper)
-        d.programs.clear()  # they were compiled with the bounds from before
+        d.programs.clear()  # they were compiled with the previous bounds
 
     def containing(self, d: Discretisation, values: Array) -> StateBounds:
         """Return the bounds, widened where a local answer, shape (P, variables), lies outside.
 
-        Polynomials through few points swing: a discretised state may be negative, or exceed a
+        Polynomials through few points oscillate: a discretised state may be negative, or exceed a
         total, where the true one does not.
         """
         widened = self.values.copy()
@@ -97,7 +98,7 @@ class StateBounds:
             low, high = at_points.min(axis=0), at_points.max(axis=0)
             lower, upper = self.values[number].T
             swing, slack = WIDENING * (high - low), CONTRADICTION * (high - low)
-            # What is positive stays so: there may be a logarithm of it.
+            # Positive bounds stay positive, as a logarithm may be taken.
             least = np.where((lower > 0) & (low > 0), low / PROPOSAL_FACTOR, -np.inf)
             own[:, 0] = np.where(low < lower - slack, np.maximum(low - swing, least), lower)
             own[:, 1] = np.where(high > upper + slack, high + swing, upper)
@@ -114,7 +115,7 @@ class StateBounds:
 
 
 def _in_words(ends: tuple[float, float], name: str) -> str:
-    """Return bounds in words; nothing if both are infinite."""
+    """Return bounds in words; an empty text if both are infinite."""
     low, high = ends
     if math.isfinite(low) and math.isfinite(high):
         return f"{name} in [{low:.4g}, {high:.4g}]"
@@ -125,9 +126,9 @@ def _in_words(ends: tuple[float, float], name: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class RightHandSides:
-    """The right-hand sides of the states at one point, taken apart into terms.
+    """The right-hand sides of the states at one point, decomposed into terms.
 
-    Of the terms, the variables at the point come first, then the unknowns.
+    The first terms are the variables at the point, then the unknowns.
     """
 
     terms: Reformulation
@@ -161,7 +162,7 @@ def _weighted_sum(
 
 
 class EquationBounds:
-    """Bounds of the states that follow from the equations and bounds of the unknowns, (n, 2)."""
+    """Bounds of the states, (n, 2), that follow from the equations and bounds of the unknowns."""
 
     def __init__(self, d: Discretisation, unknowns: Array) -> None:
         self._d, self._unknowns = d, unknowns
@@ -184,7 +185,7 @@ class EquationBounds:
             block = d.blocks[d.rhs_blocks[placed.first][0]]
             assert block.points is not None
             for k in np.unique(np.linspace(0, block.instances - 1, SAMPLED_POINTS).astype(int)):
-                # Variables of this point get the first numbers, whichever point it is.
+                # The variables of this point get the first numbers, whatever the point.
                 terms = Reformulation([*d.variables, *unknowns])
                 variables = [terms.variable(i) for i in range(len(terms.names))]
                 first = int(block.points[k]) * width
@@ -198,7 +199,7 @@ class EquationBounds:
     def initial(self, number: int) -> Array:
         """Return bounds of the initial values of a condition, shape (variables, 2).
 
-        They are infinite for variables that are not states, and where they are computed.
+        They are infinite for variables that are not states, and for computed initial values.
         """
         condition = self._d.problem.conditions[number]
         bounds = np.tile([-np.inf, np.inf], (len(self._d.variables), 1))
@@ -213,10 +214,10 @@ class EquationBounds:
         return bounds
 
     def totals(self, number: int) -> Array:
-        """Return upper bounds of the states of a condition by weighted sums that never grow.
+        """Return upper bounds of the states of a condition from weighted sums that never grow.
 
-        They have the shape (variables,), and are infinite where there is no such sum. An event may
-        raise any sum.
+        They have the shape (variables,), and are infinite without such a sum. An event may raise
+        any sum.
         """
         from scipy.optimize import linprog
 
@@ -253,7 +254,7 @@ class EquationBounds:
     ) -> Iterable[tuple[tuple[float, ...], bool]]:
         """Yield the coefficients of each term in the states' rates, and whether it has a sign.
 
-        Terms that are not negative come first in their order, then the constants.
+        Non-negative terms come first in their order, then the constants.
         """
         low = np.concatenate([np.where(self.nonnegative, 0.0, -np.inf), self._unknowns[:, 0]])
         high = np.concatenate([np.full(len(self.nonnegative), np.inf), self._unknowns[:, 1]])
@@ -266,7 +267,7 @@ class EquationBounds:
 
 
 def _bound_by_data(d: Discretisation, condition: Condition, own: Array, cutoff: float) -> None:
-    """Keep measured states within twice the range of their data and what the cutoff leaves."""
+    """Bound measured states by twice the range of their data, and by what the cutoff leaves."""
     for name, series in condition.series.items():
         state = d.problem.model.observables[name].name
         if state not in d.variables or not len(series.values):
@@ -284,7 +285,7 @@ def _bound_by_data(d: Discretisation, condition: Condition, own: Array, cutoff: 
 def _positive_bound(d: Discretisation, condition: Condition, name: str, first: float) -> float:
     """Return a positive lower bound of a state that must not be zero, far below its known values.
 
-    The least initial value `first` is minus infinity if it is not known.
+    The smallest initial value `first` is minus infinity if it is unknown.
     """
     known = [first]
     known += [
@@ -293,7 +294,7 @@ def _positive_bound(d: Discretisation, condition: Condition, name: str, first: f
         if d.problem.model.observables[observable].name == name and len(series.values)
     ]
     size = MIN_POSITIVE_SHARE * data_size(condition)
-    # Noise may make a measurement negative; an initial value of zero is then zero.
+    # Noise may make a measurement negative; an initial value of zero remains zero.
     return max(min([v for v in known if v > size], default=size), size) / PROPOSAL_FACTOR
 
 
@@ -311,7 +312,7 @@ def _largest_sd(noise: Noise | None, series: Series) -> float | None:
 
 
 def require_finite(d: Discretisation, form: StandardForm, bounds: Bounds) -> None:
-    """Refuse a problem of which a variable has no finite bounds, with a proposal."""
+    """Refuse a problem with a variable without finite bounds, with a proposal."""
     low, high = bounds
     free = ~(np.isfinite(low) & np.isfinite(high))
     if not free.any():

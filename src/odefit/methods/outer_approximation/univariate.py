@@ -1,8 +1,8 @@
 """Univariate functions (24), (25): values, derivatives, interval images, and supporting lines.
 
-Images and inverse images are rounded outwards, so that they may prove something. Every function is
-convex or concave between its inflections, so that for each slope the best line below and above it
-can be found, with a margin that covers rounding.
+Images and inverse images are rounded outwards, so that they are valid in proofs. Every function is
+convex or concave between its inflections, so that for each slope the tightest lines below and above
+it can be computed, with a margin that covers rounding.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ EMPTY: Ends = (math.inf, -math.inf)
 """The interval without any number."""
 
 LIBRARY_ERROR = 4
-"""Units in the last place by which functions of the C library are taken to be off at most."""
+"""Assumed largest error of functions of the C library, in units in the last place."""
 
 INVERSE_MARGIN = 1e-14
-"""Relative margin of inverse images, since the library's inverse is not exactly the inverse."""
+"""Relative margin of inverse images, since the library's inverse is not exact."""
 
 PI_MARGIN = 1e-12
 """Relative distance from an interval at which a multiple of pi still counts as inside it."""
 
 SINE_PERIOD = 7.0
-"""Intervals longer than this, a little more than 2 pi, contain both extrema of sine and cosine."""
+"""Length above which intervals contain both extrema of sine and cosine: a little more than 2 pi."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Univariate:
     """A function of one real variable, convex or concave between its inflections.
 
     Its name is that in expressions, or ``"power"`` for ``x ** exponent``. Value and derivative are
-    floats; it is defined on `domain`, with values in `range`. `inverse` is that of an increasing
-    function, or of the right half of an even one, None where it is not needed. An even function has
-    a minimum or a pole at zero. There is an inflection at zero where the curvature changes its sign
-    there, or the derivative jumps.
+    functions of floats; the function is defined on `domain`, with values in `range`. `inverse`
+    belongs to an increasing function, or to the right half of an even one; it is None if it is not
+    needed. An even function has a minimum or a pole at zero. An inflection at zero means that the
+    curvature changes its sign there, or that the derivative jumps.
     """
 
     name: str
@@ -60,11 +60,11 @@ class Univariate:
     exponent: float = 0.0
 
     def at(self, x: float) -> float:
-        """Return the value at `x`, NaN where it is not defined."""
+        """Return the value at `x`, NaN if it is undefined."""
         return _or_nan(self.value, x)
 
     def slope_at(self, x: float) -> float:
-        """Return the derivative at `x` as floats have it, NaN where it is not defined."""
+        """Return the floating-point derivative at `x`, NaN if it is undefined."""
         return _or_nan(self.derivative, x)
 
     @property
@@ -112,7 +112,7 @@ class Univariate:
         return limit, limit
 
     def _extrema(self, low: float, high: float) -> list[float]:
-        """Return the extreme values inside (low, high), and infinities where there is a pole."""
+        """Return the extreme values inside (low, high), and infinities if there is a pole."""
         if self.even:
             return [self.range[0]] if low < 0 < high else []
         length = high - low if math.isfinite(low) and math.isfinite(high) else math.inf
@@ -149,7 +149,7 @@ class Univariate:
     def _preimage_of_power(self, low: float, high: float, start: float, stop: float) -> Ends:
         n = self.exponent
         if not self.even and n == int(n) and start < 0:
-            return start, stop  # odd powers of both signs are rare, and left to the lines
+            return start, stop  # odd powers of both signs are rare, and only the lines bound them
         if high < 0:
             return EMPTY
         a, b = _root(max(low, 0.0), n), _root(high, n)
@@ -161,7 +161,7 @@ class Univariate:
         return max(start, -most), min(stop, most)
 
     def inflections(self, low: float, high: float) -> list[float]:
-        """Return where the curvature may change its sign, or the derivative jumps, inside."""
+        """Return inner points where the curvature may change its sign or the derivative jumps."""
         found = [0.0] if self.inflection_at_zero else []
         if self.name in {"sin", "cos", "tan"}:
             shift = 0.5 if self.name == "cos" else 0.0
@@ -177,7 +177,7 @@ def _or_nan(function: Callable[[float], float], x: float) -> float:
 
 
 def library_bounds(function: Callable[[float], float], x: float) -> Ends:
-    """Return bounds of a library function's value; the real line where it is not defined."""
+    """Return bounds of a library function's value; the real line if it is undefined."""
     value = _or_nan(function, x)
     if not math.isfinite(value):
         return REAL_LINE if math.isnan(value) else (value, value)
@@ -188,7 +188,7 @@ def library_bounds(function: Callable[[float], float], x: float) -> Ends:
 
 
 def _multiples_of_pi(low: float, high: float, shift: float) -> range:
-    """Return the whole numbers k with ``(k + shift) pi`` in the interval, or next to it."""
+    """Return the integers k with ``(k + shift) pi`` in the interval, or next to it."""
     slack = PI_MARGIN * max(1.0, abs(low), abs(high))
     first = math.ceil((low - slack) / math.pi - shift)
     last = math.floor((high + slack) / math.pi - shift)
@@ -239,7 +239,7 @@ _CATALOGUE = (
 )
 
 FUNCTIONS: Mapping[str, Univariate] = {row[0]: Univariate(*row) for row in _CATALOGUE}
-"""The univariate functions of expressions, by name; powers are made by :func:`power`."""
+"""The univariate functions of expressions, by name; :func:`power` makes powers."""
 
 
 @cache
@@ -262,7 +262,7 @@ MAX_INFLECTIONS = 22
 """Number of inflections in an interval above which only the function's image bounds its values."""
 
 TANGENTS = 3
-"""Number of slopes beside that of the secant."""
+"""Number of slopes besides that of the secant."""
 
 
 @dataclass(frozen=True)
@@ -307,8 +307,8 @@ def _offsets(f: Univariate, edges: list[float], slope: float) -> Ends:
         contact = _contact(f, a, b, slope)
         if contact is None:
             continue
-        # The tangent at the contact point is below a convex piece and above a concave one; its
-        # slope differs from `slope` by what the iteration leaves, which the margin covers.
+        # The tangent at the contact point is below a convex piece and above a concave one. Its
+        # slope differs from `slope` by the error of the iteration, which the margin covers.
         least, most = _minus(library_bounds(f.value, contact), slope, contact)
         off = f.slope_at(contact) - slope
         margin = (abs(off) + 1e-13 * (abs(slope) + abs(off))) * (b - a)
@@ -329,7 +329,7 @@ def _contact(f: Univariate, a: float, b: float, slope: float) -> float | None:
     def excess(x: float) -> float:
         return f.slope_at(x) - slope
 
-    inset = 1e-12 * (b - a)  # at the ends, derivatives may be infinite
+    inset = 1e-12 * (b - a)  # derivatives may be infinite at the ends
     a, b = a + inset, b - inset
     if not excess(a) * excess(b) <= 0:
         return None

@@ -1,12 +1,12 @@
-"""Checkpoints: what long work has finished, in an SQLite file that survives a kill at any moment.
+"""Checkpoints: finished parts of long work, in an SQLite file that survives a kill at any moment.
 
 A file holds one or several kinds of work, such as the starts of a fit and the sides of its
-profiles, each with the fingerprint of what it belongs to. What was finished stands in it as
-records: a key, and a value as JSON, whose floats come back to the last bit. The rollback journal
-of SQLite, not its write-ahead log, is used, because checkpoints lie on network file systems.
+profiles, each with the fingerprint of its problem and options. Finished parts are records: a key,
+and a value as JSON, which preserves floats to the last bit. SQLite's rollback journal is used
+instead of its write-ahead log, because checkpoints may be on network file systems.
 
-A file may come from elsewhere: it is read as data, never run, and everything in it is checked. A
-record that is damaged counts as not done.
+A file may come from elsewhere: it is read as data, never executed, and all its contents are
+checked. A damaged record counts as not done.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from odefit.problem.problem import Problem
 from odefit.problem.toml.files import problem_to_mapping
 
 APPLICATION = 0x6F646663
-"""The number by which SQLite files say whose they are, here the letters "odfc"."""
+"""The number by which SQLite files identify their application, here the letters "odfc"."""
 
 FORMAT = 2
-"""Version of the format, SQLite's ``user_version``; the JSON lines of before were version 1."""
+"""Version of the format, SQLite's ``user_version``; the earlier JSON lines were version 1."""
 
 LEAST_FORMAT = 2  # the oldest version that is read
 
@@ -42,19 +42,19 @@ WORK_TABLE = (
     "CREATE TABLE work (kind TEXT PRIMARY KEY, identity TEXT NOT NULL, "
     "version TEXT NOT NULL, writer TEXT NOT NULL) WITHOUT ROWID"
 )
-"""The kinds of work, with fingerprint, version of odefit, and the process that writes."""
+"""The kinds of work, with fingerprint, version of odefit, and the writing process."""
 
 RECORD_TABLE = (
     "CREATE TABLE records (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, "
     "digest TEXT NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID"
 )
-"""The records of each kind, with a digest by which damage shows."""
+"""The records of each kind, with a digest that reveals damage."""
 
 BUSY_SECONDS = 30.0
-"""Seconds for which a process waits for another one that is writing to the same file."""
+"""Seconds that a process waits for another one that is writing to the same file."""
 
 WRITE_RATIO = 20.0
-"""Least ratio of the time between two writes to the time that the last one took: what is finished
+"""Smallest ratio of the time between two writes to the duration of the last one: work that finishes
 more quickly is written together."""
 
 MAX_VALUE = 64 * 2**20  # largest number of bytes of a record
@@ -65,16 +65,16 @@ class ForeignCheckpointError(InputError):
 
 
 class CheckpointWarning(UserWarning):
-    """Told when a checkpoint cannot be written; the work goes on without it."""
+    """Issued when a checkpoint cannot be written; the work continues without it."""
 
 
 class _TakenOverError(Exception):
-    """Raised when another process goes on from a checkpoint that one alone can write."""
+    """Raised when another process has taken over a checkpoint that only one can write."""
 
 
 def fingerprint(problem: Problem, options: Mapping[str, Any]) -> str:
-    """Return a hash of what a checkpoint belongs to: the problem with its data, and the options."""
-    # The guesses from which a fit goes on stand in no definition.
+    """Return a hash that identifies a checkpoint: the problem with its data, and the options."""
+    # The definition does not contain the guesses from which a fit continues.
     guesses = [u.parameter.guess for u in problem.unknowns]
     bounds = [problem.lower.tolist(), problem.upper.tolist()]  # a method may have narrowed them
     parts = [problem_to_mapping(problem), guesses, bounds, options]
@@ -83,23 +83,22 @@ def fingerprint(problem: Problem, options: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return an array as a list (its own text leaves out the middle), all else as a text."""
+    """Return an array as a list (its own text omits the middle), and other objects as text."""
     return value.tolist() if isinstance(value, np.ndarray) else str(value)
 
 
 class Checkpoint:
     """The records of one kind of work in a checkpoint.
 
-    The file is made when there is something to keep. Two processes may work at it. Records of
-    finished work (:meth:`put`) are added by both, each key once. The state of a search
-    (:meth:`save`) can be written by one process alone, the one that began last; the other is told,
-    and goes on without.
+    The file is created with the first record. Two processes may use it. Both add records of
+    finished work (:meth:`put`), each key once. Only the process that began last can write the state
+    of a search (:meth:`save`); the other is notified, and continues without.
 
-    A file that cannot be written (a full disk, a read-only or vanished folder) ends no work: a
-    :class:`CheckpointWarning` says so once, and it is written again as soon as that succeeds. A
-    file of other work, or of an earlier version, is a :class:`ForeignCheckpointError`; one that is
-    no checkpoint, is damaged, was written by a later version, or has no directory, is an
-    InputError.
+    A file that cannot be written (a full disk, a read-only or vanished folder) stops no work: a
+    :class:`CheckpointWarning` reports it once, and writing resumes as soon as it succeeds. Raises
+    :class:`ForeignCheckpointError` for a file of other work, or of an earlier version. Raises
+    InputError for a file that is not a checkpoint, is damaged, was written by a later version, or
+    has no directory.
     """
 
     def __init__(self, path: Path, kind: str, identity: str) -> None:
@@ -130,7 +129,7 @@ class Checkpoint:
     # Reading --------------------------------------------------------------------------------------
 
     def _refuse_others(self) -> None:
-        """Refuse what is no SQLite file, and say what it is."""
+        """Refuse a file that is not in SQLite's format, and identify it."""
         if not self.path.is_file() and not self.path.is_dir():
             raise InputError(f"{self.path}: is not a regular file; name another one")
         try:
@@ -149,14 +148,14 @@ class Checkpoint:
 
     def _connect(self) -> sqlite3.Connection:
         found = sqlite3.connect(
-            # An absolute path: others have meanings of their own to SQLite.
+            # An absolute path: SQLite gives other paths special meanings.
             self.path.absolute(),
             timeout=BUSY_SECONDS,
             isolation_level=None,
             check_same_thread=False,
         )
         try:
-            # What a file from elsewhere may not do: run functions, or have values without bounds.
+            # A file from elsewhere must not run functions, or have values of unlimited size.
             found.execute("PRAGMA trusted_schema = OFF")
             found.execute("PRAGMA cell_size_check = ON")
             found.execute("PRAGMA mmap_size = 0")
@@ -201,7 +200,7 @@ class Checkpoint:
         )
 
     def _digest(self, key: str, text: str) -> str:
-        """Return what a record must have beside it, or it is damaged."""
+        """Return the digest that a record must have, or it is damaged."""
         whole = f"{self._identity}\0{self.kind}\0{key}\0{text}"
         return hashlib.sha256(whole.encode(errors="surrogatepass")).hexdigest()[:16]
 
@@ -213,14 +212,14 @@ class Checkpoint:
 
     @property
     def due(self) -> bool:
-        """True if writing now takes little beside the time since the last writing."""
+        """True if writing now takes little time compared with that since the last write."""
         return time.monotonic() >= self._next
 
     def put(self, key: str, value: Any) -> None:
-        """Keep a record of finished work, whose value is a JSON value.
+        """Store a record of finished work, whose value is a JSON value.
 
-        It is written at once, or where work is finished quickly, together with what follows; it is
-        on disk after :meth:`close` at the latest.
+        It is written at once or, if work finishes quickly, together with later records; it is on
+        disk after :meth:`close` at the latest.
         """
         self._waiting[key] = value
         if self.due:
@@ -229,10 +228,10 @@ class Checkpoint:
     def save(
         self, head: Mapping[str, Any], rows: Mapping[str, Callable[[], Any]] | None = None
     ) -> None:
-        """Keep the whole state of a search in place of the one before, as one transaction, at once.
+        """Replace the whole state of a search at once, in one transaction.
 
         Records of `head` change. Those of `rows` never change under their key: only new ones are
-        made and written. Whoever saves often asks :attr:`due` first.
+        added. Callers that save often check :attr:`due` first.
         """
         if self._taken_over:
             return
@@ -240,7 +239,7 @@ class Checkpoint:
         saved = self._saved
 
         def write(database: sqlite3.Connection) -> None:
-            if saved is None:  # the first time: what another process has written goes
+            if saved is None:  # the first time: records of another process are removed
                 database.execute("DELETE FROM records WHERE kind = ?", (self.kind,))
                 gone: set[str] = set()
             else:
@@ -259,20 +258,20 @@ class Checkpoint:
             self._saved = set(rows)
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the pending records."""
         if not self._waiting:
             return
         waiting = [self._row(key, value) for key, value in self._waiting.items()]
 
         def write(database: sqlite3.Connection) -> None:
-            # What two processes have done is there once; a damaged record is replaced.
+            # Work of two processes is stored once; a damaged record is replaced.
             database.executemany("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?)", waiting)
 
         if self._transaction(write):
             self._waiting.clear()
 
     def close(self) -> None:
-        """Write what waits, and close the file."""
+        """Write the pending records, and close the file."""
         self.flush()
         if self._connection is not None:
             self._connection.close()
@@ -287,12 +286,12 @@ class Checkpoint:
     def _transaction(
         self, write: Callable[[sqlite3.Connection], None], alone: bool = False, first: bool = False
     ) -> bool:
-        """Write in one transaction; return False where the file cannot be written."""
+        """Write in one transaction; return False if the file cannot be written."""
         began = time.monotonic()
         try:
             if self._connection is None:
                 self._connection = self._connect()
-                # A journal of its own for each transaction: a write-ahead log needs shared memory.
+                # A separate journal for each transaction: a write-ahead log needs shared memory.
                 self._connection.execute("PRAGMA journal_mode = DELETE")
             database = self._connection
             database.execute("BEGIN IMMEDIATE")
@@ -307,7 +306,7 @@ class Checkpoint:
         except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
             self._tell_failure(str(error))
             return False
-        except InputError as error:  # the file has become another one meanwhile
+        except InputError as error:  # the file has been replaced in the meantime
             self._tell_failure(str(error))
             return False
         except _TakenOverError:
@@ -326,7 +325,7 @@ class Checkpoint:
         return True
 
     def _enter(self, database: sqlite3.Connection, alone: bool, first: bool) -> None:
-        """Make the tables where there are none, and note what the records belong to."""
+        """Create missing tables, and store the fingerprint of the records."""
         if not _check_format(database, self.path):
             for statement in (WORK_TABLE, RECORD_TABLE):
                 database.execute(statement)
@@ -347,7 +346,7 @@ class Checkpoint:
             raise _TakenOverError
 
     def _tell_failure(self, reason: str) -> None:
-        """Say once that the file cannot be written."""
+        """Report once that the file cannot be written."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -360,20 +359,20 @@ class Checkpoint:
 
 
 def remove_checkpoint(path: Path) -> None:
-    """Remove a checkpoint with the journal that a killed process may have left beside it."""
-    # The journal first: it would be taken for one of the next file of this name.
+    """Remove a checkpoint and the journal that a killed process may have left."""
+    # The journal first: it would be mistaken for that of the next file of this name.
     path.with_name(path.name + "-journal").unlink(missing_ok=True)
     path.unlink(missing_ok=True)
 
 
 def _check_format(database: sqlite3.Connection, path: Path) -> bool:
-    """Return whether the file has the tables; False where it is empty.
+    """Return whether the file has the tables; False if it is empty.
 
-    A file of another program or of a later version, or one with other tables, is an InputError.
+    Raises InputError for a file of another program or of a later version, or with other tables.
     """
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
-    # Nothing but these tables: no view or trigger of somebody else is ever evaluated.
+    # Only these tables are allowed: no foreign view or trigger is ever evaluated.
     tables = {
         sql for (sql,) in database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
     }
@@ -392,7 +391,7 @@ def _check_format(database: sqlite3.Connection, path: Path) -> bool:
 
 
 def _parsed(text: str) -> Any:
-    """Return a JSON value; None where the text is none."""
+    """Return a JSON value; None if the text is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

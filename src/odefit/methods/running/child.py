@@ -1,21 +1,21 @@
-"""Functions in a child process that can be asked, limited and ended at any moment.
+"""Functions in a child process that can be polled, limited and stopped at any moment.
 
-A compiled solver may hang or crash; in a process of its own it takes nobody with it. None of the
-libraries for pools of processes (concurrent.futures, loky, pebble) does all that this needs:
+A compiled solver may hang or crash; in a separate process it harms no other. No library for process
+pools (concurrent.futures, loky, pebble) meets all these needs:
 
-- What a call sends before it has ended arrives at once: the best point of a solver that is killed.
-- The end of what a process wrote is part of the reason of its death.
+- Messages of a running call arrive at once, such as the best point of a solver that is killed.
+- The last output of a process is part of the reason of its death.
 - A process ends with its parent, and the processes that it started end with it.
 - Its memory may be limited.
 - A script that starts it needs no ``if __name__ == "__main__"``.
-- A function that is called may be asked to stop by itself, on every platform.
+- A running function may be asked to stop, on every platform.
 
 Independent work that ends by itself goes to loky's pool, see :mod:`odefit.methods.running.workers`.
 
-The last part of the module has all differences between Linux, macOS and Windows. On Linux the
+The last part of the module contains all differences between Linux, macOS and Windows. On Linux the
 kernel ends a process with its parent. On macOS and Windows a thread of the child watches the
-parent, and a compiled solver may keep that thread from running until it is done. Windows has no
-signals either: a fit in a child can be ended there, but not asked to stop.
+parent, and a compiled solver may keep that thread from running until it has finished. Windows has
+no signals: a fit in a child can be killed there, but not asked to stop.
 """
 
 from __future__ import annotations
@@ -49,29 +49,30 @@ if TYPE_CHECKING:
     else:
         Channel = Connection[Any, Any]
 
-KILLED = "SIGKILL"  # the signal by which a process is ended from outside, as where memory is short
+KILLED = "SIGKILL"  # the signal that ends a process from outside, for example if memory is short
 
 OUTPUT_TAIL = 300
-"""Characters of what a process wrote before it died that become part of the reason."""
+"""Number of characters of a dead process's last output that become part of the reason."""
 
 POLLING_INTERVAL = 0.2  # seconds between two checks of whether the user wants to stop
 
 WATCH_INTERVAL = 1.0
-"""Seconds between two looks at whether the parent still lives, where the system does not tell."""
+"""Seconds between two checks of whether the parent still lives, if the system does not report
+it."""
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Environment variables that keep numerical libraries from starting threads of their own."""
+"""Environment variables that keep numerical libraries from starting their own threads."""
 
-STOP = b"stop"  # what the parent sends to ask a function to stop; no pickle begins with it
+STOP = b"stop"  # message that asks a function to stop; no pickle begins with it
 
 WINDOWS_CRASH = 0xC0000000
-"""Exit statuses from here on are those of crashes on Windows, such as 0xC0000005."""
+"""Exit statuses from here on belong to crashes on Windows, such as 0xC0000005."""
 
 CAN_INTERRUPT = sys.platform != "win32"
-"""True if a process can be asked to stop, and then gives its best so far."""
+"""True if a process can be asked to stop, and then returns its best so far."""
 
 CAN_START = bool(sys.executable) and not getattr(sys, "frozen", False)
-"""True if Python can be started anew: not where it is part of another program."""
+"""True if Python can be started again: not if it is embedded in another program."""
 
 Send = Callable[[Any], None]
 """A function that sends a message from the child to its parent."""
@@ -79,11 +80,12 @@ Send = Callable[[Any], None]
 
 @dataclass(frozen=True)
 class Message:
-    """A message from a child process, or why none will come.
+    """A message from a child process, or the reason why none will come.
 
-    The `content` of ``"sent"`` was sent by the function, which goes on. That of ``"returned"`` is
+    The `content` of ``"sent"`` was sent by the function, which continues. That of ``"returned"`` is
     the value of the call; that of ``"raised"`` describes the exception that ended it; that of
-    ``"died"`` says why the process is gone. ``"late"`` and ``"stopped"``: see :meth:`Child.wait`.
+    ``"died"`` is the reason of the process's death. For ``"late"`` and ``"stopped"``, see
+    :meth:`Child.wait`.
     """
 
     kind: Literal["sent", "returned", "raised", "died", "late", "stopped"]
@@ -112,9 +114,9 @@ class Child:
         self.exit_code: int | None = None
         """Exit status once the process has died by itself, minus the number of a signal."""
         self.output = ""
-        """The end of what the process wrote, when it has ended."""
+        """The last output of the process, once it has ended."""
         self._who = who
-        # A file, not a pipe: it can be read when the process is dead, and never blocks it.
+        # A file instead of a pipe: it can be read after the process has died, and never blocks it.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by kill
         environment = dict.fromkeys(ONE_THREAD, "1") | dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
@@ -131,35 +133,35 @@ class Child:
 
     @property
     def gone(self) -> bool:
-        """True if the process has ended, by itself or by others."""
+        """True if the process has ended or was killed."""
         return not self.alive or self._process.poll() is not None
 
     @property
     def crashed(self) -> bool:
-        """True if the process has died by a signal that was not sent to end it."""
+        """True if the process died from a signal that was not sent to stop it."""
         died_of = None if self.exit_code is None else death_signal(self.exit_code)
         return died_of not in (None, KILLED)
 
     def call(self, function: Callable[..., Any], *arguments: object, sends: bool = False) -> None:
-        """Begin ``function(*arguments)``; its messages and its value come by :meth:`receive`.
+        """Begin ``function(*arguments)``; :meth:`receive` returns its messages and its value.
 
-        All are pickled, the function by its name. With `sends` it gets a :class:`Line` as its last
-        argument.
+        All of them are pickled, the function by its name. With `sends` the function gets a
+        :class:`Line` as its last argument.
         """
-        with suppress(OSError):  # the process is dead: receive will find out
+        with suppress(OSError):  # the process is dead: receive will detect it
             self._log.seek(0)
             self._log.truncate()
             self.connection.send_bytes(pickle.dumps((function, arguments, sends)))
 
     def ask_to_stop(self) -> None:
-        """Ask the function that is running to end soon, see :meth:`Line.asked_to_stop`."""
-        with suppress(OSError):  # the process is dead: receive will find out
+        """Ask the running function to end soon, see :meth:`Line.asked_to_stop`."""
+        with suppress(OSError):  # the process is dead: receive will detect it
             self.connection.send_bytes(STOP)
 
     def receive(self, seconds: float) -> Message | None:
-        """Return the next message, or None if there is none within so many seconds.
+        """Return the next message, or None if none arrives within `seconds`.
 
-        An InputError of the function is raised here.
+        Raises an InputError that the function raised.
         """
         try:
             if not self.connection.poll(seconds):
@@ -187,7 +189,7 @@ class Child:
         return Message("stopped")
 
     def kill(self) -> None:
-        """End the process now, with all processes that it started; a fork of its owner cannot."""
+        """Kill the process and all processes that it started; a fork of its owner cannot."""
         if not self.alive or os.getpid() != self.owner:
             return
         self.alive = False
@@ -199,11 +201,11 @@ class Child:
         self.output = " ".join(text.split())[-OUTPUT_TAIL:]
 
     def _death_reason(self) -> str:
-        """Return why the process has closed its connection; it is gone afterwards."""
+        """Return why the process closed its connection; the process is gone afterwards."""
         try:
             self.exit_code = self._process.wait(timeout=5.0)
         except subprocess.TimeoutExpired:
-            self.exit_code = 0  # it closed its connection and lives on
+            self.exit_code = 0  # it closed its connection but still runs
         self.kill()
         reason = exit_reason(self.exit_code, self._who)
         return f"{reason}; it wrote: {self.output}" if self.output else reason
@@ -223,7 +225,7 @@ def exit_reason(code: int, who: str) -> str:
 
 
 class Line:
-    """A function's line to the parent: a call sends a message."""
+    """A function's connection to the parent: a call sends a message."""
 
     def __init__(self, connection: Channel) -> None:
         self._connection = connection
@@ -233,7 +235,7 @@ class Line:
         self._connection.send(("sent", content))
 
     def asked_to_stop(self) -> bool:
-        """Return whether the parent has asked this call to end soon, or has hung up."""
+        """Return whether the parent has asked this call to end soon, or has disconnected."""
         try:
             while not self._asked and self._connection.poll(0):
                 self._asked = self._connection.recv_bytes() == STOP
@@ -243,10 +245,10 @@ class Line:
 
 
 def serve(handle: int, parent: int, memory: int, idle: float) -> None:
-    """Call the functions that come over a connection, until the parent hangs up.
+    """Call the functions that arrive over a connection, until the parent closes it.
 
-    The connection is known by its file descriptor, or on Windows its handle, and the parent by the
-    number of its process. `memory` and `idle` are those of :class:`Child`.
+    The connection is given by its file descriptor, or on Windows its handle, and the parent by its
+    process number. `memory` and `idle` are those of :class:`Child`.
     """
     end_with(parent)
     limit_memory(memory)
@@ -263,7 +265,7 @@ def serve(handle: int, parent: int, memory: int, idle: float) -> None:
         except EOFError:
             return
         if received == STOP:
-            continue  # it came when the call had just ended
+            continue  # it arrived when the call had just ended
         try:
             function, arguments, sends = pickle.loads(received)
             value = function(*arguments, Line(connection)) if sends else function(*arguments)
@@ -284,7 +286,8 @@ def start(
 ) -> subprocess.Popen[Any]:
     """Start Python in a process that inherits one connection and gets no Ctrl-C of the terminal.
 
-    It runs `code`, which may refer to the connection by `handle`; the file `log` takes its output.
+    It runs `code`, which may refer to the connection by `handle`; its output goes to the file
+    `log`.
     """
     platform_arguments: dict[str, Any]
     variables = dict(environment)
@@ -299,7 +302,7 @@ def start(
         }
     else:
         executable = sys.executable
-        # A session of its own, so that its children can be killed, too.
+        # A separate session, so that its children can be killed, too.
         platform_arguments = {"pass_fds": [handle], "start_new_session": True}
     return subprocess.Popen(
         [executable, "-c", code],
@@ -312,7 +315,7 @@ def start(
 
 
 def kill_tree(process: subprocess.Popen[Any]) -> None:
-    """End a process of :func:`start` now, with all processes that it started."""
+    """Kill a process of :func:`start` and all processes that it started."""
     if sys.platform == "win32":
         subprocess.run(
             ["taskkill", "/F", "/T", "/PID", str(process.pid)], capture_output=True, check=False
@@ -325,26 +328,26 @@ def kill_tree(process: subprocess.Popen[Any]) -> None:
 
 
 def interrupt(process: int) -> None:
-    """Ask a process to stop, as Ctrl-C does; nothing happens if it is gone, or on Windows."""
+    """Ask a process to stop, as Ctrl-C does; no effect if it is gone, or on Windows."""
     if CAN_INTERRUPT:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGINT)
 
 
 def end_with(parent: int) -> None:
-    """End this process when its parent dies, even by a signal; Ctrl-C is the parent's alone."""
+    """End this process when its parent dies, even from a signal; only the parent gets Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         set_death_signal = 1
         ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
         if os.getppid() != parent:
-            os._exit(1)  # it died before that
+            os._exit(1)  # the parent died before that
     else:
         threading.Thread(target=watch, args=(parent,), daemon=True).start()
 
 
 def watch(parent: int) -> None:
-    """Wait until the parent is gone, and end this process then."""
+    """Wait until the parent is gone, and then end this process."""
     if sys.platform == "win32":
         import _winapi
 
@@ -360,9 +363,9 @@ def watch(parent: int) -> None:
 
 
 def limit_memory(memory: int) -> None:
-    """Let an allocation beyond `memory` bytes fail: out of memory, the kernel ends anything.
+    """Make allocations beyond `memory` bytes fail; out of memory, the kernel kills any process.
 
-    Windows has no such limit, and macOS takes note of it without holding to it.
+    Windows has no such limit, and macOS accepts it without enforcing it.
     """
     if sys.platform != "win32" and memory > 0:
         with suppress(ValueError, OSError):  # not on this system
@@ -372,7 +375,7 @@ def limit_memory(memory: int) -> None:
 
 
 def death_signal(code: int) -> str | None:
-    """Return the name of what a process died of, from its exit status; None if it ended itself."""
+    """Return the cause of a process's death from its exit status; None if it exited."""
     if code < 0:
         with suppress(ValueError):
             return signal.Signals(-code).name

@@ -15,8 +15,8 @@ from odefit.common.packages import require
 from odefit.methods.running.worker import versions
 from odefit.methods.running.workers import other_version
 
-CONNECT_SECONDS = 3.0  # seconds within which a scheduler has to answer
-WORKERS_SECONDS = 10.0  # seconds within which its first worker has to be there
+CONNECT_SECONDS = 3.0  # seconds within which a scheduler must answer
+WORKERS_SECONDS = 10.0  # seconds within which its first worker must be available
 
 
 @contextmanager
@@ -24,9 +24,9 @@ def dask_cluster(address: str | None) -> Iterator[Executor | None]:
     """Connect to a Dask cluster, and yield its executor; None without an address.
 
     The address is that of the scheduler, such as ``"tcp://10.0.0.7:8786"``, or ``"tls://..."`` with
-    the certificates that Dask's configuration names. An InputError says that the package is
-    missing, that no scheduler answers there, that it has no workers, or that one of these has no
-    odefit or another version of it.
+    the certificates that Dask's configuration names. Raises InputError if the package is missing,
+    if no scheduler answers there, if it has no workers, or if one of these has no odefit or another
+    version of it.
     """
     if address is None:
         yield None
@@ -43,10 +43,10 @@ def dask_cluster(address: str | None) -> Iterator[Executor | None]:
 
 
 def _connected(address: str) -> Any:
-    """Return a client of the scheduler, once it is known that one answers.
+    """Return a client of the scheduler, after checking that one answers.
 
-    A client that cannot be made would be closed by the garbage collector, which takes ten seconds
-    and writes a traceback.
+    The garbage collector would close a client that cannot be made, which takes ten seconds and
+    writes a traceback.
     """
     import distributed
 
@@ -55,7 +55,8 @@ def _connected(address: str) -> Any:
         asyncio.run(_probed(address))
         return connect(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
-        # The last is what a server that is no scheduler causes: its first bytes are a length.
+        # The last error comes from servers other than schedulers: their first bytes are read as a
+        # length.
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
             f"--dask {address}: no scheduler answers there ({reason}); is it running, and is the "
@@ -64,7 +65,7 @@ def _connected(address: str) -> Any:
 
 
 async def _probed(address: str) -> None:
-    """Connect to a scheduler, and hang up."""
+    """Connect to a scheduler, and close the connection."""
     import distributed
     from distributed.comm import core
 
@@ -95,7 +96,7 @@ def _check(client: Any, address: str) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Dask from logging the failures for which we have messages of our own."""
+    """Keep Dask from logging failures for which we have our own messages."""
     loggers = [logging.getLogger(name) for name in ("distributed.comm", "distributed.client")]
     before = [logger.level for logger in loggers]
     for logger in loggers:

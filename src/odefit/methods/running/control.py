@@ -1,8 +1,8 @@
-"""The control of a run: seed, time limit, workers, progress reports, and all that ends it early.
+"""The control of a run: seed, time limit, workers, progress reports, and causes of an early end.
 
-A search looks now and then whether to stop. What it does between two looks may take long: one
-trajectory, or many evaluations of a part that does not look. So a thread watches the run: it ends
-the run where memory is short, and sets the flag that integrators look at
+A search checks from time to time whether to stop. The work between two checks may take long: one
+trajectory, or many evaluations of a part without checks. So a thread watches the run: it ends the
+run if memory is short, and sets the flag that integrators check
 (:mod:`odefit.simulation.engines.cut_off`) once the run should have ended.
 """
 
@@ -28,31 +28,31 @@ from odefit.methods.running.memory import MemoryWatch, memory_limit
 from odefit.simulation.engines.cut_off import CutOff, cutting_off
 
 GRACE_SECONDS = 1.0
-"""Seconds that a run has after its deadline or its interruption before integrations are cut off."""
+"""Seconds after the deadline or interruption of a run before integrations are cut off."""
 
 LATE_SECONDS = 5.0
-"""Seconds that a worker has after a deadline to send what it has found; one that hangs is ended."""
+"""Seconds after a deadline that a worker has to send its results; one that hangs is ended."""
 
-LOOK_SECONDS = 0.1  # seconds between two looks of the watch
-LOOKS_PER_MEMORY = 3  # looks of the watch for each look at the memory
+LOOK_SECONDS = 0.1  # seconds between two checks by the watch
+LOOKS_PER_MEMORY = 3  # checks by the watch for each check of the memory
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The state of an estimation that is under way.
+    """The state of a running estimation.
 
     Attributes
     ----------
     done, failed
-        Number of starts (or whatever `unit` says) finished, and of those that failed.
+        Number of finished starts (or units named by `unit`), and of failed ones.
     best
         Lowest objective (or -2 log L) so far; infinite if there is none.
     hits
-        Number of starts that reached it; 0 where that is not counted.
+        Number of starts that reached it; 0 if that is not counted.
     message
-        What the method is doing, in words.
+        The present work of the method, in words.
     measure
-        What `best` is: "objective" or "-2 log L".
+        The meaning of `best`: "objective" or "-2 log L".
     """
 
     done: int
@@ -65,9 +65,9 @@ class Progress:
 
 
 class Interruption(threading.Event):
-    """An event that ends a run early, and keeps the cause; so does another event, if there is one.
+    """An event that ends a run early, and keeps the cause; a wrapped event also ends the run.
 
-    `details` are more on the cause, in words.
+    `details` describe the cause further, in words.
     """
 
     def __init__(self, also: threading.Event | None = None) -> None:
@@ -77,18 +77,18 @@ class Interruption(threading.Event):
         self.details = ""
 
     def end(self, cause: Cause, details: str = "") -> None:
-        """End the run; the first cause counts."""
+        """End the run; only the first cause counts."""
         if not self.is_set():
             self._cause, self.details = cause, details
         self.set()
 
     def is_set(self) -> bool:
-        """True if the run is to end."""
+        """True if the run should end."""
         return super().is_set() or (self._also is not None and self._also.is_set())
 
     @property
     def cause(self) -> Cause | None:
-        """The cause of the end: the caller where somebody else set the event."""
+        """The cause of the end: the caller if the event was set by other code."""
         return (self._cause or Cause.CALLER) if self.is_set() else None
 
 
@@ -101,27 +101,28 @@ class Control:
     seed
         The seed of every random choice.
     deadline
-        The time limit, in seconds of :func:`time.monotonic`, which nobody sets; None for no limit.
+        The time limit, in seconds of :func:`time.monotonic`, a clock that is never adjusted; None
+        for no limit.
     executor
-        The executor of independent work; None for local processes where they save time.
+        The executor of independent work; None for local processes if they save time.
     jobs
-        Largest number of local processes; None for one a core.
+        Largest number of local processes; None for one per core.
     report
-        A function that is called with the :class:`Progress` now and then.
+        A function that is called with the :class:`Progress` from time to time.
     checkpoint
-        The file in which finished work is kept, and found again.
+        The file that stores finished work for later runs.
     part
-        The part of that file which is the run's own, where it is one of several in a larger one.
+        The run's own part of that file, if it is one of several in a larger run.
     interrupted
         An event that is set to end early with the best so far.
     within
         The executor of independent work inside a single start; None for this process.
     remarks
-        What users have to know of the workers afterwards, as sentences that are added on the way.
+        Sentences about the workers for users to read afterwards, added during the run.
     memory
-        Bytes that this run may use, those of its processes included; None for no limit of its own.
+        Number of bytes that this run and its processes may use; None for no limit of its own.
     cut_off
-        What ends integrations some time after the run should have ended.
+        The flag that stops integrations some time after the run should have ended.
     """
 
     seed: int = 0
@@ -147,7 +148,7 @@ class Control:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def is_late(self, _: object = None) -> bool:
-        """Return whether the deadline is so long ago that workers are not waited for any more."""
+        """Return whether the deadline is so long ago that workers are no longer awaited."""
         return self.deadline is not None and time.monotonic() >= self.deadline + LATE_SECONDS
 
     @property
@@ -156,11 +157,11 @@ class Control:
         return math.inf if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
 
     def ending_in(self, seconds: float) -> Control:
-        """Return the control of a part that has so many seconds from now."""
+        """Return the control of a part that may take `seconds` from now."""
         return replace(self, deadline=time.monotonic() + seconds)
 
     def with_share(self, share: float) -> Control:
-        """Return the control of a part that may take this share of the time that is left."""
+        """Return the control of a part that may take this share of the remaining time."""
         return self if self.deadline is None else self.ending_in(share * self.seconds_left)
 
     def for_workers(self) -> RemoteControl:
@@ -173,7 +174,7 @@ class Control:
 
     @property
     def cause(self) -> Cause | None:
-        """Return what ends this run early; None if nothing does."""
+        """Return the cause of an early end of this run; None if there is none."""
         if isinstance(self.interrupted, Interruption) and self.interrupted.is_set():
             return self.interrupted.cause
         if self.interrupted.is_set():
@@ -182,7 +183,7 @@ class Control:
 
     @property
     def early(self) -> Status:
-        """The status of what is ended now, before it has finished."""
+        """The status of work that ends now, before it has finished."""
         if not self.interrupted.is_set():
             return Status.TIME_LIMIT if self.out_of_time else Status.NOT_CONVERGED
         cause = self.cause
@@ -200,7 +201,7 @@ def control_of(
     stop: threading.Event | None,
     memory: int | str | None,
 ) -> Control:
-    """Return the control of a run that begins now, from the arguments that users give."""
+    """Return the control of a run that begins now, from arguments given by users."""
     return Control(
         seed=seed,
         deadline=None if time_limit is None else time.monotonic() + time_limit,
@@ -215,10 +216,10 @@ def control_of(
 
 @dataclass(frozen=True)
 class RemoteControl:
-    """The control of a task on its way to a worker: its seed, and the seconds that it has left.
+    """The control of a task sent to a worker: its seed, and its remaining seconds.
 
-    A deadline is sent as what is left of it, because each computer has a clock of its own. Where it
-    arrives on the computer that has sent it, the time on the way counts too.
+    A deadline is sent as the remaining time, because each computer has its own clock. If it arrives
+    on the computer that sent it, the time of transfer counts too.
     """
 
     seed: int
@@ -237,14 +238,14 @@ class RemoteControl:
 
 
 def _arrived(seed: int, clock: str, deadline: float | None, left: float | None) -> RemoteControl:
-    """Return a control that was sent, with a deadline of the clock here."""
+    """Return a received control, with its deadline on the local clock."""
     elsewhere = left is not None and clock != this_clock()
     return RemoteControl(seed, time.monotonic() + (left or 0.0) if elsewhere else deadline)
 
 
 @cache
 def this_clock() -> str:
-    """Return which clock :func:`time.monotonic` is: that of this computer since it was begun."""
+    """Return an identifier of the clock :func:`time.monotonic`: of this computer since its boot."""
     begun = Path("/proc/sys/kernel/random/boot_id")
     name = begun.read_text(encoding="utf-8").strip() if begun.exists() else ""
     return f"{socket.gethostname()} {name}"
@@ -258,9 +259,9 @@ SIGNALS = {signal.SIGINT: Cause.CTRL_C, signal.SIGTERM: Cause.TERMINATED}
 def interruptible(control: Control) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM set ``control.interrupted``; a second one acts as usual, at once.
 
-    Within another such block for the same event, and after an interruption, nothing changes. So it
-    is with SIGTERM where somebody else handles it. A signal reaches a block for another event
-    around this one too, such as that of the command line.
+    Within another such block for the same event, and after an interruption, nothing changes.
+    SIGTERM is also unchanged if other code handles it. A signal also reaches an enclosing block for
+    another event, such as that of the command line.
     """
     interrupted = control.interrupted
     present = signal.getsignal(signal.SIGINT)
@@ -284,7 +285,7 @@ def interruptible(control: Control) -> Iterator[None]:
 
 @dataclass(eq=False)
 class _Handler:
-    """A handler of signals that sets an event and puts the handlers before it back."""
+    """A handler of signals that sets an event and restores the previous handlers."""
 
     interrupted: threading.Event
     previous: dict[signal.Signals, Any]
@@ -300,14 +301,14 @@ class _Handler:
             around(number, frame)
 
     def restore(self) -> None:
-        """Put the handlers back that were there before."""
+        """Restore the previous handlers."""
         for number, before in self.previous.items():
             signal.signal(number, before)
 
 
 @dataclass(eq=False)
 class Watch:
-    """The looks at a run of :func:`watched`; without `memory` that is not looked at."""
+    """The checks of a run by :func:`watched`; without `memory`, memory is not checked."""
 
     control: Control
     memory: MemoryWatch | None = None
@@ -316,7 +317,7 @@ class Watch:
     _interrupted: float | None = None
 
     def look(self) -> None:
-        """Look once."""
+        """Check once."""
         now = self.clock()
         interrupted = self.control.interrupted
         if interrupted.is_set():
@@ -335,7 +336,7 @@ class Watch:
 
 @contextmanager
 def watched(control: Control, memory: MemoryWatch | None = None) -> Iterator[None]:
-    """Watch a run within the block; its integrations are failures once they are cut off."""
+    """Watch a run within the block; its integrations fail once they are cut off."""
     watch = Watch(control, memory=memory)
     done = threading.Event()
 
@@ -355,7 +356,7 @@ def watched(control: Control, memory: MemoryWatch | None = None) -> Iterator[Non
 
 @contextmanager
 def running(control: Control) -> Iterator[None]:
-    """Run long work in the block: signals end it, memory is watched, and what is there remains.
+    """Run long work in the block: signals end it, memory is watched, and its results remain.
 
     A lack of memory ends the block and raises nothing.
     """

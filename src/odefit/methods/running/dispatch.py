@@ -1,9 +1,9 @@
 """Independent tasks over an executor: each done once, whichever worker dies on the way.
 
-Tasks go out in batches, at most two for each worker, and outcomes come back in the order in which
-batches finish. What a worker had not finished when it died is sent again, each task on its own. A
-task at which :data:`SUSPECT_DEATHS` workers died waits until nothing else is under way, so that it
-is known whose fault it is, and one at which :data:`MAX_DEATHS` died is given up.
+Tasks are sent in batches, at most two for each worker, and outcomes come back in the order in which
+batches finish. Unfinished tasks of a worker that died are sent again one by one. A task at which
+:data:`SUSPECT_DEATHS` workers died waits until no other task is running, to identify the cause. A
+task at which :data:`MAX_DEATHS` workers died is given up.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ from odefit.methods.running.workers import Workers
 
 T = TypeVar("T")
 
-WAIT_SECONDS = 0.2  # seconds between two looks at whether the work was interrupted
+WAIT_SECONDS = 0.2  # seconds between two checks for an interruption
 
 SUSPECT_DEATHS = 2
-"""Number of deaths of workers at a task after which it is done with nothing else under way."""
+"""Number of deaths of workers at a task after which the task runs alone."""
 
 MAX_DEATHS = 3  # number of deaths of workers at a task after which it is given up
 
 MAX_FRUITLESS = 3
-"""Number of batches that fail before an executor that has not done a single one is given up."""
+"""Number of failed batches before an executor that has completed none is given up."""
 
 BATCH_SECONDS = 0.5
-"""Seconds of work that a batch should have: sending one costs some milliseconds with Dask, and
-what a worker has finished of a batch is lost with it."""
+"""Seconds of work that a batch should contain: sending one takes some milliseconds with Dask, and
+the finished part of a batch is lost with its worker."""
 
 SHARE = 3.0
-"""The tasks that are left, over the workers times the size of the next batch: so that no worker is
-idle at the end while another has many tasks before it."""
+"""Ratio of the remaining tasks to the workers times the size of the next batch, so that no worker
+is idle at the end while another has many tasks left."""
 
 
 class WorkerLostError(Exception):
-    """Raised in place of an outcome: the workers that were given a task have died."""
+    """Raised in place of an outcome: the workers that had a task have died."""
 
 
 class WorkerLateError(Exception):
-    """Raised in place of an outcome: a worker has not answered, and was ended if it is ours."""
+    """Raised in place of an outcome: a worker has not answered; if it is ours, it was ended."""
 
 
 NO_ANSWER = f"it has not answered {LATE_SECONDS:g} s after the time limit, and was given up"
-"""The reason for which a worker is ended that hangs, or was stopped."""
+"""The reason given when a worker is ended because it hangs or was stopped."""
 
 
 def batch_size(seconds: float | None, left: int | None, workers: int) -> int:
     """Return the number of tasks of the next batch.
 
-    A task takes so many `seconds`, so many are `left`, and `workers` are done at the same time; the
-    first two are None while they are not known.
+    A task takes `seconds`, `left` tasks remain, and `workers` tasks run at the same time; the first
+    two are None while unknown.
 
     Examples
     --------
@@ -89,24 +89,24 @@ def dispatched(
     Parameters
     ----------
     tasks
-        The tasks; they are taken one by one, as there is room for them.
+        The tasks; they are taken one by one, as capacity allows.
     remote
-        Returns the work that a task belongs to, and what that is called with. The same kind of
-        work has to be the same object.
+        Returns the work of a task, and the argument of its call. The same kind of work must be the
+        same object.
     here
-        Does a task in this process; what it raises is raised here.
+        Runs a task in this process; its exceptions are raised here.
     workers
-        The workers, who take tasks once it pays. If they have no odefit, or another version of
-        it, that is an InputError.
+        The workers, used once that saves time. Raises InputError if they have no odefit, or another
+        version of it.
     control
-        When to stop. After the time limit nothing more is sent, after an interruption nothing is
-        waited for.
+        Decides when to stop. After the time limit nothing more is sent; after an interruption
+        nothing is awaited.
     total
         Number of tasks, if it is known.
     largest
         Largest number of tasks of a batch; None for no limit.
     late
-        Whether a task that a worker has is waited for no longer.
+        Returns whether tasks of workers are no longer awaited.
     """
     entries = (_Entry(position, task, *remote(task)) for position, task in enumerate(tasks))
     dispatch = _Dispatch(entries, here, workers, control, late)
@@ -125,7 +125,7 @@ def dispatched(
 
 @dataclass
 class _Entry(Generic[T]):
-    """A task on its way."""
+    """A task that has been sent."""
 
     position: int
     task: T
@@ -144,7 +144,7 @@ class _Batch(Generic[T]):
 
 
 class _Dispatch(Generic[T]):
-    """The tasks of one call of :func:`dispatched`: not yet sent, under way, and to send again."""
+    """The tasks of one call of :func:`dispatched`: not yet sent, running, and to be sent again."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class _Dispatch(Generic[T]):
         self._here, self._workers, self._control, self._late = here, workers, control, late
 
     def outcomes(self, size: Callable[[Work], int]) -> Iterator[tuple[int, Outcome]]:
-        """Send batches of these sizes, and yield what comes back."""
+        """Send batches of these sizes, and yield the outcomes."""
         while True:
             yield from self._hand_out(size)
             if not self.flying or self._control.interrupted.is_set():
@@ -180,7 +180,7 @@ class _Dispatch(Generic[T]):
                 yield from self._received(batch, future)
 
     def _hand_out(self, size: Callable[[Work], int]) -> Iterator[tuple[int, Outcome]]:
-        """Send as many batches as there is room for, or do tasks here."""
+        """Send as many batches as capacity allows, or run tasks here."""
         while not self._control.should_stop() and not any(b.alone for b in self.flying.values()):
             executor = self._workers.executor()
             if executor is not None and len(self.flying) >= 2 * self._workers.number:
@@ -198,9 +198,9 @@ class _Dispatch(Generic[T]):
                 yield from self._send(_Batch(entries, executor, alone))
 
     def _next(self, size: Callable[[Work], int]) -> list[_Entry[T]]:
-        """Return the next tasks, all of one kind of work; none if only suspects are left."""
+        """Return the next tasks, all of one kind of work; none if only suspects remain."""
         if self._again:
-            return [self._again.popleft()]  # on its own: it may kill the next worker, too
+            return [self._again.popleft()]  # alone: it may kill the next worker, too
         first = self._take()
         if first is None:
             return []
@@ -229,7 +229,7 @@ class _Dispatch(Generic[T]):
             work = batch.entries[0].work
             try:
                 future = self._workers.send(batch.executor, work, arguments, whole)
-            except (RuntimeError, OSError) as error:  # it is broken, or was shut down
+            except (RuntimeError, OSError) as error:  # the executor is broken, or was shut down
                 trouble = f"{type(error).__name__}: {error}"
         if trouble:
             self._workers.lose(batch.executor, trouble)
@@ -239,7 +239,7 @@ class _Dispatch(Generic[T]):
         future.add_done_callback(self._done.put)
 
     def _look_after(self) -> Iterator[tuple[int, Outcome]]:
-        """Take back the tasks of an executor from which nothing more will come."""
+        """Take back the tasks of an executor from which no more replies will come."""
         for executor in {id(b.executor): b.executor for b in self.flying.values()}.values():
             trouble = self._workers.health(executor).trouble()
             if trouble:
@@ -250,7 +250,7 @@ class _Dispatch(Generic[T]):
                     yield from self._given_up(batch, 0, trouble)
 
     def _without_late(self) -> Iterator[tuple[int, Outcome]]:
-        """Give up tasks whose workers hang; what the others of the executor had is sent again."""
+        """Give up tasks whose workers hang; resend the other tasks of the executor."""
         late = [f for f, b in self.flying.items() if all(self._late(e.task) for e in b.entries)]
         for future in late:
             batch = self.flying.pop(future)
@@ -277,7 +277,7 @@ class _Dispatch(Generic[T]):
             yield entry.position, outcome
 
     def _failed(self, batch: _Batch[T], error: BaseException) -> Iterator[tuple[int, Outcome]]:
-        """Act on a batch that has no reply: its worker died, or the whole executor is broken."""
+        """Handle a batch without a reply: its worker died, or the whole executor is broken."""
         workers, executor = self._workers, batch.executor
         reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         fruitless = workers.fruitless >= 0
@@ -296,7 +296,7 @@ class _Dispatch(Generic[T]):
         elif type(error).__name__ == "KilledWorker":
             deaths = SUSPECT_DEATHS  # Dask has sent it to several workers, and all of them died
         elif fruitless:
-            deaths = 0  # it may be the executor, and not the tasks
+            deaths = 0  # the cause may be the executor, not the tasks
             workers.fruitless += 1
             if workers.fruitless >= MAX_FRUITLESS:
                 workers.lose(executor, f"none of its workers has finished a task: {reason}")
@@ -305,7 +305,7 @@ class _Dispatch(Generic[T]):
     def _given_up(
         self, batch: _Batch[T], deaths: int, reason: str
     ) -> Iterator[tuple[int, Outcome]]:
-        """Send the tasks of a batch again, but for those that have killed too many workers."""
+        """Send the tasks of a batch again, except those that have killed too many workers."""
         for entry in batch.entries:
             entry.deaths += deaths
             if entry.deaths >= MAX_DEATHS:

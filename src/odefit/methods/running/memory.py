@@ -1,7 +1,7 @@
 """Memory: the available amount, the use of a run, and its limit.
 
-Where memory runs out, Linux swaps until nothing moves, or kills a process. So a run looks ahead:
-it ends with the best so far while there is still memory to write it.
+If memory runs out, Linux swaps until nothing moves, or kills a process. So a run looks ahead: it
+ends with the best so far while there is still memory to write it.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ UNITS |= {k: 1000 ** (i + 1) for i, k in enumerate("kmgt")}
 """Bytes of each unit of memory, in small letters."""
 
 LEAST_LIMIT = 100_000_000
-"""The smallest limit that makes sense, in bytes: the interpreter with its libraries needs it."""
+"""The smallest sensible limit, in bytes: the interpreter with its libraries needs it."""
 
 RESERVE_SHARE, MOST_RESERVE = 0.04, 500_000_000
-"""A run that is given no limit ends where less than this share of the memory is left, and at most
-so many bytes."""
+"""Share of the memory below which a run without a limit ends, and the largest such reserve in
+bytes."""
 
-GUILTY_SHARE = 0.25  # it does so only where it uses itself at least this share of the memory
-CGROUP = Path("/sys/fs/cgroup")  # where Linux shows what a container may use
+GUILTY_SHARE = 0.25  # it ends only if it uses at least this share of the memory itself
+CGROUP = Path("/sys/fs/cgroup")  # where Linux shows the limits of a container
 
 
 def memory_size(given: object, place: str = "memory") -> int:
     """Return a number of bytes from a number, or from a text such as ``"4GB"`` or ``"512 MiB"``.
 
-    Anything else, or too little for any fit, is an InputError.
+    Raises InputError for anything else, or for too little for any fit.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def memory_limit(given: int | str | None, place: str = "memory") -> int | None:
 
 
 def in_words(size: float) -> str:
-    """Return a number of bytes as people read it, with three digits.
+    """Return a number of bytes in words for people, with three digits.
 
     Examples
     --------
@@ -84,14 +84,14 @@ def in_words(size: float) -> str:
 
 @dataclass(frozen=True)
 class Machine:
-    """The bytes of the machine or of its container, in all and those left without swapping."""
+    """The bytes of the machine or of its container, in total and available without swapping."""
 
     total: float
     available: float
 
 
 def machine_memory(root: Path = Path("/"), cgroup: Path = CGROUP) -> Machine | None:
-    """Return the memory of this machine or container; None where nobody tells, as on Windows.
+    """Return the memory of this machine or container; None if unknown, as on Windows.
 
     ``proc`` is in `root`, and the limits of the container are in `cgroup`.
     """
@@ -110,13 +110,13 @@ def machine_memory(root: Path = Path("/"), cgroup: Path = CGROUP) -> Machine | N
         with suppress(OSError):
             stat = (folder / "memory.stat").read_text(encoding="utf-8")
             found = re.search(rf"^{cached} (\d+)", stat, re.MULTILINE)
-            current -= int(found[1]) if found else 0  # files that are cached can be dropped
+            current -= int(found[1]) if found else 0  # cached files can be dropped
         total, available = min(total, limit), min(available, max(limit - current, 0.0))
     return Machine(total, available)
 
 
 def _groups(root: Path, cgroup: Path) -> Iterator[tuple[Path, str, str, str]]:
-    """Yield the folders of the control groups of this process, with the names of what they tell."""
+    """Yield the folders of this process's control groups, with the names of their files."""
     places = [("", "/")]
     with suppress(OSError):
         for line in (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines():
@@ -147,9 +147,9 @@ def _number(path: Path) -> float | None:
 
 
 def used_memory(root: Path = Path("/proc"), number: int | None = None) -> int:
-    """Return the bytes that this process and those that it has started hold; 0 if nobody tells.
+    """Return the bytes held by this process and those that it started; 0 if unknown.
 
-    Pages that they share are shared out among them where the system says so.
+    Shared pages are divided among them if the system reports it.
     """
     if sys.platform != "linux" and root == Path("/proc"):
         return 0
@@ -158,7 +158,7 @@ def used_memory(root: Path = Path("/proc"), number: int | None = None) -> int:
 
 
 def _family(root: Path, number: int) -> Iterable[int]:
-    """Yield the numbers of a process and of all that it has started."""
+    """Yield the numbers of a process and of all processes that it started."""
     waiting, known = [number], set()
     while waiting:
         process = waiting.pop()
@@ -185,10 +185,9 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 @dataclass(frozen=True)
 class MemoryWatch:
-    """A watch that says when a run, its processes included, uses more than `limit` bytes.
+    """A watch that reports when a run, including its processes, uses more than `limit` bytes.
 
-    Without a limit the run ends before the machine has no memory left, if it is itself that uses
-    much.
+    Without a limit the run ends before the machine runs out of memory, if the run itself uses much.
     """
 
     limit: int | None = None

@@ -1,6 +1,6 @@
-"""The conditions of one evaluation over several workers, where there are few starts.
+"""The conditions of one evaluation, distributed over several workers if there are few starts.
 
-Workers hold the compiled problem, get vectors of unknowns, and send trajectories back. The values
+Workers hold the compiled problem, receive vectors of unknowns, and return trajectories. The values
 are the same as those of one process, see :mod:`odefit.simulation.trajectories.conditions`.
 """
 
@@ -24,15 +24,15 @@ from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.trajectories.conditions import UnitOutcome
 
 TASKS_PER_WORKER = 3
-"""Number of tasks that each worker gets of an evaluation, as some conditions take longer."""
+"""Number of tasks of an evaluation for each worker, as some conditions take longer."""
 
 SHORTEST_EVALUATION = 0.05
-"""Seconds that an evaluation has to take on average so that sending it out pays."""
+"""Smallest average duration of an evaluation in seconds for which workers save time."""
 
 
 @contextmanager
 def conditions_over_workers(forward: ForwardMap, control: Control) -> Iterator[None]:
-    """Let workers integrate the conditions of the evaluations of `forward`, where that pays."""
+    """Let workers integrate the conditions of the evaluations of `forward`, if that saves time."""
     with Workers(control) as workers:
         if forward.units < 2 or workers.number < 2:
             yield
@@ -47,8 +47,8 @@ def conditions_over_workers(forward: ForwardMap, control: Control) -> Iterator[N
 class RemoteConditions:
     """Integrates the units of evaluations by workers.
 
-    The workers are asked once evaluations have shown to take longer than
-    :data:`SHORTEST_EVALUATION` seconds.
+    The workers are used once evaluations have taken longer than :data:`SHORTEST_EVALUATION`
+    seconds.
     """
 
     def __init__(self, forward: ForwardMap, workers: Workers) -> None:
@@ -90,7 +90,7 @@ class RemoteConditions:
         with closing(done):
             for position, outcome in done:
                 waiting.discard(position)
-                if outcome["error"] is None:  # else its units are integrated here
+                if outcome["error"] is None:  # otherwise its units are integrated here
                     integrated.update(outcome["value"])
                     if any(isinstance(end.found, Failure) for end in outcome["value"].values()):
                         failing = min(failing, position)

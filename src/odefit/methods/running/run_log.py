@@ -1,7 +1,7 @@
-"""The log of what is tried: Python's standard logging, under the name ``odefit``.
+"""The log of all attempts: Python's standard logging, under the name ``odefit``.
 
-Nothing is shown unless somebody asks for it: ``odefit fit --log FILE``, or a handler for
-``logging.getLogger("odefit")``. Workers log nothing; what they return is logged where it arrives.
+Nothing is shown unless requested by ``odefit fit --log FILE``, or by a handler for
+``logging.getLogger("odefit")``. Workers log nothing; their results are logged on arrival.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from odefit.common.arrays import Array
 from odefit.common.errors import counted
 from odefit.methods.estimate import Start, Status
 
-LOGGER = logging.getLogger("odefit")  # the logger of everything
+LOGGER = logging.getLogger("odefit")  # the logger of the whole package
 
 LOGGER.addHandler(logging.NullHandler())
 
 
 def log_start(method: str, start: Start) -> None:
-    """Log how a start of a method has ended; one that has failed is a warning."""
+    """Log the end of a start; a failed start is a warning."""
     level = logging.WARNING if start.status is Status.FAILED else logging.INFO
     LOGGER.log(
         level,
@@ -37,7 +37,7 @@ def log_start(method: str, start: Start) -> None:
 def failed_start(index: int, vector: Array, error: Exception, seconds: float = 0.0) -> Start:
     """Return a start whose search failed with an exception, and log the traceback.
 
-    It began at `vector`, shape (n,), NaN where nobody knows.
+    It began at `vector`, shape (n,), NaN if unknown.
     """
     LOGGER.error("start %d failed", index, exc_info=error)
     message = f"the search failed: {type(error).__name__}: {error}"

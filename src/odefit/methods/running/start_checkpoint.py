@@ -1,4 +1,4 @@
-"""Finished starts in a checkpoint: those from before a kill are not computed again."""
+"""Finished starts in a checkpoint: those completed before a kill are not computed again."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ class StartCheckpoint:
     def of(
         cls, control: Control, kind: str, problem: Problem, options: Mapping[str, Any]
     ) -> StartCheckpoint | None:
-        """Return the starts of this kind in the file of a run; None where it has no file."""
+        """Return the starts of this kind in the file of a run; None if it has no file."""
         checkpoint = opened(control, kind, problem, options)
         return None if checkpoint is None else cls(checkpoint, len(problem.unknowns))
 
     def add(self, start: Start) -> None:
-        """Keep a finished start, unless its worker died before it had an end."""
+        """Store a finished start, unless its worker died before it had an end."""
         if len(start.start) == self._unknowns:
             self.starts[start.index] = start
             self.put(str(start.index), start)
 
     def find(self, key: str) -> Start | None:
-        """Return the start under a key; None where there is none, or a damaged one."""
+        """Return the start under a key; None if there is none, or it is damaged."""
         record = self.checkpoint.records.get(key)
         return None if record is None else start_from_json(record, self._unknowns)
 
     def put(self, key: str, start: Start) -> None:
-        """Keep a start under another key than its number."""
+        """Store a start under a key other than its number."""
         self.checkpoint.put(key, start_to_json(start))
 
     def __enter__(self) -> StartCheckpoint:
@@ -64,7 +64,7 @@ class StartCheckpoint:
 def opened(
     control: Control, kind: str, problem: Problem, options: Mapping[str, Any]
 ) -> Checkpoint | None:
-    """Return the records of one kind of work in the file of a run; None where it has no file."""
+    """Return the records of one kind of work in the file of a run; None if it has no file."""
     if control.checkpoint is None:
         return None
     kind = f"{control.part}: {kind}" if control.part else kind
@@ -91,7 +91,7 @@ def start_to_json(start: Start) -> dict[str, Any]:
 
 
 def start_from_json(record: Any, unknowns: int) -> Start | None:
-    """Return the start of a record; None where the record is damaged: it counts as not done."""
+    """Return the start of a record; None if the record is damaged: it counts as not done."""
     try:
         start = Start(
             natural(record["index"]),
@@ -111,7 +111,7 @@ def start_from_json(record: Any, unknowns: int) -> Start | None:
         return None
     if start.status is not Status.FAILED and np.isnan([*start.vector, start.cost]).any():
         return None
-    # Earlier versions kept starts as failed that a limit had ended.
+    # Earlier versions stored starts ended by a limit as failed.
     failed = start.status is Status.FAILED and record.get("whole") is not True
     return None if failed or start.failures.get(REASON) else start
 
@@ -122,14 +122,14 @@ def step_to_json(step: BoundStep) -> list[Any]:
 
 
 def step_from_json(record: Any) -> BoundStep:
-    """Return the step of a search whose fields are given in a list; others are a ValueError."""
+    """Return the step of a search from a list of its fields; raises ValueError for other values."""
     stage, iteration, *rest = record
     lower, upper, seconds = numbers(rest, 3).tolist()
     return BoundStep(str(stage), natural(iteration), lower, upper, seconds)
 
 
 def numbers(values: Any, size: int | None = None) -> Array:
-    """Return a list of numbers as an array, shape (size,); anything else is a ValueError."""
+    """Return a list of numbers as an array, shape (size,); raises ValueError for anything else."""
     if not isinstance(values, list) or (size is not None and len(values) != size):
         raise ValueError("a list of another length was expected")
     if not all(type(v) in (int, float) for v in values):
@@ -138,7 +138,7 @@ def numbers(values: Any, size: int | None = None) -> Array:
 
 
 def natural(value: Any) -> int:
-    """Return a whole number that is not negative; anything else is a ValueError."""
+    """Return a non-negative integer; raises ValueError for anything else."""
     if type(value) is not int or value < 0:
         raise ValueError("a whole number was expected")
     return value

@@ -1,8 +1,8 @@
-"""Batches of tasks in a worker, which keeps the objects that many tasks share.
+"""Batches of tasks in a worker, which caches the objects that many tasks share.
 
 A parcel is a pickled object with the hash of its bytes as its name. A batch names the parcels that
 it needs. A worker that lacks one does nothing, and gets the batch again with the parcels; so a
-problem goes to each worker once, whatever the executor is.
+problem is sent to each worker once, whatever the executor.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from odefit.common.packages import installed, numeric_versions
 
 T = TypeVar("T")
 
-KEPT_PARCELS = 64  # number of parcels that a worker process keeps, those that were used last
-KEPT_FUNCTIONS = 8  # number of functions that a thread keeps unpickled, as searches take turns
+KEPT_PARCELS = 64  # number of parcels that a worker process caches, the last ones used
+KEPT_FUNCTIONS = 8  # number of unpickled functions that a thread caches, as searches take turns
 
 
 @dataclass(frozen=True)
 class Work:
-    """Work of one kind: functions that are called with one task after the other."""
+    """Work of one kind: functions that are called with one task after another."""
 
     begin: Callable[[], Any]
-    """Makes what all tasks need, such as a compiled model; it is kept for each thread."""
+    """Makes the object that all tasks need, such as a compiled model; each thread caches it."""
     run: Callable[[Any, Any], Any]
-    """Does a task: it is called with that, and with the task."""
+    """Does a task: it is called with that object and the task."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Parcel:
 
     @classmethod
     def of(cls, thing: object) -> Parcel:
-        """Return an object as a parcel, what a user defined in a script or notebook included."""
+        """Return an object as a parcel, even if a user defined it in a script or notebook."""
         if installed("cloudpickle"):
             import cloudpickle
 
@@ -66,7 +66,7 @@ class Outcome(TypedDict):
 
 
 class Reply(TypedDict):
-    """The answer of a worker to a batch; plain, so that other versions of odefit can read it."""
+    """The answer of a worker to a batch, in plain types that other versions of odefit can read."""
 
     worker: str
     versions: dict[str, str]
@@ -81,8 +81,8 @@ def run_batch(
 ) -> Reply:
     """Do a pickled list of tasks in this process.
 
-    `version` is that of the odefit that has sent the batch: another one does nothing. `names` are
-    those of the two parcels of the :class:`Work`, which are in `parcels` as far as they come along.
+    `version` is that of the odefit that sent the batch: another version does nothing. `names` are
+    those of the two parcels of the :class:`Work`; `parcels` holds those that were sent along.
     """
     with _lock:
         _kept.update(parcels)
@@ -120,7 +120,7 @@ def run_batch(
 
 
 class _Memory(threading.local):
-    """The objects that a thread keeps: the one that it made last, and functions by their parcel."""
+    """The objects that a thread caches: the one that it made last, and functions by parcel."""
 
     key: bytes | None = None
     made: Any = None
@@ -146,20 +146,20 @@ def _at_work() -> Iterator[None]:
 
 
 def note_sender() -> None:
-    """Note that this process hands out batches: it is no worker, though its threads may do some."""
-    _senders.add(os.getpid())  # by its number, which a worker that is forked from it has not
+    """Record that this process sends batches; it is no worker, though its threads may run some."""
+    _senders.add(os.getpid())  # by its number, which a worker forked from it does not share
 
 
 def in_worker() -> bool:
-    """Return whether this is a task that another process has sent: a crash costs a worker alone."""
+    """Return whether another process has sent this task: a crash then costs only a worker."""
     return _memory.busy and os.getpid() not in _senders
 
 
 def remembered(key: bytes, make: Callable[[], T]) -> T:
     """Return the object that `make` makes, or that this thread made last for the same `key`.
 
-    Worker processes keep compiled models with this from one task to the next, one for each thread
-    because an integrator serves one thread at a time.
+    Worker processes use this to cache compiled models between tasks, one for each thread because an
+    integrator serves one thread at a time.
     """
     if _memory.key != key:
         _memory.made, _memory.key = make(), key
@@ -187,7 +187,7 @@ def _pickled(outcomes: list[Outcome]) -> bytes:
 
 
 def _plain(outcome: Outcome) -> Outcome:
-    """Return an outcome that pickle can take."""
+    """Return an outcome that can be pickled."""
     try:
         pickle.dumps(outcome)
     except Exception as trouble:  # noqa: BLE001 - see above

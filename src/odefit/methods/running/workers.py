@@ -1,4 +1,4 @@
-"""The workers of a run: an executor of the user, or local processes once they pay."""
+"""The workers of a run: an executor of the user, or local processes once they save time."""
 
 from __future__ import annotations
 
@@ -33,20 +33,21 @@ T = TypeVar("T")
 IDLE_SECONDS = 30.0  # seconds without work after which a worker process ends
 
 POOL_AFTER_SECONDS = 3.0
-"""Seconds of work in this process after which more are started; each start takes about a second."""
+"""Seconds of work in this process after which others are started; each takes about a second to
+start."""
 
-LOOK_SECONDS = 2.0  # seconds between two looks at how many workers a cluster has
+LOOK_SECONDS = 2.0  # seconds between two counts of a cluster's workers
 
 EMPTY_SECONDS = 30.0
-"""Seconds without any worker after which a cluster is given up; workers that were killed are
-replaced within a few."""
+"""Seconds without any worker after which a cluster is given up; killed workers are replaced within
+a few seconds."""
 
 NEW_TIME_WEIGHT = 0.3  # weight of the next batch in the mean time of a task
 
 
 @dataclass
 class _Sent:
-    """The parcels of one kind of work, how often they were sent, and the seconds of a task."""
+    """The parcels of one kind of work, how often they were sent, and the time of a task."""
 
     work: Work
     parcels: tuple[Parcel, Parcel]
@@ -56,7 +57,7 @@ class _Sent:
 
 @dataclass
 class _Share:
-    """The number of tasks that one worker process has done, and the time that they took there."""
+    """The number of tasks that one worker process has done, and their total time."""
 
     tasks: int = 0
     seconds: float = 0.0
@@ -66,9 +67,9 @@ class _Share:
 class Workers:
     """A context in which independent work may go to an executor.
 
-    An executor of the user is used from the start and left open, and given up where it breaks.
-    Otherwise, and then, processes are started once the work in this process has taken
-    :data:`POOL_AFTER_SECONDS` seconds.
+    A user's executor is used from the start, left open, and given up if it breaks. Without one,
+    processes are started once the work in this process has taken :data:`POOL_AFTER_SECONDS`
+    seconds.
     """
 
     def __init__(self, control: Control) -> None:
@@ -87,16 +88,16 @@ class Workers:
         self._sent: dict[int, _Sent] = {}
         self._begins: dict[int, tuple[object, Parcel]] = {}
         self.batches = self.carried = 0
-        """Number of batches that were sent, and bytes of parcels among them."""
+        """Number of batches sent, and bytes of the parcels among them."""
         self.fruitless = 0
-        """Number of batches that the executor has failed since it began; -1 once it has done one.
+        """Number of failed batches since the executor began; -1 once it has completed one.
         """
 
     # Who does the work ------------------------------------------------------------------------
 
     @property
     def number(self) -> int:
-        """Number of tasks that are done at the same time."""
+        """Number of tasks that run at the same time."""
         if self._given is None:
             return self._jobs
         return self.health(self._given).workers() or self._jobs
@@ -108,10 +109,10 @@ class Workers:
         return self._health[1]
 
     def executor(self) -> Executor | None:
-        """Return where the next task should go; None for this process."""
+        """Return the executor for the next task; None for this process."""
         if self._given is not None:
             return self._given
-        # What broke an executor may be a task that ends its process: not this one, then.
+        # A task that kills its process may have broken the executor: do not run it here.
         pays = self._jobs > 1 and self._spent > POOL_AFTER_SECONDS
         if self._pool is None and self._processes and (pays or self._lost):
             from loky import ProcessPoolExecutor
@@ -125,9 +126,9 @@ class Workers:
         return self._pool
 
     def lose(self, executor: Executor, reason: str) -> None:
-        """Give up an executor; processes of our own take its place.
+        """Give up an executor and replace it by processes of our own.
 
-        One that was given up before is ignored.
+        An executor that was given up before is ignored.
         """
         if self.lose_own(executor, reason):
             pass
@@ -152,22 +153,22 @@ class Workers:
         return True
 
     def kept(self, make: Callable[[], T], *of: object) -> T:
-        """Return the object that `make` makes of these, once: the same object is sent once."""
+        """Return the object that `make` makes of these, made once so that it is sent once."""
         key = tuple(map(id, of))
         if key not in self._kept:
-            self._kept[key] = of, make()  # which holds them, so that their numbers stay theirs
+            self._kept[key] = of, make()  # holds them, so that their numbers are not reused
         made: T = self._kept[key][1]
         return made
 
     def timed(self, work: Callable[[], T]) -> T:
-        """Do a task in this process, and add up how long tasks have taken."""
+        """Run a task in this process, and add its duration to the total."""
         began = time.perf_counter()
         result = work()
         self.count(time.perf_counter() - began)
         return result
 
     def count(self, seconds: float) -> None:
-        """Add up work that was done in this process."""
+        """Add the duration of work in this process to the total."""
         self._spent += seconds
 
     def __enter__(self) -> Workers:
@@ -183,7 +184,7 @@ class Workers:
                 share.cpu_seconds,
             )
         if self._pool is not None:
-            # Starts still under way are of no use any more.
+            # Running starts are no longer useful.
             self._pool.shutdown(wait=True, kill_workers=True)
 
     # Batches and replies ----------------------------------------------------------------------
@@ -193,8 +194,8 @@ class Workers:
     ) -> Future[Reply]:
         """Submit a batch.
 
-        The parcels come along with the first batches, one for each worker, and with those that
-        a worker could not do without them (`whole`).
+        The parcels are sent with the first batches, one for each worker, and with batches returned
+        for lack of them (`whole`).
         """
         note_sender()
         health, sent = self.health(executor), self._of(work)
@@ -212,7 +213,7 @@ class Workers:
     def read(self, work: Work, reply: Reply, count: int) -> list[Outcome] | None:
         """Return the outcomes of a batch of `count` tasks; None if the worker lacked parcels.
 
-        A worker with another version of odefit is an InputError.
+        Raises InputError for a worker with another version of odefit.
         """
         sent, worker = self._of(work), reply["worker"]
         if worker not in self._shares:
@@ -230,13 +231,13 @@ class Workers:
         return outcomes
 
     def seconds(self, work: Work) -> float | None:
-        """Return the time of a task; None while it is not known."""
+        """Return the time of a task; None while it is unknown."""
         return self._of(work).seconds
 
     def _of(self, work: Work) -> _Sent:
-        """Return the record of work; it is pickled once, and `begin` once for all that share it.
+        """Return the record of work; it is pickled once, and so is a `begin` shared by several.
 
-        The objects are held, so that the numbers by which they are known stay theirs.
+        The objects are held, so that the numbers that identify them are not reused.
         """
         if id(work) not in self._sent:
             if id(work.begin) not in self._begins:
@@ -246,7 +247,7 @@ class Workers:
         return self._sent[id(work)]
 
     def _compare(self, worker: str, theirs: dict[str, str]) -> None:
-        """Refuse workers with another odefit, and remark on other packages that differ."""
+        """Refuse workers with another odefit, and report other packages that differ."""
         ours = versions()
         if theirs.get("odefit") != ours["odefit"]:
             raise InputError(other_version(f"the worker {worker}", theirs.get("odefit", "none")))
@@ -259,7 +260,7 @@ class Workers:
 
 
 class Health:
-    """The number of workers of any executor, and whether they still work; Dask's tells more."""
+    """The number of workers of any executor, and whether they still work; Dask reports more."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -271,11 +272,11 @@ class Health:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of submitting: Dask takes equal tasks for one unless it is told otherwise."""
+        """Options of submission: by default, Dask treats equal tasks as one."""
         return {} if self._client is None else {"pure": False}
 
     def workers(self) -> int | None:
-        """Return the number of tasks that are done at the same time; None if it does not tell."""
+        """Return the number of tasks that run at the same time; None if it is not reported."""
         if self._client is None:
             for name in ("_max_workers", "num_workers"):
                 count = getattr(self._executor, name, None)
@@ -286,7 +287,7 @@ class Health:
         return max(self._count, 1)
 
     def trouble(self) -> str:
-        """Return in words why no reply is to be expected any more; empty if one is."""
+        """Return in words why no further reply is expected; empty if one is."""
         if self._client is None:
             return ""
         if self._client.status != "running":
@@ -304,13 +305,13 @@ class Health:
         try:
             self._count = sum(self._client.nthreads().values())
         except (OSError, TimeoutError):
-            return  # the scheduler has gone this moment: the client will say so
+            return  # the scheduler has just gone: the client will report it
         if self._count:
             self._seen = time.monotonic()
 
 
 def other_version(who: str, theirs: str) -> str:
-    """Return the sentence that somebody has another version of odefit."""
+    """Return the sentence that a worker has another version of odefit."""
     ours = versions()["odefit"]
     has = "has no odefit" if theirs == "none" else f"has odefit {theirs}"
     return f"{who} {has}, this process {ours}: install odefit {ours} there"

@@ -1,13 +1,12 @@
 """Condensing: the linearised problem without its inner nodes (section 2.3).
 
-The backward recursion (12) multiplies the Wronskians of all intervals; along an unstable
-trajectory of many Lyapunov times the product overflows every number format, and the forward
-recursion (14) amplifies rounding as much. Here inner nodes are eliminated as well, but in
-pairs of neighbouring intervals, by orthogonal transformations (S. J. Wright, Stable parallel
-algorithms for two-point boundary value problems, 1992): what decays comes from the left, what
-grows from the right, so every coefficient stays bounded where the boundary value problem is
-well posed. All pairs of a level are eliminated at once; K nodes take log2 K levels, and work in
-proportion to K.
+The backward recursion (12) multiplies the Wronskians of all intervals; along an unstable trajectory
+of many Lyapunov times the product overflows every number format, and the forward recursion (14)
+amplifies rounding as much. Here inner nodes are eliminated as well, but in pairs of neighbouring
+intervals, by orthogonal transformations (S. J. Wright, Stable parallel algorithms for two-point
+boundary value problems, 1992): decaying modes come from the left, growing ones from the right, so
+every coefficient remains bounded if the boundary value problem is well posed. All pairs of a level
+are eliminated at once; K nodes take log2 K levels, and work in proportion to K.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from odefit.common.arrays import Array, IntArray
 
 @dataclass(frozen=True, eq=False)
 class EliminationLevel:
-    """One level of the elimination: which neighbouring intervals are joined.
+    """One level of the elimination: the neighbouring intervals that are joined.
 
-    Intervals are given as positions in the list that the level before has left.
+    Intervals are given as positions in the list that the previous level left.
     """
 
     # positions of the intervals that are joined; the first ends where the second starts
@@ -35,7 +34,7 @@ class EliminationLevel:
     left: IntArray
     middle: IntArray
     right: IntArray
-    unpaired: IntArray  # positions of the intervals that stay as they are
+    unpaired: IntArray  # positions of the unchanged intervals
     # permutation that puts the joined ones and then the others into the order of time
     order: IntArray
 
@@ -44,9 +43,9 @@ class Chains:
     """The chains of nodes, one for each condition, and the order in which they are eliminated.
 
     The nodes of all chains, `lengths` of each, are numbered one after the other. The interval of
-    residual i begins with node ``row_nodes[i]``. Beside the first and the last of each chain, the
-    nodes `kept` are not eliminated; between neighbours of these (`kept_pairs`) the condensed
-    problem has equations. Interval i that ends at a node leads from ``left[i]`` to the next node.
+    residual i begins with node ``row_nodes[i]``. The first and last node of each chain and the
+    nodes `kept` are not eliminated; the condensed problem has equations between neighbours of these
+    (`kept_pairs`). Interval i that ends at a node leads from ``left[i]`` to the next node.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class Chains:
 def _elimination(
     intervals: list[tuple[int, int]], stays: npt.NDArray[np.bool_]
 ) -> tuple[list[EliminationLevel], list[tuple[int, int]]]:
-    """Return the levels of the elimination, and the pairs of nodes that it leaves."""
+    """Return the levels of the elimination, and the remaining pairs of nodes."""
     levels: list[EliminationLevel] = []
     while True:
         joined: list[tuple[int, int]] = []
@@ -163,8 +162,8 @@ class CondensedProblem:
     """The linearised problem without its inner nodes (13).
 
     With I intervals that end at a node, N values of a node, n unknowns and r residuals, the
-    derivatives of the ends of intervals by the node at their start and by the unknowns have the
-    shapes (I, N, N) and (I, N, n), those of the residuals (r, N) and (r, n).
+    derivatives of the ends of intervals with respect to the node at their start and to the unknowns
+    have the shapes (I, N, N) and (I, N, n), those of the residuals (r, N) and (r, n).
 
     `conditions`, shape (pairs, N, 2 N + n), are the equations between the nodes of each kept pair:
     coefficients of the left node, the right node, and the unknowns. `rows`, (pairs, k, 2 N + n),
@@ -242,7 +241,7 @@ class CondensedProblem:
             nodes[level.middle] = values if sides is None else values + sides.constants[number]
 
     def _compress(self, rows: Array) -> Array:
-        """Return residuals by node, shape (nodes, height, N + n), no more than columns."""
+        """Return residuals by node, shape (nodes, height, N + n), height at most the columns."""
         chains, width = self.chains, rows.shape[1]
         height = max((min(g.rows.shape[1], width) for g in chains.groups), default=0)
         blocks = np.zeros((chains.nodes, height, width))

@@ -31,7 +31,7 @@ class Constraint:
         Two expressions and ``=``, ``<=`` or ``>=`` between them; a state at a time is
         ``state@time``: ``"k1 + k2 = 1"``, ``"x@0 = x@10"`` (periodic), ``"T@5 <= 350"``.
     experiment
-        Name of the experiment whose states and constants are meant; None for the first.
+        Name of the experiment of the states and constants; None for the first.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Constraint:
 
 @dataclass(frozen=True, eq=False)
 class ParsedConstraint:
-    """A constraint that was parsed: `expression` is to be zero, or not negative."""
+    """A parsed constraint: `expression` must be zero, or not negative."""
 
     source: Constraint  # constraint as it was written
     kind: Literal["equation", "inequality"]  # whether it is an equation or an inequality
@@ -58,7 +58,7 @@ class ParsedConstraint:
 def parse_constraints(
     problem: Problem, given: Sequence[Constraint | str]
 ) -> list[ParsedConstraint]:
-    """Parse constraints; an InputError has all mistakes of all of them."""
+    """Parse constraints; raises InputError with all mistakes of all of them."""
     found, wrong = [], []
     for item in given:
         constraint = Constraint(item) if isinstance(item, str) else item

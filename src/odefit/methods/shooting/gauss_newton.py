@@ -15,31 +15,31 @@ from odefit.methods.shooting.shooting_problem import Linearisation, Point, Shoot
 from odefit.simulation import Failure
 
 MIN_DAMPING = 1e-4  # damping factor below which a step is given up
-CRAWL_STEPS = 8  # number of steps after which the iteration is given up if they were hardly any
+CRAWL_STEPS = 8  # number of tiny steps after which the iteration is given up
 
 CRAWL_PART = 0.1
-"""Part of a full step below which :data:`CRAWL_STEPS` steps together were hardly any: where the
-iteration gets on at all, dampings are mostly above a tenth."""
+"""Part of a full step below which :data:`CRAWL_STEPS` steps together count as tiny: in an iteration
+with progress, dampings are mostly above a tenth."""
 
 MAX_CONTRADICTION = 1e-6
-"""Part of the equality constraints, relative to the sizes, that no step may satisfy before they
-count as contradictory."""
+"""Size of the part of the equality constraints that no step can satisfy, relative to the sizes,
+above which they are contradictory."""
 
 CURVATURE_BOUND = 1.0
-"""The constant eta in the damping factor lambda = eta / (omega |dw|), equation (17): 1 where the
-linear prediction is off by half a step."""
+"""The constant eta in the damping factor lambda = eta / (omega |dw|), equation (17): 1 if the error
+of the linear prediction is half a step."""
 
 
 @dataclass(frozen=True, eq=False)
 class Iteration:
     """One step of the iteration."""
 
-    objective: float  # objective of the discontinuous trajectory that the step began at
+    objective: float  # objective of the discontinuous trajectory at the beginning of the step
     gap: float  # largest discontinuity there, relative to the sizes of the states
     level: float  # natural level function there: the length of the undamped step
-    damping: float  # fraction of the step that was taken; 0 for none
-    undetermined: int  # number of directions that nothing determined
-    point: Point  # point that the step began at
+    damping: float  # fraction of the step that was taken; 0 if no step was taken
+    undetermined: int  # number of undetermined directions
+    point: Point  # point at the beginning of the step
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +49,12 @@ class IterationEnd:
     at: Linearisation | None  # last point with F and its derivatives; None if the start failed
     problem: LinearProblem | None  # linearised problem there
     converged: bool  # whether the last step was negligible
-    message: str  # why the iteration ended, in words
+    message: str  # the reason for the end of the iteration, in words
     iterations: list[Iteration] = field(default_factory=list)  # steps, in order
-    impossible: bool = False  # whether bounds and constraints cannot hold together there
+    impossible: bool = False  # whether bounds and constraints contradict each other there
 
 
-@np.errstate(all="ignore")  # far from any sensible answer, squares overflow
+@np.errstate(all="ignore")  # squares overflow far from any sensible answer
 def iterate(
     shooting: ShootingProblem,
     start: Point,
@@ -68,9 +68,9 @@ def iterate(
 ) -> IterationEnd:
     """Solve the nonlinear problem from `start`.
 
-    `sizes` returns typical sizes of coordinates, shape (n,), at such coordinates. The iteration
-    ends where the largest component of a step, relative to the sizes, is below `tolerance`, or
-    `stop`, asked before each evaluation, is true. `report` is called after each step.
+    `sizes` returns typical sizes of coordinates, shape (n,), at given coordinates. The iteration
+    ends if the largest component of a step, relative to the sizes, is below `tolerance`, or if
+    `stop`, called before each evaluation, returns True. `report` is called after each step.
     """
     at = shooting.linearise(start)
     if isinstance(at, Failure):
@@ -112,7 +112,8 @@ def iterate(
         report(done[-1], len(done))
         if taken is None:
             if converged and not impossible:
-                # Negligible as it is, an unstable interval multiplies it: what is left of it goes.
+                # An unstable interval amplifies even a negligible gap, so the rest of it is
+                # removed.
                 last = shooting.linearise(at.point.moved(step, 1.0), at.choice)
                 if not isinstance(last, Failure):
                     at = last
@@ -134,13 +135,13 @@ def iterate(
 
 
 def _crawls(done: list[Iteration]) -> bool:
-    """Return whether the last steps got next to nowhere."""
+    """Return whether the last steps made almost no progress."""
     last = [iteration.damping for iteration in done[-CRAWL_STEPS:]]
     return len(last) == CRAWL_STEPS and sum(last) < CRAWL_PART
 
 
 def _impossible(problem: LinearProblem, at: Linearisation, user: UserConstraints) -> str:
-    """Return why no step satisfies all constraints; an empty text if one does."""
+    """Return the reason why no step satisfies all constraints; an empty text if one does."""
     if not problem.feasible:
         return "no step satisfies bounds and inequalities"
     if len(user.equations.values) and problem.contradiction(at, user) > MAX_CONTRADICTION:
@@ -154,7 +155,7 @@ class _DampedStep(NamedTuple):
     at: Linearisation | None
     damping: float
     curvature: float
-    reason: str  # why there is no next point
+    reason: str  # the reason why there is no next point
 
 
 def _damped_step(
@@ -168,12 +169,12 @@ def _damped_step(
 ) -> _DampedStep:
     """Return the fraction of a step that lowers the natural level function (16).
 
-    It is predicted from the curvature of the path so far, and corrected by what this turns out to
-    be where that was too long (17), (18).
+    It is predicted from the curvature of the path so far, and corrected by the actual curvature if
+    the step was too long (17), (18).
     """
     level = problem.length(step)
     damping = min(1.0, CURVATURE_BOUND / (curvature * level)) if curvature > 0 else 1.0
-    # The prediction is from another step: it is not to end the search by itself.
+    # The prediction comes from another step: it must not end the search by itself.
     damping, curvature = max(damping, 10 * MIN_DAMPING), 0.0
     failure = ""
     while damping > MIN_DAMPING:

@@ -1,9 +1,9 @@
-"""The linearised problem (8) at a point, ready to be solved for any values of F.
+"""The linearised problem (8) at a point, which can be solved for any values of F.
 
 The condensed problem (13) is least squares under linear equations and bounds. The generalised
 inverse of (9) to (11) is that of the problem without inner nodes: equations are solved by their
-singular values, what they leave free goes into the least squares rows, and what neither determines
-stays where it is.
+singular values, the directions that they leave free enter the least squares rows, and directions
+that neither determines do not change.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from odefit.methods.shooting.shooting_problem import Linearisation, Point, Shoot
 
 EQUATION_RANK = 1e-11  # largest singular value of the equations that is zero, relative
 ROW_RANK = 1e-9  # largest singular value of the least squares rows that is zero, relative
-FEASIBILITY = 1e-9  # by how much an inequality may be violated, relative to the sizes
+FEASIBILITY = 1e-9  # largest violation of an inequality, relative to the sizes
 
 
 class GeneralisedInverse:
     """The solution operator of min |R y - z| under E y = e; of all solutions the shortest.
 
     `free` is a basis of the directions that the equations leave free, shape (w, f), `undetermined`
-    one of the directions that nothing determines, shape (w, u).
+    a basis of the undetermined directions, shape (w, u).
     """
 
     def __init__(self, conditions: Array, rows: Array) -> None:
         width = rows.shape[1]
-        # Equations of very different sizes are all the same exact.
+        # Equations of very different sizes are nevertheless exact.
         norms = np.linalg.norm(conditions, axis=1)
         self._norms = np.where(norms > 0, norms, 1.0)
         u, s, vt = np.linalg.svd(conditions / self._norms[:, None], full_matrices=True)
@@ -55,7 +55,7 @@ class GeneralisedInverse:
         return np.asarray(particular + self._b @ ((self._a.T @ rest) / self._t))
 
     def contradiction(self, conditions: Array) -> float:
-        """Return how much of `conditions` no y can satisfy, relative to the sizes."""
+        """Return the part of `conditions` that no y can satisfy, relative to the sizes."""
         return float(np.linalg.norm(self._lost.T @ (conditions / self._norms)))
 
     def covariance_root(self) -> Array:
@@ -75,7 +75,7 @@ class Inequalities:
 def active_set(
     conditions: Array, e: Array, rows: Array, z: Array, inequalities: Inequalities
 ) -> npt.NDArray[np.bool_] | None:
-    """Return which inequalities hold as equations at the minimum; None if no y satisfies all.
+    """Return the inequalities that hold as equations at the minimum; None if no y satisfies all.
 
     As a least distance problem, by non-negative least squares (C. L. Lawson and R. J. Hanson,
     Solving least squares problems, 1974, chapter 23).
@@ -88,7 +88,7 @@ def active_set(
     active = np.zeros(len(missing), dtype=bool)
     if not (missing > FEASIBILITY).any():
         return active
-    # y + C v adds |v|^2 to the squares; what nothing determines may move at next to no price.
+    # y + C v adds |v|^2 to the squares; undetermined directions may move at almost no cost.
     root = np.concatenate(
         [inverse.covariance_root(), inverse.undetermined * _cheap(inverse)], axis=1
     )
@@ -211,7 +211,7 @@ class LinearProblem:
         return self._expanded(self.inverse.solve(np.concatenate([e, missing]), z), sides)
 
     def contradiction(self, at: Linearisation, user: UserConstraints) -> float:
-        """Return how much of the equations no step can satisfy, relative to the sizes."""
+        """Return the part of the equations that no step can satisfy, relative to the sizes."""
         held = self._missing(at, user.inequalities)[self._active]
         e = self._sides(at, user.equations)[0]
         return self.inverse.contradiction(np.concatenate([e, held]))
@@ -261,7 +261,7 @@ class LinearProblem:
         return np.asarray(wide * self._scale)
 
     def _add(self, wide: Array, coefficients: Array, node: int) -> None:
-        if node in self._first:  # it follows from the unknowns
+        if node in self._first:  # determined by the unknowns
             wide[:, : self._n] += coefficients @ self._first[node]
         else:
             place = self._place[node]

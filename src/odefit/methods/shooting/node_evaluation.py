@@ -25,14 +25,17 @@ from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.nodes import Nodes, node_names
 
 SMALLEST_DEVIATION = 1e-7
-"""Standard deviation, relative to the largest, that a direction without any is given.
+"""Standard deviation, relative to the largest, for a direction that has none.
 
-What continuity alone determines, such as the unstable part of initial values, has none at all."""
+Directions determined by continuity alone, such as the unstable part of initial values, have the
+standard deviation zero.
+"""
 
 ROUNDING_STEP = 1e-12
-"""Step, relative to the sizes, below which it is nothing but rounding.
+"""Step, relative to the sizes, below which it is mere rounding.
 
-Standard errors can be far below that: what is left of a step is then many of them."""
+Standard errors can be far smaller, so that the rest of a step amounts to many of them.
+"""
 
 
 def evaluate_nodes(
@@ -40,9 +43,9 @@ def evaluate_nodes(
 ) -> tuple[Evaluation, float] | Failure:
     """Evaluate a problem at an answer on nodes, reduced to its unknowns alone.
 
-    The Gauss-Newton matrix is that of the condensed problem, so that covariances hold under
-    continuity and constraints. The second value is the largest discontinuity, relative to the sizes
-    of the states.
+    The Gauss-Newton matrix is that of the condensed problem, so that covariances respect continuity
+    and constraints. The second value is the largest discontinuity, relative to the sizes of the
+    states.
     """
     forward = ForwardMap(problem)
     given = zip(nodes.constraints, nodes.experiments, strict=True)
@@ -66,7 +69,7 @@ def shooting_problem(
     vector: Array,
     executor: Executor | None = None,
 ) -> ShootingProblem:
-    """Return the problem on nodes at these times, those of the constraints among them."""
+    """Return the problem on nodes at these times, including those of the constraints."""
     problem = forward.problem
     names = node_names(forward.field, problem.conditions)
     sizes = node_sizes(problem, names, vector)
@@ -83,9 +86,9 @@ def typical_sizes(
 ) -> Array:
     """Return typical sizes of coordinates, shape (n,).
 
-    They are the sizes of the coordinates themselves, but at least a `part` of where starts lie and
-    of the coordinates `first`, at which the search began; logarithmic coordinates have the size 1.
-    Initial values count at least as that part of their state: zero is a value like any other.
+    They are the magnitudes of the coordinates, but at least a `part` of the range of starts and of
+    the coordinates `first`, at which the search began; logarithmic coordinates have the size 1. The
+    size of an initial value is at least that part of its state's size, as it may be zero.
     """
     middle = np.array([abs(float(r.at(np.array(0.5)))) for r in ranges(shooting.problem)])
     for k, unknown in enumerate(shooting.problem.unknowns):
@@ -101,8 +104,8 @@ def reduced_to_unknowns(
 ) -> Evaluation:
     """Return the evaluation whose Gauss-Newton matrix is that of the problem without its nodes.
 
-    Its Jacobian and residuals have as many rows as directions are determined; its covariance is
-    that of the condensed problem. `step` is the increment that is left at the point `at`.
+    Its Jacobian and residuals have one row for each determined direction; its covariance is that of
+    the condensed problem. `step` is the remaining increment at the point `at`.
     """
     n = len(at.point.coordinates)
     vector = shooting.scaling.natural(at.point.coordinates)
@@ -113,7 +116,7 @@ def reduced_to_unknowns(
     root = root - lost @ (lost.T @ root)
     u, s, _ = np.linalg.svd(root, full_matrices=True)
     seen = s > SMALLEST_DEVIATION * s.max(initial=0.0)
-    # What is left has no variance: it follows from the equations.
+    # The remaining directions have no variance: the equations determine them.
     rest = u[:, np.append(~seen, np.ones(n - len(s), dtype=bool))]
     exact = _basis(rest - lost @ (lost.T @ rest))
     u = np.concatenate([u[:, : len(s)][:, seen], exact], axis=1)
@@ -123,17 +126,17 @@ def reduced_to_unknowns(
     jacobian = (u / s).T / problem.unit
     left = np.where(np.abs(step.coordinates) > ROUNDING_STEP * problem.unit, step.coordinates, 0.0)
     residuals = -(jacobian @ left)
-    # The Fisher information has columns of the nodes. Where noise is not normal, the condensed
-    # Gauss-Newton matrix stands for it, which tends to it with more measurements.
+    # The Fisher information has columns of the nodes. If noise is not normal, the condensed
+    # Gauss-Newton matrix replaces it, which approaches it with more measurements.
     return replace(at.evaluation, residuals=residuals, jacobian=jacobian / slope, expected=None)
 
 
 def determined_directions(problem: LinearProblem, unknowns: int) -> int:
-    """Return how many directions of the unknowns data, continuity and constraints determine."""
+    """Return the number of directions that data, continuity and constraints determine."""
     return unknowns - len(_basis(problem.inverse.undetermined[:unknowns]).T)
 
 
 def _basis(directions: Array) -> Array:
-    """Return an orthonormal basis of what columns span, rounding aside."""
+    """Return an orthonormal basis of the span of the columns, up to rounding."""
     u, s, _ = np.linalg.svd(directions, full_matrices=False)
     return np.asarray(u[:, s > 1e-6])

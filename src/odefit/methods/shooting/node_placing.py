@@ -16,15 +16,16 @@ from odefit.problem.variants.sizes import typical_sizes
 from odefit.problem.variants.start_ranges import data_size, states_from_data
 
 GivenNodes = int | Sequence[float] | Mapping[str, Sequence[float]] | None
-"""The forms in which nodes can be given, see :class:`odefit.MultipleShooting`."""
+"""The types in which nodes can be given, see :class:`odefit.MultipleShooting`."""
 
 REDUNDANCY = 2.0
-"""Number of measured values in an interval over the values of a node, where nodes are chosen.
+"""Ratio of the measured values in an interval to the values of a node, for chosen nodes.
 
-With fewer an interval says nothing of states that are not measured; with more it is longer, and
-the trajectory in it less linear in where it begins."""
+With fewer values an interval carries no information on unmeasured states; with more it is longer,
+and its trajectory depends less linearly on its start.
+"""
 
-MIN_INTERVALS = 10  # that are kept in spite of that, as long as the data times suffice
+MIN_INTERVALS = 10  # kept in spite of that ratio, if there are enough data times
 
 
 def check(nodes: GivenNodes) -> None:
@@ -67,7 +68,7 @@ def place_nodes(problem: Problem, condition: Condition, nodes: GivenNodes, size:
         stride = max(1, min(stride, len(times) // MIN_INTERVALS))
         inner = times[stride - 1 :: stride]
     else:
-        # About equally many measurements between them.
+        # About the same number of measurements lies between them.
         count = min(nodes - 1, len(times))
         places = np.linspace(-1, len(times), count + 2)[1:-1]
         inner = times[np.unique(np.round(places).astype(int))] if count else times[:0]

@@ -1,14 +1,14 @@
 """Start values of the nodes: trajectories that follow the data first and the equations later.
 
 The continuity conditions become costs, min w |F1|^2 + rho |F2|^2, and rho grows from step to step
-until they hold nearly: what data assimilation knows as weak constraints, and as annealing of the
-model's precision (J. Ye, D. Rey, N. Kadakia et al., Systematic variational method for
-statistical nonlinear state and parameter estimation, 2015). The parameters are held at first, so
-that the states, those that are not measured too, find their place between data and equations.
+until they nearly hold. Data assimilation calls these weak constraints, with annealing of the
+model's precision (J. Ye, D. Rey, N. Kadakia et al., Systematic variational method for statistical
+nonlinear state and parameter estimation, 2015). The parameters are held at first, so that all
+states, including unmeasured ones, settle between data and equations.
 
 With nodes that begin at the data, damped Gauss-Newton steps reach the optimum from half of the
-starts within a factor of five of Rikitake's parameters. From here they reach it from all, and
-hardly any step is left to take.
+starts within a factor of five of Rikitake's parameters. From relaxed nodes they reach it from all
+starts, in very few steps.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from odefit.common.arrays import Array, BoolArray
 from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
 from odefit.simulation import Failure
 
-WEIGHTS_HELD = (1e-2, 1e-1, 1.0)  # of the continuity conditions while parameters are held, in turn
+WEIGHTS_HELD = (1e-2, 1e-1, 1.0)  # weights of continuity while parameters are held, in turn
 
 WEIGHTS_FREE = (1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
-"""Weights of the continuity conditions afterwards. Residuals as large as constant predictions leave
-them count one for each node, and so does, with a weight of 1, a gap as large as the states."""
+"""Weights of the continuity conditions afterwards. Residuals as large as those of constant
+predictions contribute one for each node; so does a gap as large as the states, with a weight of
+1."""
 
-MAX_STEPS = 10  # Levenberg-Marquardt steps for each weight, at most
-MIN_GAIN = 1e-3  # relative decrease of the cost below which no further step is taken with a weight
-MAX_DAMPINGS = 10  # number of dampings that are tried for a step, at most
+MAX_STEPS = 10  # largest number of Levenberg-Marquardt steps for each weight
+MIN_GAIN = 1e-3  # relative decrease of the cost below which the steps with a weight end
+MAX_DAMPINGS = 10  # largest number of dampings tried for a step
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +44,13 @@ class _Normal:
     below: Array
     # blocks of nodes and unknowns, shape (nodes, N, n), and of the unknowns, shape (n, n)
     border: Array
-    # gradients by the nodes, shape (nodes, N), and by the unknowns, shape (n,)
+    # gradients with respect to the nodes, shape (nodes, N), and the unknowns, shape (n,)
     gradient: Array
     corner: Array
     corner_gradient: Array
 
 
-@np.errstate(all="ignore")  # far from any sensible answer, squares overflow
+@np.errstate(all="ignore")  # squares overflow far from any sensible answer
 def relax(
     shooting: ShootingProblem,
     start: Point,
@@ -60,10 +61,10 @@ def relax(
 ) -> Point | Failure:
     """Return a point near the data and near a solution of the equations.
 
-    The `held` unknowns, the parameters of the equations, do not change while continuity costs
-    little; `free` are the weights of the continuity conditions after that. Unknowns of the noise
-    are held throughout. `stop`, asked before each integration, ends with the point reached so far.
-    A failure is returned if the start itself cannot be integrated.
+    The `held` unknowns, the parameters of the equations, do not change while the weights of
+    continuity are small; `free` are the weights after that. Unknowns of the noise are held
+    throughout. If `stop`, called before each integration, returns True, the point reached so far is
+    returned. Returns a failure if the start itself cannot be integrated.
     """
     at = shooting.linearise(start)
     if isinstance(at, Failure):
@@ -140,7 +141,7 @@ class _WeakConstraints:
         corner += rho * np.einsum("kji,kjl->il", shared, shared)
         corner_gradient = weight * by_unknown.T @ at.residuals
         corner_gradient += rho * np.einsum("kji,kj->i", shared, gaps)
-        # The first nodes follow from the unknowns.
+        # The unknowns determine the first nodes.
         for node, slope in zip(
             chains.firsts, at.first_by_unknown * sizes / scale[:, None], strict=True
         ):
@@ -192,7 +193,7 @@ class _WeakConstraints:
 
 
 def _within(matrix: Array, wanted: Array, low: Array, high: Array, free: BoolArray) -> Array:
-    """Solve for the free unknowns; those that would leave their bounds end at them."""
+    """Solve for the free unknowns; those that would leave their bounds stop at them."""
     found = np.zeros(len(wanted))
     free = free.copy()
     while free.any():

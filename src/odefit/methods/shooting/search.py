@@ -50,15 +50,16 @@ States = Literal["relaxed", "data", "simulation"]
 SAME_COST = 0.1
 """Relative difference of costs up to which a single integration follows an answer on nodes.
 
-What is left of it goes when the answer is polished."""
+Polishing the answer removes the rest.
+"""
 
-CONTINUOUS = 1e-6  # largest gap, in sizes of the states, of an answer that has not converged
+CONTINUOUS = 1e-6  # largest gap of an unconverged answer, relative to the sizes of the states
 
 SEEN_SINGULAR_VALUE = 1e-8
-"""Singular values of a single integration's scaled Jacobian that count, relative to the largest:
-sensitivities are good to about 1e-9."""
+"""Smallest singular value of a single integration's scaled Jacobian that counts, relative to the
+largest: sensitivities are accurate to about 1e-9."""
 
-SINGLE_SHOOTING = START_SEARCH  # how a start that has not converged on its nodes goes on
+SINGLE_SHOOTING = START_SEARCH  # continues a start that has not converged on its nodes
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class ShootingSearch(LocalMethod):
         return evaluate_nodes
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
-        """Run one start; an integration that fails is counted, never raised."""
+        """Run one start; failed integrations are counted, never raised."""
         began = time.perf_counter()
         start = np.clip(start, forward.problem.lower, forward.problem.upper)
         coarse = self._coarse(forward)
@@ -104,7 +105,7 @@ class ShootingSearch(LocalMethod):
     def _coarse(self, forward: ForwardMap) -> ForwardMap | None:
         """Return the problem with fewer data and nodes; None if it needs all, or nodes are given.
 
-        Where trajectories of a long series are found with a part of it, the rest costs time alone.
+        If a part of a long series suffices for its trajectories, the rest only costs time.
         """
         if self.nodes is not None or self.constraints:
             return None
@@ -140,7 +141,7 @@ class ShootingSearch(LocalMethod):
         *,
         sharpen: bool = True,
     ) -> Start:
-        """Return the answer that the end of the iteration comes to."""
+        """Return the answer from the end of the iteration."""
         found = self._end_on_nodes(shooting, end, index, start, control)
         if not self.constraints:
             found = self._without_nodes(forward, shooting, found, end, control, sharpen)
@@ -175,7 +176,7 @@ class ShootingSearch(LocalMethod):
     def iterated(
         self, forward: ForwardMap, vector: Array, control: Control, index: int = 0
     ) -> tuple[ShootingProblem, IterationEnd]:
-        """Return the problem on nodes, and where the iteration from `vector` has ended."""
+        """Return the problem on nodes, and the end of the iteration from `vector`."""
         constraints, times = self.constraints_and_times(forward)
         shooting = shooting_problem(forward, times, constraints, vector, control.within)
         start = Point(shooting.scaling.coordinates(vector), self._start_nodes(shooting, vector))
@@ -218,7 +219,7 @@ class ShootingSearch(LocalMethod):
         vector = shooting.scaling.natural(at.point.coordinates)
         continuous = end.iterations[-1].gap < CONTINUOUS
         if not end.converged and (end.impossible or not continuous):
-            # What a discontinuous trajectory fits is no answer, nor what violates a constraint.
+            # The fit of a discontinuous trajectory is not an answer, nor is a violated constraint.
             early = control.should_stop() and not end.impossible
             return replace(lost, vector=vector, status=control.early if early else lost.status)
         evaluation = at.evaluation
@@ -242,9 +243,9 @@ class ShootingSearch(LocalMethod):
         control: Control,
         sharpen: bool,
     ) -> Start:
-        """Return the answer by a single integration where that follows it, else on nodes.
+        """Return the answer by a single integration if that follows it, otherwise on nodes.
 
-        A start that has not converged goes on by single shooting.
+        A start that has not converged continues by single shooting.
         """
         if found.status is Status.CONVERGED:
             whole = _followed(forward, found, end)
@@ -258,7 +259,7 @@ class ShootingSearch(LocalMethod):
         else:
             best, origin = found, found.vector
             if end.iterations:
-                # Where nothing determines a direction, the iteration may run away along it.
+                # The iteration may diverge along an undetermined direction.
                 begun = shooting.scaling.natural(end.iterations[0].point.coordinates)
                 origin = min((origin, begun), key=forward.cost)
         if control.should_stop():
@@ -285,7 +286,7 @@ class ShootingSearch(LocalMethod):
     def _iterated_from(
         self, forward: ForwardMap, known: Start, control: Control
     ) -> tuple[ShootingProblem, IterationEnd]:
-        """Return the problem on the nodes of an end, and where the iteration from it has ended."""
+        """Return the problem on the nodes of an end, and the end of the iteration from there."""
         assert known.nodes is not None
         shooting = shooting_problem(forward, known.nodes.times, [], known.vector, control.within)
         values = np.concatenate(list(known.nodes.values))
@@ -350,7 +351,7 @@ class ShootingSearch(LocalMethod):
 def is_sparse(forward: ForwardMap, nodes: int) -> bool:
     """Return whether there are fewer data than values of nodes.
 
-    Nodes may then lead astray, and single shooting is tried as well.
+    Nodes may then mislead the search, and single shooting is tried as well.
     """
     size = len(node_names(forward.field, forward.problem.conditions))
     return nodes * size > forward.problem.size
@@ -359,12 +360,12 @@ def is_sparse(forward: ForwardMap, nodes: int) -> bool:
 def _followed(forward: ForwardMap, found: Start, end: IterationEnd) -> Evaluation | None:
     """Return the single integration that follows an answer on nodes; None if there is none.
 
-    Where errors grow along the trajectory, as in chaos, the accuracy of the search may not suffice.
+    If errors grow along the trajectory, as in chaos, the accuracy of the search may not suffice.
     """
     assert end.at is not None
     assert end.problem is not None
     tolerance, choice = CostTolerance.of(forward), end.at.choice
-    # Each further digit takes Local Linearization twice the steps.
+    # Local Linearization needs twice the steps for each further digit.
     limited = ENGINES[forward.engines.preferred()].finest > IMPLICIT_TOLERANCE
     accurate = forward if limited else forward.with_accuracy(IMPLICIT_TOLERANCE)
     for whole_map in (forward, accurate):
@@ -382,8 +383,8 @@ def _followed(forward: ForwardMap, found: Start, end: IterationEnd) -> Evaluatio
 def _sees_as_much(whole: Evaluation, problem: LinearProblem) -> bool:
     """Return whether a single integration determines as many directions as nodes do.
 
-    Where all sensitivities grow along one direction, they soon differ by rounding alone: what
-    they say of the optimum and of standard errors is then wrong, though the trajectory is not.
+    If all sensitivities grow along one direction, they soon differ only by rounding: the optimum
+    and standard errors computed from them are then wrong, though the trajectory is not.
     """
     norms = np.linalg.norm(whole.jacobian, axis=0)
     scaled = whole.jacobian / np.where(norms > 0, norms, 1.0)

@@ -25,9 +25,9 @@ CHUNKS = 16  # number of tasks that the intervals of a condition are divided int
 
 
 class RemoteIntervals:
-    """Integrates intervals of one condition, where they are no batch, over processes or machines.
+    """Integrates intervals of one condition that form no batch over processes or machines.
 
-    Integrators serve one thread at a time. The accuracy of `forward` holds in the processes, too.
+    Integrators serve one thread at a time. The processes use the accuracy of `forward`, too.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ def _compiled(task: bytes) -> IntervalMap:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Values of everything that is free: coordinates of the unknowns, and nodes."""
+    """Values of all free quantities: coordinates of the unknowns, and nodes."""
 
     coordinates: Array  # coordinates of the unknowns, shape (n,), see :class:`Scaling`
     # values of the nodes of all conditions, shape (nodes, N); the first node of a condition follows
@@ -90,7 +90,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Linearisation:
-    """F and its derivatives at a point; all derivatives are by coordinates."""
+    """F and its derivatives at a point, with respect to coordinates."""
 
     point: Point  # point, with the first nodes filled in
     evaluation: Evaluation  # cost and objective of the discontinuous trajectory
@@ -113,9 +113,9 @@ class Linearisation:
 class ShootingProblem:
     """The forward map of a problem on shooting nodes.
 
-    `node_times` are those of each condition, the first at its t0; `sizes` are typical ones of the
+    `node_times` are those of each condition, the first at its t0; `sizes` are typical sizes of the
     values of a node, shape (N,). Nodes `kept`, as (condition, number), are not eliminated. The
-    executor is for intervals that are not part of a batch.
+    executor integrates intervals that are not part of a batch.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class ShootingProblem:
         return found
 
     def linearise(self, point: Point, choice: EngineChoice = UNDECIDED) -> Linearisation | Failure:
-        """Return F and its derivatives at `point`, or why there are none."""
+        """Return F and its derivatives at `point`, or the reason why there are none."""
         self.evaluations += 1
         # Steps that end at a bound may miss it by rounding.
         inside = np.clip(point.coordinates, self.scaling.lower, self.scaling.upper)
@@ -222,8 +222,8 @@ class ShootingProblem:
     def total_sum_of_squares(self, at: Linearisation) -> float:
         """Return the weighted sum of squares of all data about their means.
 
-        It is what the best constant predictions leave of the data; 1 where it is zero or cannot
-        be computed.
+        It is the sum of squared residuals of the best constant predictions; 1 if it is zero or
+        cannot be computed.
         """
         point = at.point
         solutions = self.integrate(point, at.choice)
@@ -253,6 +253,6 @@ class ShootingProblem:
 
     @property
     def chains(self) -> Chains:
-        """The chains that the nodes form; they are known once something was evaluated."""
+        """The chains of the nodes; they are known after the first evaluation."""
         assert self._chains is not None
         return self._chains

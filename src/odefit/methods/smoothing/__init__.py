@@ -1,9 +1,9 @@
 """Smoothing: a measured series becomes a function with Taylor coefficients.
 
 The methods that need values or derivatives of the data share these smoothers: the algebraic method
-and integral matching. For derivatives `AAA` is the default where there is no noise and
-`GaussianProcess` where there is, which `noise_level` tells. For values between measurements
-`SplineByNoise` is the default.
+and integral matching. For derivatives `AAA` is the default without noise and `GaussianProcess` with
+noise, as estimated by `noise_level`. For values between measurements `SplineByNoise` is the
+default.
 """
 
 from odefit.methods.smoothing.aaa import AAA

@@ -23,34 +23,34 @@ from odefit.methods.smoothing.smoother import (
 
 FOLDS = 5  # number of refits from which the error is estimated, each without every fifth point
 SAFETY_FACTOR = 2.0  # factor between the spread of the refits and the estimated error
-MIN_POINTS = 7  # number of points below which no data are left to judge a rational approximation by
+MIN_POINTS = 7  # number of points below which no data remain to judge a rational approximation
 
 MIN_POINTS_WITH_RESIDUALS = 13
 """The number of points below which a rational approximation must be exact: otherwise a polynomial
-makes more of them."""
+uses them better."""
 
-FALLBACK_DEGREE = 10  # degree of the Floater-Hormann interpolant that takes over
+FALLBACK_DEGREE = 10  # degree of the Floater-Hormann interpolant that replaces it
 
 UNRESOLVED_RATIO = 30.0
-"""Residuals over the noise that `noise_level` estimates from which an approximation has not
-resolved the data, so that interpolation serves better."""
+"""Ratio of residuals to the noise estimated by `noise_level` above which an approximation has not
+resolved the data, so that interpolation is better."""
 
 DOUBLET_RATIO = 100.0
-"""Effect of a pole on the data over the largest residual below which the pole belongs to a
+"""Ratio of a pole's effect on the data to the largest residual below which the pole belongs to a
 Froissart doublet: a pole and a zero that nearly cancel."""
 
-DOUBLET_DISTANCE = 0.3  # from the interval, in half lengths of it, beyond which doublets do no harm
+DOUBLET_DISTANCE = 0.3  # half lengths of the interval from it, beyond which doublets are harmless
 
 
 @dataclass(frozen=True)
 class AAA(SeriesSmoother):
     """Rational approximation of data without noise.
 
-    Each iteration adds a support point. Of the iterates up to the first that meets `tolerance`,
-    the corrected Akaike criterion chooses one: where noise or rounding (of a file with 8 digits,
-    say) sets in earlier, it is not fitted. Iterates with a pole in the interval, or beside it with
-    a residue that the data do not show, are passed over. If no iterate resolves the data, or there
-    are fewer than 7 points, a Floater-Hormann interpolant takes over, which has no poles.
+    Each iteration adds a support point. The corrected Akaike criterion chooses one of the iterates
+    up to the first that meets `tolerance`, so that noise or rounding (of a file with 8 digits, say)
+    is not fitted. Iterates with a pole in the interval, or next to it with a residue too small to
+    show in the data, are skipped. If no iterate resolves the data, or there are fewer than 7
+    points, a Floater-Hormann interpolant replaces them, which has no poles.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class AAA(SeriesSmoother):
                 break
         if best is None:
             return interpolate(x, y, FALLBACK_DEGREE)
-        # Too few data may be left to judge residuals by that have not come down to rounding.
+        # Too few data may remain to judge residuals that are above rounding.
         few_left = n < MIN_POINTS_WITH_RESIDUALS or 2 * len(best.support) + 2 >= n
         unresolved = sd > UNRESOLVED_RATIO * noise_level(x, y) or (few_left and sd > 10 * EPS)
         if residual > self.tolerance and unresolved:
@@ -90,9 +90,9 @@ class AAA(SeriesSmoother):
 
 
 def has_spurious_pole(rational: Rational, x: Array, largest_residual: float) -> bool:
-    """Say whether a pole lies in the interval, or close to it and too weak to be in the data.
+    """Return whether a pole lies in the interval, or near it and too weak to come from the data.
 
-    A pole that belongs to the function shows in the data nearest to it far above the residuals.
+    A pole of the function has an effect far above the residuals on the nearest data.
     """
     real, imaginary, residues = rational.poles()
     outside = np.maximum(np.abs(real) - 1.0, 0.0)
@@ -107,7 +107,7 @@ def has_spurious_pole(rational: Rational, x: Array, largest_residual: float) -> 
 
 @dataclass(frozen=True, eq=False)
 class RationalApproximation:
-    """A rational approximation and the data it is judged by."""
+    """A rational approximation and its data."""
 
     rational: Rational  # approximation
     sd: float  # root mean square of its residuals, for its degrees of freedom
@@ -124,7 +124,7 @@ class RationalApproximation:
     def errors(self, at: float, order: int) -> Array:
         """Return errors estimated by refits without some of the points, shape (order + 1,).
 
-        The second largest deviation counts: one refit in a few has a spurious pole of its own.
+        The second largest deviation is used, as one refit in a few has a spurious pole of its own.
         """
         own = self.taylor(at, order)
         deviations = np.abs([refit.taylor(at, order) - own for refit in self._refits])

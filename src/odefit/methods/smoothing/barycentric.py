@@ -80,7 +80,7 @@ class Rational:
         left[0, 1:], left[1:, 0] = self.weights, 1.0
         left[range(1, m + 1), range(1, m + 1)] = self.support
         right[0, 0] = 0.0
-        # Of the homogeneous pairs (alpha, beta), infinite poles have beta = 0 and are left out.
+        # Infinite poles, with beta = 0 in the homogeneous pairs (alpha, beta), are omitted.
         alpha, beta = eigvals(left, right, homogeneous_eigvals=True)
         finite = np.abs(beta) > 1e-8 * np.abs(alpha)
         poles = alpha[finite] / beta[finite]
@@ -95,7 +95,7 @@ MAX_SUPPORT_POINTS = 40
 """The largest number of support points: with m of them, an iteration costs a singular value
 decomposition of shape (n, m)."""
 
-PATIENCE = 6  # iterations without a better criterion after which no better one is expected
+PATIENCE = 6  # iterations without a better criterion after which the search ends
 
 
 def iterate(
@@ -103,9 +103,9 @@ def iterate(
 ) -> Iterator[tuple[Rational, float, float]]:
     """Yield approximations of normalised data with 1, 2, ... support points.
 
-    Y. Nakatsukasa, O. Sete and L. N. Trefethen, The AAA algorithm for rational approximation,
-    SIAM J. Sci. Comput. 40 (2018), section 4. SciPy's AAA returns the last iterate only and cleans
-    it up, where here the smoother chooses among all of them; so each is yielded with its sum of
+    Y. Nakatsukasa, O. Sete and L. N. Trefethen, The AAA algorithm for rational approximation, SIAM
+    J. Sci. Comput. 40 (2018), section 4. SciPy's AAA returns only the last iterate and cleans it
+    up, whereas here the smoother chooses among all of them. So each is yielded with its sum of
     squared residuals and its largest residual. The iteration ends when residuals are zero, when
     there are as many parameters as data, or when the corrected Akaike criterion has not improved
     for some iterations.
@@ -136,11 +136,11 @@ def iterate(
 def _approximate(
     x: Array, y: Array, chosen: list[int], remaining: BoolArray
 ) -> tuple[Rational, Array]:
-    """Interpolate the chosen data and approximate the rest; return magnitudes of residuals, too."""
+    """Interpolate the chosen data and approximate the rest; also return magnitudes of residuals."""
     support, values = x[chosen], y[chosen]
     cauchy = 1.0 / (x[remaining][:, None] - support)
     loewner = (y[remaining][:, None] - values) * cauchy
-    # The full right factor is needed where fewer data remain than there are support points.
+    # The full right factor is needed if fewer data remain than support points.
     weights = np.linalg.svd(loewner, full_matrices=len(loewner) < len(chosen))[2][-1]
     denominator = cauchy @ weights
     safe = denominator != 0

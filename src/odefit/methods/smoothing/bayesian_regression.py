@@ -1,7 +1,7 @@
-"""Bayesian regression in a basis, and the two smoothers that it makes.
+"""Bayesian regression in a basis, and the two smoothers based on it.
 
-The variances of noise and prior are those of maximum marginal likelihood (empirical Bayes); the
-shape of the prior is averaged over.
+The variances of noise and prior maximise the marginal likelihood (empirical Bayes); the fit is
+averaged over shapes of the prior.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from odefit.methods.smoothing.noise import noise_level
 from odefit.methods.smoothing.smoother import EPS, Interpolant, NormalisedSeries, SeriesSmoother
 
 VARIANCE_RATIOS = np.geomspace(1e-17, 1e2, 58) ** 2
-"""Candidates for the noise variance over the prior variance, from rounding to noise alone."""
+"""Candidates for the noise variance over the prior variance, from rounding to pure noise."""
 
-COARSE_GRID = 14  # number of values of a prior's parameter that are tried over its whole range
-FINE_GRID = 11  # number of values that are then tried between the neighbours of the best one
+COARSE_GRID = 14  # number of values of a prior's parameter tried over its whole range
+FINE_GRID = 11  # number of values then tried between the neighbours of the best one
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +46,9 @@ class RidgeModel:
     ) -> tuple[Array, Array]:
         """Return -2 log(marginal likelihood) up to a constant, and the prior variance, by ratio.
 
-        With prior variance v and noise variance v r, the data have variance v (s^2 + r) along
-        the singular vectors and v r elsewhere. For given r the most likely v is a mean.
-        `log_determinants` are the sums of log(s^2 + r) by ratio, where they are known.
+        With prior variance v and noise variance v r, the data have variance v (s^2 + r) along the
+        singular vectors and v r elsewhere. For given r the most likely v is a mean.
+        `log_determinants` are the sums of log(s^2 + r) by ratio, if they are known.
         """
         s2, b2, r = self.singular**2, self.projections**2, ratios[:, None]
         variance = ((b2 / (s2 + r)).sum(axis=1) + self.unexplained / ratios) / self.n
@@ -67,7 +67,7 @@ class RidgeModel:
 
 @dataclass(frozen=True)
 class Variances:
-    """The variances of noise and prior that are most likely."""
+    """The most likely variances of noise and prior."""
 
     score: float  # -2 log(marginal likelihood), up to a constant
     ratio: float  # noise variance over prior variance
@@ -111,23 +111,23 @@ class OrthogonalisedData:
     n: int  # number of data
 
     def variances(self, decay: Array) -> Variances:
-        """Return the variances that are most likely with a prior."""
+        """Return the most likely variances with a prior."""
         u, s, _ = np.linalg.svd(self.triangle * decay, full_matrices=False)
         return most_likely_variances(RidgeModel(s, u.T @ self.right, self.unexplained, self.n))
 
     def posterior(self, decay: Array) -> Expansion:
         """Return the posterior of the coefficients under a prior with its most likely variance.
 
-        The prior is diagonal in the basis: all numbers come from singular values of the design
-        with scaled columns, accurate down to rounding, where the matrix of a kernel would lose
-        half the digits.
+        The prior is diagonal in the basis: all numbers come from singular values of the design with
+        scaled columns, which are accurate to rounding; the matrix of a kernel would lose half the
+        digits.
         """
         u, s, vt = np.linalg.svd(self.triangle * decay, full_matrices=True)
         rank = len(s)
         right = (u.T @ self.right)[:rank]
         found = most_likely_variances(RidgeModel(s, right, self.unexplained, self.n))
         mean = decay * (vt[:rank].T @ (s / (s**2 + found.ratio) * right))
-        # Directions that no datum sees keep their prior variance.
+        # Directions without an effect on the data keep their prior variance.
         shrinkage = np.ones(len(decay))
         shrinkage[:rank] = np.sqrt(found.ratio / (s**2 + found.ratio))
         root = np.sqrt(found.prior) * decay[:, None] * vt.T * shrinkage
@@ -169,11 +169,11 @@ def regress(
 
 
 FIRST_SIZE = 40
-"""The first number of Chebyshev polynomials, which is doubled while the prior is not negligible at
-the last of them."""
+"""The first number of Chebyshev polynomials, doubled while the last one has a prior that is not
+negligible."""
 
 MAX_SIZE = 320  # largest number of Chebyshev polynomials: the cost grows with its cube
-UNRESOLVED_RATIO = 3.0  # residuals over noise above which residuals hold a signal
+UNRESOLVED_RATIO = 3.0  # ratio of residuals to noise above which residuals contain a signal
 
 
 @dataclass(frozen=True)
@@ -181,21 +181,21 @@ class GaussianProcess(SeriesSmoother):
     """Bayesian regression on an analytic function, for noisy data and for exact ones.
 
     The prior is a Gaussian process sum_j c_j T_j(t) over Chebyshev polynomials with independent
-    coefficients whose standard deviations decay the way those of analytic functions do: like
-    rho^j for functions with singularities at a finite distance, or like p^j / j! for those
-    without, such as exponentials and oscillations. Solutions of smooth ODEs are analytic; the
-    marginal likelihood decides how fast the decay is, which of the two families holds, and how
-    much of the data is noise. A stationary kernel, such as the squared exponential one, says less
-    about derivatives, whose errors it magnifies near the ends of the interval.
+    coefficients whose standard deviations decay like those of analytic functions: like rho^j for
+    functions with singularities at a finite distance, or like p^j / j! for those without, such as
+    exponentials and oscillations. Solutions of smooth ODEs are analytic; the marginal likelihood
+    determines the rate of decay, the family, and the amount of noise in the data. A stationary
+    kernel, such as the squared exponential one, carries less information on derivatives, whose
+    errors it magnifies near the ends of the interval.
     """
 
     name: ClassVar[str] = "Gaussian process"
     min_points: ClassVar[int] = 3
 
     def fit_normalised(self, series: NormalisedSeries) -> Interpolant:
-        """Return the posterior mean with as many polynomials as the data ask for."""
+        """Return the posterior mean with as many polynomials as the data require."""
         x, y = series.x, series.y
-        # The data cannot tell more than two polynomials a datum apart.
+        # The data cannot distinguish more than two polynomials per datum.
         largest = min(max(FIRST_SIZE, 2 * len(x)), MAX_SIZE)
         noise = noise_level(x, y)
         size = FIRST_SIZE
@@ -205,8 +205,8 @@ class GaussianProcess(SeriesSmoother):
                 PriorFamily(partial(entire_decay, size=size), 0.02, size / 3),
             )
             fit, prior_sds = regress(x, y, ChebyshevBasis(size), families)
-            # There are enough polynomials if the prior allows less than the noise beyond the last
-            # one, and residuals are noise: fast oscillations look like noise to few polynomials.
+            # The polynomials suffice if the prior allows less than the noise beyond the last one,
+            # and if residuals are noise: to few polynomials, fast oscillations look like noise.
             resolved = prior_sds[-1] <= max(fit.sd, EPS) and fit.sd <= UNRESOLVED_RATIO * noise
             if resolved or size >= largest:
                 return fit

@@ -24,8 +24,8 @@ MAX_DEGREE = 60  # highest degree that the criterion may choose
 def max_least_squares_degree(n: int) -> int:
     """Return the degree up to which least squares in `n` points is well-conditioned.
 
-    Beyond 2 sqrt(n) it is not in equidistant points; short series without noise gain from somewhat
-    more.
+    In equidistant points it is ill-conditioned beyond 2 sqrt(n); short series without noise gain
+    from a somewhat higher degree.
     """
     return min(n - 3, 3 * n // 4, int(2 * np.sqrt(n)) + 6, MAX_DEGREE)
 
@@ -50,11 +50,11 @@ class Chebyshev(SeriesSmoother):
 
     @property
     def min_points(self) -> int:
-        """The smallest number of points: 4, or 2 more than the degree that is given."""
+        """The smallest number of points: 4, or 2 more than the given degree."""
         return 4 if self.degree is None else self.degree + 2
 
     def fit_normalised(self, series: NormalisedSeries) -> Interpolant:
-        """Return the polynomial, and those of higher degrees to compare it with."""
+        """Return the polynomial, and polynomials of higher degrees to compare it with."""
         x, y = series.x, series.y
         n = len(x)
         highest = max(max_least_squares_degree(n), self.degree or 0)
@@ -70,12 +70,12 @@ class Chebyshev(SeriesSmoother):
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresPolynomial:
-    """A least-squares polynomial, and those of higher degrees to compare it with."""
+    """A least-squares polynomial, and polynomials of higher degrees to compare it with."""
 
     # R and Q^T y of the factorised problem of the highest degree, shapes (m, m) and (m,)
     triangle: Array
     right: Array
-    # standard deviation of the noise as the polynomial of each degree estimates it, shape (m,)
+    # standard deviation of the noise estimated by the polynomial of each degree, shape (m,)
     sds: Array
     degree: int  # degree that was chosen
 
@@ -100,10 +100,10 @@ class LeastSquaresPolynomial:
         return self._series(self.degree, at, order)[0]
 
     def errors(self, at: float, order: int) -> Array:
-        """Return standard deviations with the difference from the degree higher by two.
+        """Return standard deviations plus the difference from the degree higher by two.
 
-        An order above the degree is judged by a polynomial that has it, and its error is infinite
-        if the data allow none.
+        For an order above the degree, a polynomial of that degree is used; the error is infinite if
+        the data allow none.
         """
         own, sds = self._series(self.degree, at, order)
         highest = len(self.right) - 1

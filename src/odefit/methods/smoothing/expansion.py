@@ -45,12 +45,12 @@ class ChebyshevBasis:
         return result
 
 
-NEGLIGIBLE_WEIGHT = 1e-4  # posterior weight of a hyperparameter's value that is left out
+NEGLIGIBLE_WEIGHT = 1e-4  # posterior weight below which a hyperparameter's value is omitted
 
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """sum_j c_j phi_j(x), where the coefficients c are known with a covariance."""
+    """sum_j c_j phi_j(x), where the coefficients c have a covariance."""
 
     basis: Basis  # m functions phi
     coefficients: Array  # mean of c, shape (m,)
@@ -74,10 +74,10 @@ class Expansion:
 
 
 def posterior_weights(scores: Array, widths: Array) -> tuple[Array, Array]:
-    """Return which values of a hyperparameter count, the most likely first, and their weights.
+    """Return the relevant values of a hyperparameter, the most likely first, and their weights.
 
     `scores` are -2 log(likelihood) of the values, shape (n,), and `widths` the parts of the
-    hyperparameter's range that they stand for. The weights have the sum 1.
+    hyperparameter's range that they represent. The weights sum to 1.
     """
     weights = widths * np.exp(-(scores - scores.min()) / 2)
     weights /= weights.sum()
@@ -89,8 +89,8 @@ def posterior_weights(scores: Array, widths: Array) -> tuple[Array, Array]:
 def average(members: Sequence[Expansion], weights: Array) -> Expansion:
     """Return the mean of fits in one basis, whose differences become part of the covariance.
 
-    What depends on a hyperparameter is as uncertain as the hyperparameter is: its best value alone
-    would suggest that high derivatives are known of which the data say nothing.
+    Quantities that depend on a hyperparameter share its uncertainty: its best value alone would
+    suggest that the data determine high derivatives when they do not.
     """
     mean = sum(w * m.coefficients for w, m in zip(weights, members, strict=True))
     assert isinstance(mean, np.ndarray)

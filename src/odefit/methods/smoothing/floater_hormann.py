@@ -25,9 +25,9 @@ class FloaterHormann(SeriesSmoother):
     Attributes
     ----------
     degree
-        Degree of the polynomials; with fewer points than it needs, that of the polynomial through
-        all of them. A higher degree gives better derivatives of smooth data, and magnifies
-        rounding and noise more.
+        Degree of the polynomials; with too few points, that of the polynomial through all of them.
+        A higher degree gives better derivatives of smooth data, and magnifies rounding and noise
+        more.
     """
 
     degree: int = 10
@@ -77,11 +77,11 @@ class BlendedInterpolant:
 
 
 def interpolate(x: Array, y: Array, degree: int) -> BlendedInterpolant:
-    """Interpolate normalised data; `degree` is lowered to what the number of points allows."""
+    """Interpolate normalised data; `degree` is lowered to fit the number of points."""
     n = len(x)
     d = min(degree, n - 1)
     own = Rational(x, y, barycentric_weights(x, d))
-    if n == 2:  # only the mean is left to compare a straight line with
+    if n == 2:  # a straight line can only be compared with the mean
         other = Rational(x[:1], np.array([y.mean()]), np.ones(1))
     else:
         # In equidistant points degree n - 2 gives the same interpolant as degree n - 1.
@@ -99,7 +99,7 @@ def barycentric_weights(x: Array, degree: int) -> Array:
     windows = sliding_window_view(x, width)
     distance = np.abs(windows[:, :, None] - windows[:, None, :])
     distance[:, range(width), range(width)] = 1.0
-    # Products of many small distances cannot overflow as logarithms.
+    # Logarithms of products of many small distances cannot overflow.
     logs = -np.log(distance).sum(axis=2)
     terms = np.exp(logs - logs.max())
     weights = np.zeros(n)

@@ -1,4 +1,4 @@
-"""Local polynomial regression, the bandwidth by leave-one-out cross-validation."""
+"""Local polynomial regression, with the bandwidth by leave-one-out cross-validation."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from odefit.common.errors import InputError
 from odefit.common.option_checks import number, whole
 from odefit.methods.smoothing.smoother import EPS, Interpolant, NormalisedSeries, SeriesSmoother
 
-CHUNK = 100  # times at which polynomials are fitted together, which bounds the memory needed
-MAX_LEFT_OUT = 200  # measurements that are left out, one at a time, to choose the bandwidth
-BANDWIDTHS = 10  # number that is tried first, from that of a few points to that of all
+CHUNK = 100  # times at which polynomials are fitted together, which limits the memory
+MAX_LEFT_OUT = 200  # measurements left out, one at a time, to choose the bandwidth
+BANDWIDTHS = 10  # number tried first, from that of a few points to that of all
 HALVINGS = 3  # how often the distance between bandwidths is halved around the best one
-WINDOW_MARGIN = 1.2  # smallest window over the distance of the last point that a polynomial needs
+WINDOW_MARGIN = 1.2  # smallest window over the distance of the last point that is needed
 
 
 @dataclass(frozen=True)
 class LocalPolynomial(SeriesSmoother):
     """Fit a polynomial of low degree at each time, by least squares with decreasing weights.
 
-    Weights are tricube, `(1 - |u|^3)^3` of the distance u in bandwidths; where a bandwidth holds
+    Weights are tricube, `(1 - |u|^3)^3` of the distance u in bandwidths; if a bandwidth contains
     too few points, the window is wider. J. Fan and I. Gijbels, Local Polynomial Modelling and Its
     Applications (Chapman & Hall, 1996).
 
@@ -33,8 +33,8 @@ class LocalPolynomial(SeriesSmoother):
     degree
         Degree of the polynomials, 1 or 2, up to which derivatives exist.
     bandwidth
-        Half width of the windows in units of time; None for the one that predicts measurements
-        that are left out best.
+        Half width of the windows in units of time; None for the one that best predicts omitted
+        measurements.
     """
 
     degree: int = 2
@@ -70,7 +70,7 @@ class LocalRegression:
     degree: int  # degree of the polynomials
 
     def min_windows(self, at: Array) -> Array:
-        """Return the half widths of the smallest windows around sorted times with enough points."""
+        """Return the half widths of the smallest sufficient windows around sorted times."""
         x, needed = self.series.x, self.degree + 2
         count = min(2 * needed, len(x))
         low = np.clip(np.searchsorted(x, at) - needed, 0, len(x) - count)
@@ -135,7 +135,7 @@ class LocalRegression:
         return LocalCurve(self, bandwidth, float(np.sqrt(weights @ residuals**2 / freedom)))
 
     def _kernel(self, at: Array, width: Array) -> tuple[Array, Array, slice]:
-        """Return distances in half widths, weights, and which data are in any of the windows."""
+        """Return distances in half widths, weights, and the data in any of the windows."""
         ends = [float((at - width).min()), float((at + width).max())]
         low, high = np.searchsorted(self.series.x, ends)
         near = slice(int(low), int(high))
@@ -157,7 +157,7 @@ def _moments(u: Array, kernel: Array, order: int) -> Array:
 
 
 def _best_bandwidth(data: LocalRegression) -> float:
-    """Return the bandwidth that predicts best, by a logarithmic search that becomes finer."""
+    """Return the bandwidth that predicts best, by a logarithmic search with decreasing steps."""
     low = float(np.log(np.median(data.left_out[1])))
     high = float(np.log(4.0))
     known: dict[float, float] = {}

@@ -1,4 +1,4 @@
-"""The noise of a series, estimated before anything else is known of it."""
+"""The noise of a series, estimated without further knowledge."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from odefit.methods.smoothing.barycentric import iterate
 from odefit.methods.smoothing.chebyshev import max_least_squares_degree
 from odefit.methods.smoothing.smoother import EPS, aicc, check_series
 
-MAX_DIFFERENCE_ORDER = 10  # highest order of differences that are looked at
+MAX_DIFFERENCE_ORDER = 10  # highest order of differences used
 
 MAX_POINTS, BLOCKS = 4000, 4
-"""Number of points above which the estimate is the largest of so many blocks of a series, spread
-evenly, of as many points together."""
+"""Number of points above which the estimate is the largest over some blocks of a series, spread
+evenly, with this number of points together; and the number of blocks."""
 
-MIN_POINTS = 5  # number of points below which nothing can be said of noise
+MIN_POINTS = 5  # number of points below which noise cannot be estimated
 NORMAL_MEDIAN = 0.6744897501960817  # median of the magnitude of a standard normal number
 
 
 def noise_level(times: Array, values: Array) -> float:
     """Return a robust estimate of the standard deviation of the noise of a series.
 
-    It is the smallest of three estimates, all of which take an unresolved signal for noise:
+    It is the smallest of three estimates, all of which treat an unresolved signal as noise:
     differences of rising order, the residuals of a polynomial, and those of a rational function.
     For smooth data without noise it is of the size of rounding errors, and never below them.
 
@@ -80,7 +80,7 @@ def _differences(x: Array, y: Array) -> float:
         weights /= np.linalg.norm(weights, axis=1, keepdims=True)
         sizes = np.abs((weights * sliding_window_view(y, order + 1)).sum(axis=1))
         middle = float(np.median(sizes)) / NORMAL_MEDIAN
-        # A plateau, where more than half of them are zero, says nothing of the rest.
+        # A plateau, where more than half of them are zero, gives no information on the rest.
         estimates.append(middle if middle > 0 else float(np.sqrt(np.mean(sizes**2))))
     return min(estimates)
 

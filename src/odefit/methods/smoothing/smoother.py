@@ -1,4 +1,4 @@
-"""Smoothers, the functions that they make of a series, and what nearly all smoothers share."""
+"""Smoothers, the functions that they fit to a series, and code shared by nearly all smoothers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from odefit.common.errors import InputError
 EPS = float(np.finfo(float).eps)  # relative rounding error of floating-point numbers
 
 MIN_WEIGHT = 1e-8
-"""The smallest weight of a measurement relative to the largest: less would hardly count either,
-and would make the equations ill-conditioned."""
+"""The smallest weight of a measurement relative to the largest: smaller weights would change
+little, and make the equations ill-conditioned."""
 
 
 class Interpolant(Protocol):
@@ -24,7 +24,7 @@ class Interpolant(Protocol):
 
     @property
     def sd(self) -> float:
-        """Estimated standard deviation of the noise; 0 where the data were interpolated."""
+        """Estimated standard deviation of the noise; 0 if the data were interpolated."""
 
     def __call__(self, times: Array) -> Array:
         """Return the values at `times`, in the shape of `times`."""
@@ -37,7 +37,7 @@ class Interpolant(Protocol):
 
 
 class Smoother(Protocol):
-    """The options of one way to smooth or interpolate a series."""
+    """The options of a way to smooth or interpolate a series."""
 
     @property
     def name(self) -> str:
@@ -51,10 +51,10 @@ class Smoother(Protocol):
         times
             Strictly increasing times, shape (n,); they need not be equidistant.
         values
-            Finite values, shape (n,); leave out what was not measured.
+            Finite values, shape (n,); omit missing measurements.
         sds
-            Standard deviations of the values, shape (n,), of which only the ratios matter. None
-            if all are equal.
+            Standard deviations of the values, shape (n,), of which only the ratios matter. None if
+            all are equal.
 
         Raises
         ------
@@ -213,8 +213,8 @@ ROUNDING_VARIANCE = (0.5 * EPS) ** 2  # mean square of rounding errors of normal
 def aicc(rss: float, n: int, parameters: int) -> float:
     """Return Akaike's criterion with its small-sample correction.
 
-    `rss` is the sum of squared residuals of `n` normalised data. Without degrees of freedom left,
-    the criterion is infinite.
+    `rss` is the sum of squared residuals of `n` normalised data. Without remaining degrees of
+    freedom, the criterion is infinite.
     """
     if n - parameters - 1 < 1:
         return math.inf
@@ -223,7 +223,7 @@ def aicc(rss: float, n: int, parameters: int) -> float:
 
 
 def bic(rss: float, n: int, parameters: int) -> float:
-    """Return Schwarz's Bayesian criterion, which charges log(n) for a parameter.
+    """Return Schwarz's Bayesian criterion, with the penalty log(n) for each parameter.
 
     Its arguments are those of `aicc`; it chooses smoother fits.
     """

@@ -1,7 +1,7 @@
 """Solvers with an AMPL interface, which read a ``.nl`` file and write a ``.sol`` file.
 
-BARON, Couenne, Knitro, CONOPT, SNOPT, BONMIN, Octeract and others of the paper's solvers have one.
-Pyomo has the writer of ``.nl`` files.
+BARON, Couenne, Knitro, CONOPT, SNOPT, BONMIN, Octeract and other solvers of the paper have one.
+Pyomo writes the ``.nl`` files.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from odefit.methods.running.child import ONE_THREAD, OUTPUT_TAIL, exit_reason
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 
 SMOOTH_FUNCTIONS = frozenset("exp log log10 sqrt sin cos tan asin acos atan sinh cosh tanh".split())
-"""Functions that the ``.nl`` format knows and that have no corners."""
+"""Functions of the ``.nl`` format without corners."""
 
 
 class PyomoAlgebra:
     """Pyomo expressions, and floats of known values.
 
-    Refusals name the solver, `whose`; if `smooth`, functions with corners are refused.
+    Refusals name the solver `whose`; with `smooth`, functions with corners are refused.
     """
 
     def __init__(self, whose: str, smooth: bool) -> None:
@@ -75,7 +75,7 @@ class PyomoAlgebra:
 def write_nl(a: Assembly, start: Array, path: Path, algebra: PyomoAlgebra) -> Array:
     """Write the problem as a ``.nl`` file; return the variables' numbers in its order.
 
-    Those that occur nowhere are not in it.
+    Variables that occur nowhere are omitted.
     """
     import pyomo.environ as pyo
     from pyomo.core.expr import LinearExpression
@@ -97,7 +97,7 @@ def write_nl(a: Assembly, start: Array, path: Path, algebra: PyomoAlgebra) -> Ar
         for instance in a.evaluated(block, known, algebra)
         for output in instance
     ]
-    # One named expression for each output, which is written once.
+    # One named expression for each output, so that it is written once.
     model.f = pyo.Expression(range(len(evaluated)), initialize=dict(enumerate(evaluated)))
     outputs = list(model.f.values())
     sizes = [b.instances * b.outputs for b in a.discretisation.blocks]
@@ -133,12 +133,12 @@ def write_nl(a: Assembly, start: Array, path: Path, algebra: PyomoAlgebra) -> Ar
 
 
 def read_sol(text: str) -> tuple[str, Array, int | None]:
-    """Return message, variables (empty without any) and result code of a ``.sol`` file's text."""
+    """Return message, variables (perhaps empty) and result code of a ``.sol`` file's text."""
     lines = [line.strip() for line in text.splitlines()]
     try:
         at = lines.index("Options")
         count = int(lines[at + 1])
-        # More than four options mean that a tolerance follows, which is not counted as such.
+        # If there are more than four options, a tolerance follows that is not counted.
         tolerance, count = (1, count - 2) if count > 4 else (0, count)
         at += 2 + count
         _, duals, _, primals = (int(n) for n in lines[at : at + 4])
@@ -157,18 +157,19 @@ def read_sol(text: str) -> tuple[str, Array, int | None]:
 
 
 GRACE_PERIOD = 10.0
-"""Seconds past the time limit after which a solver is ended from outside."""
+"""Seconds past the time limit after which a solver is stopped from outside."""
 
 NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 
 
 @dataclass(frozen=True)
 class Executable:
-    """The options of one executable for its limits, and the way in which it reports its bound.
+    """The options of an executable for its limits, and the form of its reported bound.
 
-    Templates for `seconds` and `threads` have ``{}`` for the value; where None is known, the solver
-    is ended from outside. `file` is the name and text of an options file in the working directory
-    instead. `bound` is a regular expression of the lower bound; the last match counts.
+    Templates for `seconds` and `threads` have ``{}`` for the value; without a template for its
+    limit, the solver is stopped from outside. `file` is the name and text of an options file in the
+    working directory instead. `bound` is a regular expression of the lower bound; the last match
+    counts.
     """
 
     scope: Literal["local", "global"] = "local"
@@ -200,18 +201,18 @@ KNOWN_EXECUTABLES: Mapping[str, Executable] = {
     "gurobi": _GUROBI,
     "gurobi_ampl": _GUROBI,
 }
-"""Executables by name. Any other counts as a local solver without a time limit of its own."""
+"""Executables by name. Any other is treated as a local solver without its own time limit."""
 
 
 @dataclass(frozen=True)
 class AmplSolver:
-    """A solver with an AMPL interface that is on this machine.
+    """A solver with an AMPL interface that is installed on this machine.
 
     Attributes
     ----------
     executable
-        Its name on the PATH, or a path; see :data:`KNOWN_EXECUTABLES` for those whose time limit,
-        threads and bound are known.
+        Its name on the PATH, or a path; see :data:`KNOWN_EXECUTABLES` for those with known options
+        for time limit, threads and bound.
     options
         Options ``name=value`` of its command line.
     """
@@ -234,7 +235,7 @@ class AmplSolver:
         return KNOWN_EXECUTABLES.get(self.name, Executable())
 
     def missing(self) -> str | None:
-        """Return what to install if the executable is missing, or Pyomo, which writes its file."""
+        """Return what is missing and how to install it: the executable, or Pyomo for its file."""
         if importlib.util.find_spec("pyomo") is None:
             return f'{self.name} needs Pyomo, which is not installed: pip install "odefit[ampl]"'
         if shutil.which(self.executable) is None:
@@ -247,7 +248,7 @@ class AmplSolver:
     def solve(self, instance: Instance, limits: Limits) -> Answer:
         """Write the problem, run the executable, read its answer.
 
-        InputError is raised if something is missing, or the solver is global and the model has
+        Raises InputError if a package is missing, or if the solver is global and the model has
         corners.
         """
         if (reason := self.missing()) is not None:
@@ -266,17 +267,17 @@ class AmplSolver:
             found = self._read(instance, a, path.with_suffix(".sol"), columns, code, words, seconds)
         late = limits.seconds is not None and seconds >= limits.seconds
         if found.solved and self.scope == "global" and late:
-            return replace(found, outcome=Outcome.LIMIT)  # Couenne calls that optimal
+            return replace(found, outcome=Outcome.LIMIT)  # Couenne reports that as optimal
         return found
 
     def _run(self, path: Path, limits: Limits) -> tuple[int | None, str]:
-        """Return the exit status, None if the solver had to be ended, and what it wrote."""
+        """Return the exit status, None if the solver had to be stopped, and its output."""
         known = self._known
         arguments = [f"{name}={value}" for name, value in self.options.items()]
         timeout = None
         if limits.seconds is not None:
             seconds = f"{max(limits.seconds, 0.01):g}"
-            # with a time limit of its own it can give its best point
+            # with its own time limit it can return its best point
             timeout = limits.seconds
             if known.seconds is not None:
                 arguments.append(known.seconds.format(seconds))
@@ -342,7 +343,7 @@ class AmplSolver:
 
 
 def _outcome(code: int | None, message: str) -> Outcome:
-    """Return what AMPL's result code means, or without one the message."""
+    """Return the outcome from AMPL's result code, or without one from the message."""
     if code is not None:
         ranges = [Outcome.SOLVED] * 2 + [Outcome.INFEASIBLE] * 2 + [Outcome.LIMIT]
         return ranges[code // 100] if 0 <= code < 500 else Outcome.FAILED

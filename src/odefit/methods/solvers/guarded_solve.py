@@ -1,13 +1,13 @@
-"""Solvers in processes of their own, which a crash or a hang costs no more than the one solve.
+"""Solvers in separate processes: a crash or a hang costs no more than one solve.
 
-Solvers are compiled code of many hands: some overrun their time limit, some crash, and IPOPT and
-its like may hang within an iteration. A global solver gets a process for each solve
-(:func:`solve_isolated`). That would be too slow for a local one, as a method with many starts has
-hundreds of solves of some hundredths of a second: a thread keeps one process for them
-(:func:`solve_locally`), which gets each discretised problem once.
+Solvers are compiled code from many authors: some overrun their time limit, some crash, and IPOPT
+and similar solvers may hang within an iteration. A global solver gets a process for each solve
+(:func:`solve_isolated`). That would be too slow for local solvers, as a method with many starts has
+hundreds of solves of some hundredths of a second. So a thread keeps one process for them
+(:func:`solve_locally`), which receives each discretised problem once.
 
-In a worker process a local solver runs directly: a crash there costs the worker, of which
-:mod:`odefit.methods.running.dispatch` makes a start that has failed.
+In a worker process a local solver runs directly: a crash there kills the worker, and
+:mod:`odefit.methods.running.dispatch` reports a failed start.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ from odefit.methods.solvers.solver import (
 )
 
 START_UP_SECONDS = 120.0
-"""Seconds that a process has to import what it needs and to discretise the problem."""
+"""Seconds that a process may take to import its packages and discretise the problem."""
 
-GRACE_PERIOD = 30.0  # seconds past its time limit after which a global solver is ended from outside
+GRACE_PERIOD = 30.0  # seconds past its limit after which a global solver is stopped
 
 LEAST_RETRY_SECONDS = 1.0
-"""Seconds of the time limit that must be left for another attempt after a crash."""
+"""Remaining seconds of the time limit required for another attempt after a crash."""
 
 GRACE_SECONDS = 2.0
-"""Seconds past its time limit, or after it was asked to stop, that a local solver has to answer."""
+"""Seconds past its time limit, or after a request to stop, that a local solver has to answer."""
 
 IDLE_SECONDS = 60.0
 """Seconds without a solve after which the kept process ends; the next one starts another."""
 
-LOOK_SECONDS = 0.05  # seconds between two looks of a local solver at whether it is asked to stop
-MOST_KEPT = 8  # number of discretised problems that the kept process keeps at most
-MOST_FAILURES = 2  # number of kept processes that may fail to start before no more are tried
+LOOK_SECONDS = 0.05  # seconds between two checks of a local solver for a request to stop
+MOST_KEPT = 8  # largest number of discretised problems in the kept process
+MOST_FAILURES = 2  # number of failed starts of kept processes after which no more are tried
 
 
 class _Solve:
-    """One solve as its parent sees it: the last point and bound, and when it has to be ended."""
+    """One solve as its parent sees it: the last point and bound, and its latest end."""
 
     def __init__(self, instance: Instance, limits: Limits, grace: float) -> None:
         self.instance, self.limits, self.grace = instance, limits, grace
@@ -94,18 +94,18 @@ def solve_isolated(
     grace: float = GRACE_PERIOD,
     memory: int = 0,
 ) -> Answer:
-    """Return the answer of `solver` in a process of its own, which may use so many bytes of memory.
+    """Return the answer of `solver` in a separate process, which may use `memory` bytes.
 
-    The answer is ``LIMIT`` if the process was ended from outside, by `stop`, Ctrl-C or `grace`
-    seconds past the time limit, and ``FAILED`` if it died, each with the best point and the bound
-    that it had reported, and the reason. A solver that refuses the problem or its options raises
+    The answer is ``LIMIT`` if the process was stopped from outside, by `stop`, Ctrl-C or `grace`
+    seconds past the time limit, and ``FAILED`` if it died. Both contain the best point and bound
+    reported so far, and the reason. A solver that refuses the problem or its options raises
     InputError. `report` is called with the best objective (infinite without a point) and the lower
     bound (minus infinity without one) whenever the solver reports.
     """
     began = time.monotonic()
 
     def once(limits: Limits, reporting: bool) -> tuple[Answer, bool]:
-        """Return the answer of one process, and whether that has crashed."""
+        """Return the answer of one process, and whether it has crashed."""
         solve = _Solve(instance, limits, grace)
         solve.deadline = time.monotonic() + START_UP_SECONDS
         child = Child(memory, "the solver process")
@@ -122,7 +122,7 @@ def solve_isolated(
     answer, crashed = once(limits, reporting)
     left = None if limits.seconds is None else limits.seconds - (time.monotonic() - began)
     if crashed and reporting and (left is None or left > LEAST_RETRY_SECONDS):
-        # Reports are known to bring down SCIP now and then: once more, without them.
+        # Reports are known to crash SCIP occasionally: try once more without them.
         again, _ = once(replace(limits, seconds=left), reporting=False)
         if again.outcome is not Outcome.FAILED:
             return again
@@ -132,7 +132,7 @@ def solve_isolated(
 def _followed(
     solve: _Solve, child: Child, report: Report | None, stop: Callable[[], bool]
 ) -> Answer:
-    """Return the answer of the process, or the best so far if it has to be ended."""
+    """Return the answer of the process, or the best so far if it has to be stopped."""
     objective, started = math.inf, False
     while True:
         message = child.wait(solve.deadline, stop)
@@ -182,12 +182,12 @@ def _solve_alone(
 def solve_locally(
     solver: Solver, instance: Instance, limits: Limits, grace: float = GRACE_SECONDS
 ) -> Answer:
-    """Return the answer of ``solver.solve(instance, limits)``, to the last bit, whatever happens.
+    """Return the answer of ``solver.solve(instance, limits)``, to the last bit, in any case.
 
-    Local solvers that ship with CasADi run in the kept process of this thread, all others here; and
-    so does what pickle cannot take, or where no process can be started. The answer is ``FAILED``
-    without a point if the process died, and ``LIMIT`` with the last iterate, or the start, if it
-    had to be ended, `grace` seconds after the time limit or after ``limits.stop``.
+    Local solvers that ship with CasADi run in the kept process of this thread. All others run here,
+    and so do problems that cannot be pickled, or all if no process can be started. The answer is
+    ``FAILED`` without a point if the process died, and ``LIMIT`` with the last iterate, or the
+    start, if it had to be stopped `grace` seconds after the time limit or after ``limits.stop``.
     """
     if not _runs_in_kept_process(solver):
         return solver.solve(instance, limits)
@@ -224,11 +224,11 @@ class _KeptProcess:
         self.child.call(_ready)
         self.ready = False
         self.known: dict[bytes, weakref.ref[Discretisation]] = {}
-        # At the end of the thread whose it is, or of this process.
+        # At the end of its thread, or of this process.
         weakref.finalize(self, self.child.kill)
 
     def forget(self) -> list[bytes]:
-        """Return the names of problems that it need not keep, and take them from those known."""
+        """Return the names of problems that the process may forget; remove them from `known`."""
         used = [name for name, problem in self.known.items() if problem() is not None]
         outdated = [name for name in self.known if name not in used[-MOST_KEPT:]]
         for name in outdated:
@@ -237,15 +237,15 @@ class _KeptProcess:
 
 
 class _OfThread(threading.local):
-    """The process of a thread: on Linux it would end with the thread that has started it."""
+    """The process of a thread: on Linux it would end with the thread that started it."""
 
     kept: _KeptProcess | None = None
     failures = 0
 
     def process(self) -> _KeptProcess | None:
-        """Return the process, started if need be; None where that cannot be done."""
+        """Return the process, started if need be; None if that is impossible."""
         if self.kept is not None and self.kept.child.owner != os.getpid():
-            _of_parent.append(self.kept)  # this process was forked; that one is its parent's
+            _of_parent.append(self.kept)  # this process was forked; the other belongs to its parent
             self.kept = None
         if self.kept is not None and self.kept.child.gone:
             self.end()
@@ -263,7 +263,7 @@ class _OfThread(threading.local):
         self.kept = None
 
     def failed(self, reason: str) -> None:
-        """Note that a process could not be started."""
+        """Record that a process could not be started."""
         self.failures += 1
         LOGGER.warning("no process could be started for local solvers: %s", reason)
         self.end()
@@ -271,7 +271,7 @@ class _OfThread(threading.local):
 
 _of_thread = _OfThread()
 _of_parent: list[_KeptProcess] = []
-"""Processes of the process that this one was forked from, held so that no warning is raised."""
+"""Processes of the process from which this one was forked, held so that no warning is raised."""
 
 
 class _LocalSolve(_Solve):
@@ -288,7 +288,7 @@ class _LocalSolve(_Solve):
         self._repeated = False
 
     def answer(self) -> Answer | None:
-        """Return the answer; None if there is no process that could give one."""
+        """Return the answer; None if there is no process that could give it."""
         process = _of_thread.process()
         if process is None:
             return None
@@ -300,7 +300,7 @@ class _LocalSolve(_Solve):
             return self._listen(process)
         except InputError:
             raise  # its answer
-        except BaseException:  # such as a second Ctrl-C: it still solves
+        except BaseException:  # such as a second Ctrl-C: the process still solves
             _of_thread.end()
             raise
 
@@ -313,7 +313,7 @@ class _LocalSolve(_Solve):
             _of_thread.failures = 0
         elif message.kind == "late" and latest < self.deadline:
             _of_thread.failed(f"it was not ready after {START_UP_SECONDS:g} s")
-        elif message.kind in ("late", "stopped"):  # it may be ready for the next one
+        elif message.kind in ("late", "stopped"):  # it may be ready for the next solve
             return self.ended(Outcome.LIMIT, "interrupted before it began")
         else:
             _of_thread.failed(str(message.content))
@@ -339,7 +339,7 @@ class _LocalSolve(_Solve):
         )
 
     def _listen(self, process: _KeptProcess) -> Answer | None:
-        """Return the answer of the process, or what takes its place; None if it cannot solve it."""
+        """Return the answer of the process or a substitute; None if it cannot solve the problem."""
         child, asked = process.child, False
         while True:
             message = child.wait(self.deadline, (lambda: False) if asked else self._stop)
@@ -363,10 +363,10 @@ class _LocalSolve(_Solve):
                 return self.ended(Outcome.LIMIT, text)
             elif message.kind == "raised":
                 del process.known[self._name]
-                return None  # it cannot be loaded there, or fails here as well
+                return None  # the problem cannot be loaded there, or fails here as well
             elif child.exit_code == 0 and not self._repeated:
                 self._repeated = True
-                return self.answer()  # its time without work was up just when it was asked
+                return self.answer()  # its idle time expired just when it was called
             else:
                 reason = message.content
                 LOGGER.warning("%s: %s; another one is started", self._solver.name, reason)
@@ -378,7 +378,7 @@ _kept_in_child: dict[bytes, Discretisation] = {}
 
 
 def _ready() -> None:
-    """Do nothing: importing this module is what takes time."""
+    """Do nothing: the import of this module is what takes time."""
 
 
 def _solve_kept(
@@ -391,7 +391,7 @@ def _solve_kept(
     limits: Limits,
     line: Line,
 ) -> Answer:
-    """Solve in the child a discretised problem that it knows by `name`, or gets as `content`."""
+    """Solve in the child a discretised problem that is known by `name`, or sent as `content`."""
     for other in outdated:
         _kept_in_child.pop(other, None)
     if content is not None:
@@ -406,7 +406,7 @@ def _solve_kept(
     def stop() -> bool:
         nonlocal due, asked
         now = time.monotonic()
-        if now >= due:  # a look costs a system call
+        if now >= due:  # a check costs a system call
             due, asked = now + LOOK_SECONDS, line.asked_to_stop()
         return asked
 

@@ -1,4 +1,4 @@
-"""One local search on the discretised problem, then improved on the integrated trajectories."""
+"""One local search on the discretised problem, followed by improvement by integration."""
 
 from __future__ import annotations
 
@@ -44,21 +44,22 @@ from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.residuals.normal_approximation import normal_approximation
 
 COARSE_MESH_RATIO = 1.05
-"""Objective on the integrated trajectories over that of the discretised problem from which the
-mesh is taken for too coarse."""
+"""Ratio of the objective on the integrated trajectories to that of the discretised problem above
+which the mesh is considered too coarse."""
 
 COARSE_MESH_DIFFERENCE = 0.1
-"""Difference of the two costs from which the mesh is taken for too coarse, where standard
-deviations are estimated."""
+"""Difference of the two costs above which the mesh is considered too coarse, if standard deviations
+are estimated."""
 
 MESH_TOLERANCE_FACTOR = 1e-2
-"""Factor on the mesh tolerance where the integrated trajectories contradict the mesh."""
+"""Factor on the mesh tolerance if the integrated trajectories contradict the mesh."""
 
 NO_FIT_RATIO = 0.5
-"""Objective over that of constant predictions from which an answer counts as no fit at all."""
+"""Ratio of the objective to that of constant predictions above which an answer does not count as a
+fit."""
 
 ZERO_RESIDUAL = 1e-4
-"""Residuals this small, relative to the data, count as zero where nothing is polished."""
+"""Size of residuals, relative to the data, that counts as zero without polishing."""
 
 POLISHING = START_SEARCH
 """The search on the integrated trajectories that improves the answer on the mesh."""
@@ -69,7 +70,7 @@ class LocalSearch(LocalMethod):
     """A local solver of the discretised problem, from one start to one end.
 
     Its options are those of :class:`~odefit.methods.transcription.Transcription`. If the first
-    start is `guessed`, a point that the user gave, the states begin with its simulation.
+    start is `guessed`, that is, given by the user, its simulation gives the initial states.
     """
 
     scheme: Scheme
@@ -103,12 +104,12 @@ class LocalSearch(LocalMethod):
         if self.polish and self.shooting and not end.exact and not control.should_stop():
             direct = POLISHING.run(forward, index, start, control)
             if direct.cost < end.cost:
-                # Why there is nothing of the solver is said all the same: it may have crashed.
+                # The reason why the solver gave no answer is reported anyway: it may have crashed.
                 lost = f"{end.message}; " if answer.unknowns is None else ""
                 seconds = time.perf_counter() - began
                 end = replace(direct, message=lost + direct.message, seconds=seconds)
         if self.polish and answer.objective > NO_FIT_RATIO * data_variation(d):
-            return end  # a finer mesh will not make a fit of it
+            return end  # a finer mesh will not make it fit
         tolerance = self.mesh.tolerance if isinstance(self.mesh, AdaptiveMesh) else None
         while tolerance is not None and answer.success and not control.should_stop():
             if self.polish and (end.exact or not _contradicted(forward, end, answer)):
@@ -127,11 +128,11 @@ class LocalSearch(LocalMethod):
     def agreement_near(
         self, forward: ForwardMap, vector: Array, control: Control
     ) -> Agreement | None:
-        """Return how the discretised solution next to `vector` agrees with integrated trajectories.
+        """Return the agreement of the discretised solution next to `vector` with trajectories.
 
-        An adaptive mesh is refined to its tolerance. None is returned if no solution is found, or
-        if noise or priors are not normal: the discretised problem is an approximation then, to
-        begin from.
+        An adaptive mesh is refined to its tolerance. Returns None if no solution is found, or if
+        noise or priors are not normal: the discretised problem is then an approximation that only
+        gives a start.
         """
         if not _exact(forward):
             return None
@@ -156,9 +157,9 @@ class LocalSearch(LocalMethod):
     def _refined(
         self, d: Discretisation, answer: Answer, tolerance: float, control: Control
     ) -> tuple[Discretisation, Answer, bool]:
-        """Return the answer on a mesh whose error estimate is below `tolerance`, if there is one.
+        """Return the answer on a mesh with an error estimate below `tolerance`, if there is one.
 
-        Otherwise the last mesh that could be solved, its answer, and False.
+        Otherwise returns the last mesh that could be solved, its answer, and False.
         """
         assert isinstance(self.mesh, AdaptiveMesh)
         wanted = replace(self.mesh, tolerance=tolerance)
@@ -203,7 +204,7 @@ def as_start(
 ) -> Start:
     """Return the answer of a discretised problem as the end of a start from `start`, shape (n,).
 
-    Without `polish`, on the integrated trajectories, the cost is that of the discretised problem.
+    Without `polish` on the integrated trajectories, the cost is that of the discretised problem.
     The start began at the time `began` of :func:`time.perf_counter`.
     """
     message = f"{solver}: {answer.message}"
@@ -245,9 +246,9 @@ def as_start(
 
 
 def _contradicted(forward: ForwardMap, end: Start, answer: Answer) -> bool:
-    """Return whether the integrated trajectories are clearly worse than the mesh promises."""
+    """Return whether the integrated trajectories are clearly worse than the mesh predicts."""
     if not _exact(forward):
-        return False  # it promises something else
+        return False  # it predicts something else
     promised = 0.5 * answer.objective
     if forward.likelihood:
         return end.cost > promised + COARSE_MESH_DIFFERENCE
@@ -260,11 +261,11 @@ def _exact(forward: ForwardMap) -> bool:
 
 
 _kept: WeakKeyDictionary[ForwardMap, dict[Any, Discretisation]] = WeakKeyDictionary()
-"""Discretisations in use, so that every start of a fit uses the same."""
+"""Discretisations in use, so that all starts of a fit share them."""
 
 
 def measure_agreement(forward: ForwardMap, d: Discretisation, answer: Answer) -> Agreement:
-    """Return how far the discretised answer is from the integrated trajectories."""
+    """Return the distance of the discretised answer from the integrated trajectories."""
     assert answer.values is not None
     assert answer.unknowns is not None
     predicted = d.predictions(answer.values, answer.unknowns)

@@ -1,7 +1,7 @@
 """MAiNGO, a global solver by McCormick relaxations (Bongartz et al., 2018).
 
 It branches on all its variables and needs bounds for them. With an explicit scheme every point
-follows from earlier ones, and only the unknowns are left as variables (reduced space).
+follows from earlier ones, and only the unknowns remain as variables (reduced space).
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class MaingoAlgebra(BoundingAlgebra):
 
 @dataclass(frozen=True)
 class Maingo:
-    """MAiNGO, which proves how good its answer is.
+    """MAiNGO, which proves a bound for its answer.
 
     Attributes
     ----------
     resolution
         Differences of the objective below this fraction of its scale, the data's sum of squares
-        about their means, count as none.
+        about their means, count as zero.
     options
         MAiNGO's settings by name, such as ``{"BAB_probing": 1}``.
     """
@@ -81,7 +81,7 @@ class Maingo:
     scope: Literal["global"] = "global"
 
     def missing(self) -> str | None:
-        """Return what to install if the package maingopy is missing."""
+        """Return the name of the package to install, if maingopy is missing."""
         if importlib.util.find_spec("maingopy") is None:
             return 'MAiNGO is not installed: pip install "odefit[maingo]"'
         return None
@@ -89,8 +89,8 @@ class Maingo:
     def solve(self, instance: Instance, limits: Limits) -> Answer:
         """Return the global optimum within the bounds.
 
-        InputError is raised if MAiNGO is not installed or does not know an option, a variable has
-        no bounds, or the model uses a function that it cannot bound.
+        Raises InputError if MAiNGO is not installed or does not know an option, if a variable has
+        no bounds, or if the model uses a function that it cannot bound.
         """
         if (reason := self.missing()) is not None:
             raise InputError(reason)
@@ -148,7 +148,7 @@ class Maingo:
 
 
 def _bound(bound: float, resolution: float, scale: float, likelihood: bool) -> float | None:
-    """Return a lower bound of the objective, less what MAiNGO counts as no difference."""
+    """Return a lower bound of the objective, minus the differences that MAiNGO neglects."""
     proved = math.isfinite(bound) and abs(bound) < 1e50
     bound = (bound - resolution) * scale if proved else -math.inf
     if not likelihood:
@@ -172,7 +172,7 @@ def _model(maingopy: Any, space: _ReducedSpace | _FullSpace, scale: float) -> An
             try:
                 objective, equal, below = space.evaluate(list(variables))
             except (InputError, ArithmeticError, ValueError) as error:
-                space.refusal = error  # MAiNGO passes on its words alone
+                space.refusal = error  # MAiNGO passes on only its text
                 raise
             result = maingopy.EvaluationContainer()
             result.objective = objective * (1.0 / scale)
@@ -225,7 +225,7 @@ class _Space:
 
 
 class _FullSpace(_Space):
-    """The full space: every variable that is not known is one of MAiNGO's."""
+    """The full space: every variable of unknown value is a variable of MAiNGO."""
 
     def __init__(self, a: Assembly, instance: Instance) -> None:
         super().__init__(a, np.flatnonzero(a.lower != a.upper), instance)
@@ -248,7 +248,7 @@ class _FullSpace(_Space):
             ]
             row = reduce(add, terms)
             if isinstance(row, float):
-                continue  # all is known
+                continue  # everything is known
             if low == high:
                 equal.append(row - low)
                 continue
@@ -265,7 +265,7 @@ class _FullSpace(_Space):
 
 
 class _ReducedSpace(_Space):
-    """The reduced space: only unknowns are MAiNGO's; rows in `order` give the values at points."""
+    """The reduced space: only unknowns are MAiNGO's; rows in `order` give values at points."""
 
     def __init__(self, a: Assembly, order: list[tuple[int, int]], instance: Instance) -> None:
         super().__init__(a, np.arange(a.at_points, a.size), instance)
@@ -331,7 +331,7 @@ def explicit_order(d: Discretisation) -> list[tuple[int, int]] | None:
         row = ready.pop()
         if not _single(waiting[row]):
             if not waiting[row]:
-                return None  # one equation too many for what is left
+                return None  # one equation too many for the remaining variables
             continue
         (target,) = waiting[row]
         order.append((row, target))

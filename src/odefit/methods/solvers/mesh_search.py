@@ -1,9 +1,9 @@
 """A quick local search of a discretised problem: an upper bound for global methods.
 
-The optimum on a mesh is mostly next to an optimum of the integrated trajectories, which a search
-of these finds in far less time than a general solver of the discretised problem needs. On a coarse
-mesh it may be elsewhere, or the integration may fail from most starts: the discretised problem is
-searched as well. From whatever is found, the local minimum on the mesh is computed.
+The optimum on a mesh is mostly next to an optimum of the integrated trajectories, which a search on
+trajectories finds far faster than a general solver of the discretised problem. On a coarse mesh it
+may be elsewhere, or the integration may fail from most starts, so the discretised problem is
+searched as well. From the ends of both searches, the local minimum on the mesh is computed.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ NLP_SHARE = 0.1
 """Share of the time for the nonlinear program, from the local minima that these starts find."""
 
 FOUND = "found"
-"""The key of what a search has found in a checkpoint."""
+"""The key of a search's findings in a checkpoint."""
 
 MAX_MINIMA = 6
-"""Local minima of each search, those of lowest cost, from which the mesh is searched."""
+"""Number of local minima of each search, the lowest ones, from which the mesh is searched."""
 
 
 def mesh_search(
@@ -71,8 +71,8 @@ def mesh_search(
     """Return the best local answer on the mesh, and the best on the integrated trajectories.
 
     The solver of `local` is replaced by a quick one. The deadline is that of `control`; after an
-    interruption the best so far is returned, if need be the integrated trajectories as they are.
-    `starts` are those of either search, as many as the evidence asks for if None; `screening` and
+    interruption the best so far is returned, if need be the unchanged integrated trajectories.
+    `starts` is their number in either search, None to let the evidence decide; `screening` and
     `first` have their meaning in :class:`MultiStart`, `first` for the discretised problem alone.
     """
     search = MultiStart(local, starts=starts, screening=screening, first=first)
@@ -93,7 +93,7 @@ def mesh_search(
 
 
 def _from_json(record: Any, d: Discretisation) -> tuple[Answer | None, Start | None] | None:
-    """Return what a search has found; None where the record is damaged or not there."""
+    """Return the findings of a search; None if the record is damaged or missing."""
     unknowns = len(d.problem.unknowns)
     try:
         on_mesh, end = record["mesh"], record["true"]
@@ -106,7 +106,7 @@ def _from_json(record: Any, d: Discretisation) -> tuple[Answer | None, Start | N
 
 
 class _Search:
-    """A search and what it has found so far."""
+    """A search and its findings so far."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class _Search:
         shooting = replace(self._search, method=one, first=None)
         found = shooting.solve(problem, self._limited(SHOOTING_SHARE, "shooting"))
         self._follow(found.starts, true=True)
-        # The evidence says that starts seldom end anywhere better: no other search is needed.
+        # The evidence shows that starts seldom end anywhere better: no other search is needed.
         conclusive = starts is None and found.status is Status.CONVERGED
         for polish in (False,) if conclusive else (True, False):
             if self._control.should_stop():
@@ -157,7 +157,7 @@ class _Search:
         return control.ending_in(min(share * self._seconds, control.seconds_left))
 
     def _follow(self, ends: Sequence[Start], true: bool) -> None:
-        """Search the mesh from ends of lowest cost, one of each local minimum."""
+        """Search the mesh from the ends of lowest cost, one for each local minimum."""
         usable = [s for s in ends if s.status is not Status.FAILED]
         usable.sort(key=lambda s: (s.cost, s.index))
         if true and usable and (self._true is None or usable[0].cost < self._true.cost):
@@ -175,12 +175,12 @@ class _Search:
             self._on_mesh(end.vector)
 
     def _on_mesh(self, vector: Array) -> None:
-        """Note the local minima on the mesh next to a vector."""
+        """Record the local minima on the mesh next to a vector."""
         stop = self._control.should_stop
         self._note(self._reduced.minimise(vector, None, stop))
         if stop() or self._nlp_seconds <= 0.0:
             return
-        # With the states free it may come to another minimum, on meshes that are very coarse.
+        # On very coarse meshes, free states may lead to another minimum.
         began = time.monotonic()
         instance = Instance(
             self._d, Baseline(), guess_states(self._d, self._forward, vector), vector
@@ -195,7 +195,7 @@ class _Search:
         self._nlp_seconds -= time.monotonic() - began
 
     def _unsolved(self, vector: Array) -> Answer:
-        """Return the integrated trajectories as an answer, where no better one is known."""
+        """Return the integrated trajectories as an answer, if no better one is known."""
         instance = Instance(self._d, Baseline())
         values = guess_states(self._d, self._forward, vector)
         return make_answer(instance, Outcome.LIMIT, values, vector, None, 0.0, "interrupted")

@@ -1,7 +1,7 @@
-"""Local solvers that ship with CasADi, on exact sparse derivatives.
+"""Local solvers that ship with CasADi, with exact sparse derivatives.
 
-Their ``solve`` runs in the process that calls it. Methods call
-:func:`~odefit.methods.solvers.guarded_solve.solve_locally` instead, which a crash does not end.
+Their ``solve`` runs in the calling process. Methods call
+:func:`~odefit.methods.solvers.guarded_solve.solve_locally` instead, which survives a crash.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ OUTCOMES = {
     "Converged with feasible KKT point": Outcome.SOLVED,
     "Converged with infeasible stationary point": Outcome.INFEASIBLE,
 }
-"""Outcomes by the status that a solver returns; all others are failures, but for limits that CasADi
+"""Outcomes by the status that a solver returns; all others are failures, except limits that CasADi
 recognises."""
 
 REPORT_SECONDS = 0.2
-"""Seconds between two iterates that are reported."""
+"""Seconds between two reported iterates."""
 
 
 @dataclass(frozen=True)
@@ -81,24 +81,24 @@ class Ipopt:
         return None
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
-        """Return the local optimum that is found from the start, or from zero without one."""
+        """Return the local optimum found from the start, or from zero without one."""
         return self.follow(instance, limits, None)
 
     def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
-        """Solve, calling `progress` now and then with the last iterate."""
+        """Solve, calling `progress` from time to time with the last iterate."""
         nlp = nonlinear_program(instance.discretisation, instance.formulation, self.scaled)
         options: dict[str, Any] = {
             "tol": self.tolerance,
             "max_iter": self.iterations,
             "print_level": 0,
             "sb": "yes",
-            # Ordering that looks for dense rows, which the unknowns make: 4 times faster at
-            # 36,900 points.
+            # An ordering that detects dense rows, caused by the unknowns: 4 times faster at 36,900
+            # points.
             "mumps_pivot_order": 6,
-            # The scaling that MUMPS chooses by itself may leave pivots so small that they are put
-            # off until the matrix is dense. A factorisation then takes minutes, and no time limit
-            # is looked at within one: 48 s instead of 1.7 s on a Lotka-Volterra system with
-            # 1,501 measurements, where the usual problems are as fast with either.
+            # The scaling that MUMPS chooses may leave pivots so small that they are delayed until
+            # the matrix is dense. A factorisation then takes minutes, without any check of the time
+            # limit: 48 s instead of 1.7 s on a Lotka-Volterra system with 1,501 measurements. Usual
+            # problems are as fast with either.
             "mumps_scaling": 8,
             **self.options,
         }
@@ -106,7 +106,7 @@ class Ipopt:
             options["max_wall_time"] = max(limits.seconds, 1e-3)
         settings = _derivatives(nlp) | _prefixed("ipopt", options)
         if limits.stop is not None or progress is not None:
-            # A name of its own: CasADi does not keep the object alive.
+            # It needs a name: CasADi does not keep the object alive.
             callback = _IterationCallback(nlp, limits.stop, progress)
             settings["iteration_callback"] = callback
         return _run("ipopt", self.name, settings, nlp, instance)
@@ -115,15 +115,15 @@ class Ipopt:
 WARM_START_IPOPT = Ipopt(
     iterations=300, options={"mu_init": 1e-7, "bound_push": 1e-9, "bound_frac": 1e-9}
 )
-"""IPOPT for a warm start, next to the solution: its default barrier would push it away, and on
-FitzHugh-Nagumo to another local optimum."""
+"""IPOPT for a warm start close to the solution: its default barrier would push the iterates away,
+on FitzHugh-Nagumo to another local optimum."""
 
 
 @dataclass(frozen=True)
 class Bonmin:
-    """BONMIN (Bonami et al., 2008), which makes of a problem without integers a run of IPOPT.
+    """BONMIN (Bonami et al., 2008), which runs IPOPT on problems without integers.
 
-    Its IPOPT has settings of its own: it is another local solver, not the same again.
+    Its IPOPT has its own settings, which makes it a different local solver.
 
     Attributes
     ----------
@@ -145,20 +145,20 @@ class Bonmin:
         return None
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
-        """Return the local optimum that is found from the start, or from zero without one."""
+        """Return the local optimum found from the start, or from zero without one."""
         return self.follow(instance, limits, None)
 
     def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
-        """Solve; BONMIN says nothing on the way, and cannot be asked to stop."""
+        """Solve; BONMIN does not report progress, and cannot be asked to stop."""
         nlp = nonlinear_program(instance.discretisation, instance.formulation)
         options: dict[str, Any] = {"print_level": 0, "sb": "yes", **self.options}
         if limits.seconds is not None:
-            # the one for BONMIN, the other for the IPOPT within
+            # the first for BONMIN, the second for its IPOPT
             options["time_limit"] = options["max_wall_time"] = max(limits.seconds, 1e-3)
         settings = _derivatives(nlp) | _prefixed("bonmin", options)
         found = _run("bonmin", self.name, settings, nlp, instance)
         late = limits.seconds is not None and found.seconds >= limits.seconds
-        if found.outcome is Outcome.FAILED and late:  # an IPOPT at its limit is BONMIN's error
+        if found.outcome is Outcome.FAILED and late:  # BONMIN calls that an error
             return replace(found, outcome=Outcome.LIMIT)
         return found
 
@@ -167,7 +167,7 @@ class Bonmin:
 class Uno:
     """Uno (Vanaret and Leyffer, 2024), here an SQP method with a filter.
 
-    Its derivatives are CasADi's own; with thousands of points it is slow.
+    It uses CasADi's own derivatives; with thousands of points it is slow.
 
     Attributes
     ----------
@@ -184,11 +184,11 @@ class Uno:
         return None
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
-        """Return the local optimum that is found from the start, or from zero without one."""
+        """Return the local optimum found from the start, or from zero without one."""
         return self.follow(instance, limits, None)
 
     def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
-        """Solve; Uno says nothing on the way, and cannot be asked to stop."""
+        """Solve; Uno does not report progress, and cannot be asked to stop."""
         nlp = nonlinear_program(instance.discretisation, instance.formulation)
         options: dict[str, Any] = {"logger": "SILENT", **self.options}
         if limits.seconds is not None:
@@ -227,7 +227,7 @@ class _IterationCallback(ca.Callback):
 
 
 def _derivatives(nlp: NonlinearProgram) -> dict[str, Any]:
-    """Return the options by which CasADi takes the derivatives of the nonlinear program."""
+    """Return the options that make CasADi use the derivatives of the nonlinear program."""
     return {
         "grad_f": nlp.gradient,
         "jac_g": nlp.jacobian,
@@ -265,7 +265,7 @@ def _run(
             )
     except RuntimeError as error:
         words = _last_line(error)
-        if f"No such {plugin.upper()} option" in words:  # BONMIN looks at them only now
+        if f"No such {plugin.upper()} option" in words:  # BONMIN checks them only now
             raise InputError(refused + words) from error
         seconds = time.perf_counter() - began
         return make_answer(instance, Outcome.FAILED, None, None, None, seconds, words)
@@ -283,7 +283,7 @@ def _run(
 
 @contextlib.contextmanager
 def _silence(plugin: str) -> Iterator[None]:
-    """Hide what solvers but IPOPT write through Python, which no option turns off."""
+    """Hide output that solvers other than IPOPT write through Python, which no option turns off."""
     if plugin == "ipopt":
         yield
         return

@@ -1,8 +1,8 @@
 """The discretised problem as a nonlinear program in CasADi, with exact sparse derivatives.
 
-Only the expressions at one point are differentiated symbolically. Their values at all points
-come from one mapped call, and constant sparse matrices put these into the Jacobian and the
-Hessian of the Lagrangian: building and evaluating cost time linear in the number of points.
+Only the expressions at one point are differentiated symbolically. Their values at all points come
+from one mapped call, and constant sparse matrices place these in the Jacobian and the Hessian of
+the Lagrangian. Building and evaluating take time linear in the number of points.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, symbols_of
 class NonlinearProgram:
     """A nonlinear program: min f(w) subject to lower_g <= g(w) <= upper_g, lower <= w <= upper.
 
-    The variables w are those at points, the unknowns, and slack variables. `scale` are natural
-    values of w over scaled ones, shape (size,); all else is scaled, but for the `assembly`. The
-    functions are CasADi's, of w and, for the upper triangle of the Hessian of the Lagrangian, of
-    the multipliers.
+    The variables w are those at points, the unknowns, and slack variables. `scale` holds natural
+    values of w over scaled ones, shape (size,); all other values are scaled, except the `assembly`.
+    The functions are CasADi's, of w and, for the upper triangle of the Hessian of the Lagrangian,
+    of the multipliers.
     """
 
     assembly: Assembly
@@ -51,7 +51,7 @@ class NonlinearProgram:
         return self.assembly.size
 
     def pack(self, values: Array, unknowns: Array) -> Array:
-        """Return w from values at points, shape (P, v), and unknowns; slacks are those needed."""
+        """Return w from values at points, shape (P, v), and unknowns, with the slacks needed."""
         return self.assembly.pack(values, unknowns) / self.scale
 
     def unpack(self, w: Array) -> tuple[Array, Array]:
@@ -62,7 +62,7 @@ class NonlinearProgram:
 def nonlinear_program(
     discretisation: Discretisation, formulation: Formulation, scaled: bool = True
 ) -> NonlinearProgram:
-    """Return the program of `discretisation` under `formulation`, built once and kept with it."""
+    """Return the program of `discretisation` under `formulation`, built once and cached with it."""
     key = formulation, scaled
     if key not in discretisation.programs:
         scales = (Scales.of if scaled else Scales.none)(discretisation)
@@ -135,7 +135,7 @@ def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Nonli
 class _Compiled:
     """The values and derivatives of a block at all its points, as functions of w.
 
-    The only output of `residuals` is what they add to the objective.
+    The only output of `residuals` is their contribution to the objective.
     """
 
     def __init__(self, block: Block, d: Discretisation, residuals: bool = False) -> None:

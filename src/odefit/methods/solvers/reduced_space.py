@@ -1,8 +1,9 @@
 """The reduced-space (sequential) approach: states follow from the unknowns by Newton's method.
 
-A general solver of the discretised problem has every state at every point among its variables. Here
-the equations hold at each step, and a Gauss-Newton method on the unknowns alone is left: faster by
-an order of magnitude where unknowns are few, and the answer satisfies the equations to rounding.
+A general solver of the discretised problem treats every state at every point as a variable. Here
+the equations hold at each step, so a Gauss-Newton method on the unknowns alone suffices. It is
+faster by an order of magnitude if unknowns are few, and the answer satisfies the equations to
+rounding.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ MAX_NEWTON_STEPS = 25
 """Largest number of steps of Newton's method."""
 
 NEWTON_TOLERANCE = 1e-10
-"""Newton's method ends at a step of this length, relative to the sizes of the variables."""
+"""Step length, relative to the sizes of the variables, at which Newton's method ends."""
 
 MAX_HALVINGS = 6
-"""Largest number of times that a Newton step is halved which does not lessen the defects."""
+"""Largest number of halvings of a Newton step that does not reduce the defects."""
 
 TOLERANCES = Tolerances(cost=1e-9, step=1e-9, evaluations=200, patience=30)
 """The stopping rules of the Gauss-Newton method."""
@@ -44,9 +45,9 @@ TOLERANCES = Tolerances(cost=1e-9, step=1e-9, evaluations=200, patience=30)
 class _Stage:
     """Equations (`rows`) that are solved together, for the variables `columns`.
 
-    `own`, `unknowns` and `before` are parts of their Jacobian: by these variables, by the unknowns,
-    and by the variables of the stage before. The data of each are positions in the nonzeros of the
-    whole Jacobian.
+    `own`, `unknowns` and `before` are parts of their Jacobian: with respect to these variables, the
+    unknowns, and the variables of the previous stage. The data of each are positions in the
+    nonzeros of the whole Jacobian.
     """
 
     rows: IntArray
@@ -60,7 +61,7 @@ class _Stage:
 class DiscreteSolution:
     """A solution of the discretised equations for unknowns of shape (n,).
 
-    The values at points have shape (P, v), their sensitivities to the unknowns (P, v, n).
+    The values at points have the shape (P, v), their sensitivities to the unknowns (P, v, n).
     """
 
     unknowns: Array
@@ -69,10 +70,10 @@ class DiscreteSolution:
 
 
 class ReducedSpace:
-    """Residuals of a discretised problem as functions of its unknowns; `forward` weighs them.
+    """Residuals of a discretised problem as functions of its unknowns; `forward` weights them.
 
-    Points between mesh points, where there are only measurements, are computed after the others. It
-    is `determined` if there are as many equations as states; nothing can be solved otherwise.
+    Points between mesh points, with measurements only, are computed after the others. It is
+    `determined` if there are as many equations as states; otherwise it cannot be solved.
     """
 
     def __init__(self, forward: ForwardMap, d: Discretisation) -> None:
@@ -115,7 +116,7 @@ class ReducedSpace:
         row[chosen], column[mine] = np.arange(len(chosen)), np.arange(len(mine))
         inside = (row[rows] >= 0) & (column[columns] >= 0)
         r, c = row[rows[inside]], column[columns[inside]]
-        order = np.lexsort((r, c))  # places are no values: nothing may be added up
+        order = np.lexsort((r, c))  # positions are not values: nothing may be summed
         starts = np.searchsorted(c[order], np.arange(len(mine) + 1))
         return csc_array((places[inside][order], r[order], starts), shape=(len(chosen), len(mine)))
 
@@ -168,7 +169,8 @@ class ReducedSpace:
                 trial = w.copy()
                 trial[stage.columns] -= part * step
                 again, more = self._evaluated(stage, trial)
-                # Judged by the step that is left, which no scaling of the equations changes.
+                # Judged by the remaining step, which is independent of the scaling of the
+                # equations.
                 if np.isfinite(again).all() and np.isfinite(more).all():
                     left = float(np.abs(factors.solve(again)).sum())
                     if left < norm:
@@ -184,7 +186,7 @@ class ReducedSpace:
         return np.asarray(defects).ravel()[stage.rows], np.asarray(jacobian.nonzeros())
 
     def evaluate(self, solved: DiscreteSolution) -> Evaluation | None:
-        """Return residuals and their derivatives; None if they are not defined."""
+        """Return residuals and their derivatives; None if they are undefined."""
         d = self._d
         n = len(d.field.states)
         a = len(d.field.algebraic)
@@ -215,8 +217,8 @@ class ReducedSpace:
     ) -> Answer | None:
         """Return a local minimum next to `unknowns`, shape (n,); the best so far after a `stop`.
 
-        The guess of the states, shape (P, v), is the integrated trajectories if None. None is
-        returned if not even the start can be evaluated.
+        The guess of the states, shape (P, v), is by default the integrated trajectories. Returns
+        None if the start cannot be evaluated.
         """
         began = time.perf_counter()
         if not self.determined:

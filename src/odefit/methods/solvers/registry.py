@@ -27,7 +27,7 @@ SOLVERS: Mapping[str, Callable[[], Solver]] = {
     **{f"ampl:{name}": partial(AmplSolver, name) for name in KNOWN_EXECUTABLES},
 }
 """All solvers by name. ``ampl:NAME`` is the executable NAME with an AMPL interface; so is NAME
-alone where it is not a solver that ships with odefit or one of its extras."""
+alone unless it is a solver that ships with odefit or one of its extras."""
 
 
 def solver(name: str) -> Solver:

@@ -70,17 +70,17 @@ class ScipAlgebra(BoundingAlgebra):
 
 @dataclass(frozen=True)
 class Scip:
-    """SCIP, which proves how good its answer is.
+    """SCIP, which proves a bound for its answer.
 
     Attributes
     ----------
     lift
-        Whether every right-hand side is a variable of its own, instead of an expression in each
-        row that uses it (measured on harmonic, 10 steps: 1.0 s instead of 7.2 s).
+        Whether every right-hand side is a separate variable, instead of an expression in each row
+        that uses it (measured on harmonic, 10 steps: 1.0 s instead of 7.2 s).
     resolution
-        Differences of the objective below this fraction of its scale count as none; SCIP's own
+        Differences of the objective below this fraction of its scale count as zero; SCIP's own
         tolerances are of this size. The scale is the data's sum of squares about their means, or
-        the objective at the best point known, but not less than this fraction of the former.
+        the objective at the best known point, but at least this fraction of the former.
     options
         SCIP's parameters by name, such as ``{"numerics/feastol": 1e-7}``.
     """
@@ -92,7 +92,7 @@ class Scip:
     scope: Literal["global"] = "global"
 
     def missing(self) -> str | None:
-        """Return what to install if the package PySCIPOpt is missing."""
+        """Return the name of the package to install, if PySCIPOpt is missing."""
         if importlib.util.find_spec("pyscipopt") is None:
             return 'SCIP is not installed: pip install "odefit[global]"'
         return None
@@ -100,18 +100,18 @@ class Scip:
     def solve(self, instance: Instance, limits: Limits) -> Answer:
         """Return the global optimum within the bounds.
 
-        InputError is raised if SCIP is not installed, an option is unknown to it, or the model uses
-        a function that it cannot bound.
+        Raises InputError if SCIP is not installed, does not know an option, or cannot bound a
+        function of the model.
         """
         return self.follow(instance, limits, None)
 
     def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
-        """Solve as :meth:`solve` does, calling `progress` with every best point and bound."""
+        """Solve like :meth:`solve`, calling `progress` with every best point and bound."""
         if (reason := self.missing()) is not None:
             raise InputError(reason)
         model = _Model(self, instance, progress)
         found = model.run(limits)
-        # Stopped where differences count as none: on the scale of the best point they may count.
+        # It stopped at differences that count as zero, but not on the scale of the best point.
         while _undecided(found, limits):
             left = None if limits.seconds is None else limits.seconds - found.seconds
             again = replace(instance, values=found.values, unknowns=found.unknowns)
@@ -133,8 +133,8 @@ HARMLESS_WARNING = "without GMP"
 class _StandardErrorFilter:
     """A context in which harmless warnings do not reach standard error.
 
-    They come from compiled code, so that the file descriptor itself is redirected. Solves in
-    several threads share one filter.
+    They come from compiled code, so the file descriptor itself is redirected. Solves in several
+    threads share one filter.
     """
 
     def __init__(self) -> None:
@@ -168,14 +168,14 @@ _FILTER = _StandardErrorFilter()
 
 
 def _undecided(found: Answer, limits: Limits) -> bool:
-    """Return whether the bounds are further apart than the limits ask for."""
+    """Return whether the bounds are further apart than the limits require."""
     if not found.solved or found.lower_bound is None:
         return False
     return math.isfinite(found.objective) and not limits.met(found.objective, found.lower_bound)
 
 
 def _together(first: Answer, second: Answer) -> Answer:
-    """Return the answer of two solves, the second of which went on where the first ended."""
+    """Return the answer of two solves, the second of which continued the first."""
     seconds, iterations = first.seconds + second.seconds, first.iterations + second.iterations
     if not second.success:
         words = f"gap limit on a coarse scale, then {second.message}"
@@ -240,7 +240,7 @@ class _Model:
         self._minimise(known)
 
     def _constrain(self, row: Any, low: float, high: float) -> None:
-        if isinstance(row, float | int):  # all is known: the start has been checked already
+        if isinstance(row, float | int):  # everything is known: the start has been checked already
             row = row + 0.0 * self._w[0]
         if low == high:
             self.model.addCons(row == low)
@@ -271,7 +271,7 @@ class _Model:
         return lifted
 
     def _defined(self, evaluate: Callable[[], list[Any]]) -> list[Any]:
-        """Return expressions, or refuse a model that is not defined at its known values."""
+        """Return expressions, or refuse a model that is undefined at its known values."""
         try:
             return evaluate()
         except (ZeroDivisionError, ValueError, OverflowError) as error:
@@ -344,7 +344,7 @@ class _Model:
             _report_progress(self, self._scip, self._progress)
         began = time.perf_counter()
         try:
-            # Whoever listens runs us in a process of our own, whose log keeps last words.
+            # A caller with reports runs this in a separate process, whose log keeps the output.
             with _FILTER if self._progress is None else contextlib.nullcontext():
                 model.optimize()
         except Exception as error:  # noqa: BLE001 - PySCIPOpt raises Exception itself
@@ -366,7 +366,7 @@ class _Model:
         )
 
     def best(self) -> tuple[Array | None, Array | None]:
-        """Return the best point so far, in the bounds, which SCIP keeps to its tolerance alone."""
+        """Return the best point so far, moved into the bounds that SCIP keeps to its tolerance."""
         model = self.model
         if model.getNSols() == 0:
             return None, None
@@ -375,7 +375,7 @@ class _Model:
         return self._assembly.unpack(np.clip(w, self._assembly.lower, self._assembly.upper))
 
     def bound(self) -> float | None:
-        """Return the lower bound so far, less what SCIP counts as no difference."""
+        """Return the lower bound so far, minus the differences that SCIP neglects."""
         bound = float(self.model.getDualbound())
         proved = abs(bound) < float(self.model.infinity())
         bound = (bound - self._solver.resolution) * self.scale if proved else -math.inf
@@ -390,7 +390,7 @@ def _report_progress(run: _Model, scip: Any, progress: Progress) -> None:
     """Make SCIP report best points and bounds during the solve."""
     kinds = scip.SCIP_EVENTTYPE
     watched = [kinds.BESTSOLFOUND, kinds.NODESOLVED]
-    if hasattr(kinds, "DUALBOUNDIMPROVED"):  # not in older versions
+    if hasattr(kinds, "DUALBOUNDIMPROVED"):  # missing in older versions
         watched.append(kinds.DUALBOUNDIMPROVED)
 
     class Reporter(scip.Eventhdlr):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""The limits that a solver of discretised problems is given, its answer, and what solvers share."""
+"""The limits of a solver of discretised problems, its answer, and code shared by solvers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from odefit.methods.running.control import Control
 from odefit.methods.running.start_checkpoint import numbers
 
 FEASIBILITY_TOLERANCE = 1e-5
-"""Constraint violation, relative to the size of the variable, that counts as none."""
+"""Constraint violation, relative to the size of the variable, that counts as zero."""
 
 
 SLACK_TOLERANCE = 1e-6
-"""Violation of a soft constraint up to which no penalty is charged: solvers take as much for
+"""Violation of a soft constraint up to which no penalty is charged: solvers accept as much as
 feasible in the other formulations, and P = 1e5 times their rounding errors is not small."""
 
 
 LEAST_SECONDS = 0.01
-"""Seconds that a solver is given at least, however late it is."""
+"""Smallest time limit of a solver in seconds, however late it is."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,11 @@ class Limits:
     threads
         Largest number of threads.
     gap, absolute_gap
-        A global solver stops when upper and lower bound of the objective differ by less than
-        `gap` times the upper one, or by less than `absolute_gap`.
+        A global solver stops when upper and lower bound of the objective differ by less than `gap`
+        times the upper one, or by less than `absolute_gap`.
     stop
-        A function that is called now and then while a local solver is at work; true ends it early.
+        A function that is called from time to time while a local solver works; if it returns True,
+        the solver stops.
     """
 
     seconds: float | None = None
@@ -64,7 +65,7 @@ class Limits:
         return cls(seconds, stop=control.interrupted.is_set)
 
     def met(self, upper: float, lower: float) -> bool:
-        """Return whether bounds of the objective are as close as they have to be."""
+        """Return whether bounds of the objective are as close as required."""
         return upper - lower <= max(self.gap * abs(upper), self.absolute_gap)
 
 
@@ -89,11 +90,11 @@ class Answer:
     values, unknowns
         The best point found, feasible or (local solvers) the last; None if there is none.
     objective
-        The objective there without penalties: the sum of squared weighted residuals, and twice
-        the logarithms of unknown standard deviations; NaN without a point.
+        The objective there without penalties: the sum of squared weighted residuals, and twice the
+        logarithms of unknown standard deviations; NaN without a point.
     lower_bound
-        No feasible point has a lower value of the formulation's objective; None if the solver
-        proves no bounds.
+        A bound below which no feasible point has a value of the formulation's objective; None if
+        the solver proves no bounds.
     violation
         Largest violation of a constraint of the formulation, relative to the size of its variable.
     seconds
@@ -101,7 +102,7 @@ class Answer:
     message
         The solver's own message.
     iterations
-        Number of iterations, or of nodes of its tree; -1 if the solver does not say.
+        Number of iterations, or of nodes of its tree; -1 if the solver does not report it.
     """
 
     outcome: Outcome
@@ -116,7 +117,7 @@ class Answer:
 
     @property
     def solved(self) -> bool:
-        """True if the solver itself says that it has succeeded, the paper's SOLVED."""
+        """True if the solver itself reports success, the paper's SOLVED."""
         return self.outcome is Outcome.SOLVED
 
     @property
@@ -135,27 +136,27 @@ class Solver(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that results show."""
+        """The name shown in results."""
 
     @property
     def scope(self) -> Literal["local", "global"]:
         """The scope of the solver: local optima, or global ones with proved bounds."""
 
     def missing(self) -> str | None:
-        """Return why it cannot run here, in a sentence with the remedy; None if it can."""
+        """Return a sentence on why it cannot run here, with the remedy; None if it can."""
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
-        """Return the solver's answer; a solver that fails raises nothing."""
+        """Return the solver's answer; a failed solver raises nothing."""
 
 
 Progress = Callable[[Array | None, Array | None, float | None], None]
-"""A function that is called with the best point so far (values at points and unknowns, None if it
-is as before) and with the lower bound, None if there is none."""
+"""A function that is called with the best point so far (values at points and unknowns, None if
+unchanged) and with the lower bound, None if there is none."""
 
 
 @runtime_checkable
 class ReportingSolver(Protocol):
-    """A solver that says during the solve how far it is."""
+    """A solver that reports its progress during the solve."""
 
     def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
         """Solve, calling `progress`."""
@@ -186,7 +187,7 @@ def make_answer(
 
 
 def penalised_objective(instance: Instance, values: Array, unknowns: Array) -> float:
-    """Return what the formulation minimises: the objective and P times the sum of slacks."""
+    """Return the function that the formulation minimises: the objective plus P times all slacks."""
     d = instance.discretisation
     total = d.objective(values, unknowns)
     constraints = instance.formulation.constraints(d.rows.dynamic)
@@ -202,7 +203,7 @@ def constraint_violation(instance: Instance, values: Array, unknowns: Array) -> 
     scales = Scales.of(d)
     constraints = instance.formulation.constraints(d.rows.dynamic)
     rows = d.defects(values, unknowns)[constraints.rows]
-    bound = constraints.slack < 0  # a slack variable takes any violation
+    bound = constraints.slack < 0  # a slack variable absorbs any violation
     over = np.maximum(rows - constraints.upper, constraints.lower - rows)
     over /= np.maximum(scales.rows, row_magnitudes(d, values))[constraints.rows]
     outside = np.maximum(d.problem.lower - unknowns, unknowns - d.problem.upper)
@@ -241,7 +242,7 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
 def answer_from_json(record: Any, shape: tuple[int, int], unknowns: int) -> Answer:
     """Return the answer of a record, whose values have the given `shape`, points by variables.
 
-    A damaged record raises KeyError, TypeError or ValueError.
+    Raises KeyError, TypeError or ValueError for a damaged record.
     """
     rows, vector, lower = record["values"], record["unknowns"], record["lower_bound"]
     values = None
@@ -261,7 +262,7 @@ def answer_from_json(record: Any, shape: tuple[int, int], unknowns: int) -> Answ
 
 
 class BoundingAlgebra(ABC):
-    """Expressions of a global solver, whose name is for refusals, and floats of known values."""
+    """Expressions of a global solver, named in refusals, and floats of known values."""
 
     solver: str
 
@@ -271,7 +272,7 @@ class BoundingAlgebra(ABC):
     def power(self, base: Any, exponent: Any) -> Any:
         if isinstance(exponent, float):
             if isinstance(base, float):
-                return math.pow(base, exponent)  # ** would turn to complex numbers
+                return math.pow(base, exponent)  # ** would return complex numbers
             return self.constant_power(base, exponent)
         if isinstance(base, float) and base == 0.0:
             return 0.0  # as everywhere: 0^p is 0 for every positive p

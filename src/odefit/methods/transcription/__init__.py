@@ -1,4 +1,4 @@
-"""Direct transcription: discretise everything, hand a nonlinear program to a solver.
+"""Direct transcription: discretise all equations, and give a nonlinear program to a solver.
 
 In the order of the paper (M. Fernandez de Dios et al., Parameter estimation in ODEs: assessing the
 potential of local and global solvers): schemes and meshes (section 2.1), formulations (2.2),

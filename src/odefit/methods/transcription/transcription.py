@@ -1,8 +1,8 @@
-"""Direct transcription: discretise everything, hand a nonlinear program to a solver.
+"""Direct transcription: discretise all equations, and give a nonlinear program to a solver.
 
 M. Fernandez de Dios et al., Parameter estimation in ODEs: assessing the potential of local and
-global solvers. A global solver gets local answers first; it adds its own bounds, and then the
-integrated trajectories judge its answer.
+global solvers. A global solver first gets local answers; it adds its own bounds, and then its
+answer is checked on the integrated trajectories.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from odefit.problem.variants.features import refuse_integrated_features
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines.registry import EngineName
 
-LOCAL_SHARE = 0.25  # share of a global solver's time that the local search before it may take
+LOCAL_SHARE = 0.25  # share of a global solver's time for the local search before it
 
 
 @dataclass(frozen=True)
@@ -57,36 +57,35 @@ class Transcription(Method):
     scheme
         One of :data:`SCHEMES` by name, or an object such as ``Collocation(5, "legendre")``.
     mesh
-        An :class:`AdaptiveMesh`, :class:`UniformMesh`, :class:`DataMesh` or
-        :class:`GivenMesh`; a whole number M stands for ``UniformMesh(M)``. A global solver
-        takes an adaptive mesh as it begins, without refinement.
+        An :class:`AdaptiveMesh`, :class:`UniformMesh`, :class:`DataMesh` or :class:`GivenMesh`; a
+        whole number M stands for ``UniformMesh(M)``. A global solver uses the initial adaptive
+        mesh, without refinement.
     formulation
         :class:`Baseline`, :class:`ExtraTol` or :class:`SoftCons`.
     solver
         By name (``"ipopt"``, ``"scip"``, ...) or an object such as ``Ipopt(tolerance=1e-10)``.
     states
-        Initial guess of the states: interpolated ``"data"`` (but for a first start that the user
-        gave, which begins with its simulation), a ``"simulation"`` with the start values of the
-        unknowns (data where it fails), or ``"zero"``.
+        Initial guess of the states: interpolated ``"data"`` (except a first start given by the
+        user, which begins with its simulation), a ``"simulation"`` with the start values of the
+        unknowns (data if it fails), or ``"zero"``.
     start
-        Start values of unknowns by name, such as those of another method's result. Names that are
-        no unknowns are ignored; unknowns without a value have the problem's guess.
+        Start values of unknowns by name, such as those of another method's result. Names other than
+        unknowns are ignored; unknowns without a value have the problem's guess.
     polish
-        Whether each answer is improved on the integrated trajectories. Without it, the
-        answers and costs are those of the discretised problem.
+        Whether each answer is improved on the integrated trajectories. Without it, the answers and
+        costs are those of the discretised problem.
     shooting
-        Whether each start is also improved on the integrated trajectories straight from its own
+        Whether each start is also improved on the integrated trajectories directly from its own
         point, and the better of the two ends kept: they fail at different problems.
     starts
-        Number of starts of a local solver; None for as many as the evidence asks for, see
-        :class:`MultiStart`.
+        Number of starts of a local solver; None lets the evidence decide, see :class:`MultiStart`.
     screening
         Number of points of which each start takes the best, judged by their integrated
         trajectories; with 1, nothing is integrated before the solver begins.
     seconds
-        Time limit of a global solver, where the fit has none of its own.
+        Time limit of a global solver, if the fit has none.
     gap, absolute_gap
-        When a global solver may stop: relative difference of its bounds, or absolute
+        The gap at which a global solver may stop: relative difference of its bounds, or absolute
         difference over the sum of squares of the data about their means.
     engine
         Integrator of the integrated trajectories: ``"auto"`` recognises stiffness.
@@ -94,7 +93,7 @@ class Transcription(Method):
     Raises
     ------
     InputError
-        An option makes no sense, or, from :meth:`solve`, the solver is not installed.
+        An option has an unusable value, or, from :meth:`solve`, the solver is not installed.
 
     Examples
     --------
@@ -152,7 +151,7 @@ class Transcription(Method):
 
     @property
     def name(self) -> str:
-        """The name that results show."""
+        """The name shown in results."""
         return f"Transcription({self._local.name})"
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
@@ -178,7 +177,7 @@ class Transcription(Method):
     def _solve_globally(self, problem: Problem, control: Control) -> Estimate:
         """Return a global solver's answer, with its bounds and its agreement with trajectories.
 
-        Local answers come first. The solver runs in a process of its own.
+        Local answers come first. The solver runs in a separate process.
         """
         began = time.perf_counter()
         local, solver = self._local, self._local.solver
@@ -209,7 +208,7 @@ class Transcription(Method):
                 instance,
                 limits,
                 report,
-                # Also where it does not stop by itself in time.
+                # Also if it does not stop by itself in time.
                 stop=lambda: control.interrupted.is_set() or control.cut_off.reached,
                 memory=control.memory or 0,
             )
@@ -222,14 +221,14 @@ class Transcription(Method):
                 )
             end = as_start(forward, d, answer, solver.name, self.polish, 0, start, control, began)
         agreement = measure_agreement(forward, d, answer) if answer.values is not None else None
-        # After the time limit nothing is polished any more: the local search may know better.
+        # After the time limit nothing is polished: the local search may have a better answer.
         ends = (end, true) if self.polish and true is not None else (end,)
         certificate = self._certificate(instance, answer, limits)
         status = _status(answer, control)
         return Estimate(ends, status, end.message, certificate, agreement=agreement)
 
     def _seconds_left(self, control: Control) -> float:
-        """Return the time that is left, or that of the method without a deadline."""
+        """Return the remaining time, or the method's time limit without a deadline."""
         seconds = Limits.until(control).seconds
         return self.seconds if seconds is None else seconds
 
@@ -256,7 +255,7 @@ class Transcription(Method):
         )
 
     def search(self, problem: Problem) -> MultiStart:
-        """Return the search from many starts that this method is, with a local solver."""
+        """Return the search from many starts by which a local solver is used."""
         refuse_integrated_features(problem, "direct transcription")
         return MultiStart(
             self._local,
@@ -266,7 +265,7 @@ class Transcription(Method):
         )
 
     def _first(self, problem: Problem) -> tuple[float, ...] | None:
-        """Return the start values that were given, n values."""
+        """Return the given start values, n values."""
         return None if self.start is None else tuple(chosen(problem, self.start).tolist())
 
     @property
@@ -289,7 +288,7 @@ class Transcription(Method):
 
 
 def _bound_report(solver: Solver, control: Control) -> Report | None:
-    """Return what reports the solver's bound to the user; None if nothing is reported."""
+    """Return the function that reports the solver's bound to the user; None without reports."""
     if control.report is None:
         return None
     show = control.report

@@ -1,4 +1,4 @@
-"""B-splines by the few that are not zero at a point, and the banded matrices they form."""
+"""B-splines, of which few are nonzero at a point, and their banded matrices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class BSplines:
 
     @cached_property
     def knots(self) -> Array:
-        """The knots: the breakpoints, of which the outer ones are repeated."""
+        """The knots: the breakpoints, with the outer ones repeated."""
         ends = np.ones(self.degree)
         first, last = self.breakpoints[0] * ends, self.breakpoints[-1] * ends
         return np.concatenate([first, self.breakpoints, last])
@@ -33,9 +33,9 @@ class BSplines:
     def rows(self, x: Array, order: int = 0) -> BandedRows:
         """Return values, or derivatives of an order up to the degree, at points `x`, shape (n,).
 
-        The recurrence of Cox and de Boor is followed up to degree - order, and that of derivatives
-        from there on; beyond the ends the outer polynomials continue. SciPy's design matrix has
-        values alone.
+        The recurrence of Cox and de Boor is used up to degree - order, and that of derivatives from
+        there on; beyond the ends the outer polynomials continue. SciPy's design matrix has only
+        values.
         """
         t, k = self.knots, self.degree
         i = np.clip(np.searchsorted(t, x, side="right") - 1, k, self.size - 1)
@@ -79,7 +79,7 @@ class BSplines:
 
 @dataclass(frozen=True, eq=False)
 class BandedRows:
-    """A matrix whose rows have a few entries beside each other, as B-splines at points have."""
+    """A matrix whose rows have a few adjacent entries, like B-splines at points."""
 
     values: Array  # entries, shape (bandwidth, n)
     first: IntArray  # column of the first entry of each row, shape (n,)
@@ -132,6 +132,6 @@ def _legendre(count: int) -> tuple[Array, Array]:
 
 
 def breakpoints_among(x: Array, pieces: int) -> Array:
-    """Return some of the points `x`, chosen so that pieces have about equally many of them."""
+    """Return some of the points `x`, chosen so that pieces contain about equally many of them."""
     chosen = np.round(np.linspace(0, len(x) - 1, min(pieces, len(x) - 1) + 1)).astype(int)
     return np.asarray(x[chosen], dtype=float)

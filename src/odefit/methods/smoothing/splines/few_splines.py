@@ -1,8 +1,8 @@
 """Penalised least squares in a few B-splines, to the last digit.
 
-Factorisations are orthogonal and dense, so that smoothing parameters down to rounding errors can
-be told apart. What does not depend on the measured values is shared by all series at the same
-times.
+Factorisations are orthogonal and dense, so that smoothing parameters can be distinguished down to
+rounding errors. Quantities that do not depend on the measured values are shared by all series at
+the same times.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ CANDIDATES = _candidates()
 class FewSplines:
     """B-splines on equal intervals at the times of the data, as a mixed model.
 
-    Polynomials of degree below p are free; deviations from them are a priori Gaussian. The first
-    are eliminated by an orthogonal factorisation, the others diagonalised by another.
+    Polynomials of degree below p are free; deviations from them are a priori Gaussian. An
+    orthogonal factorisation eliminates the polynomials, and another one diagonalises the
+    deviations.
     """
 
     basis: BSplines  # m B-splines, of degree 2p - 1
@@ -62,12 +63,11 @@ class FewSplines:
         free, penalised = _split(order, size)
         roots = np.sqrt(weights)
         design = roots[:, None] * basis.values(x)
-        # Only a small triangle of a long series matters from here on.
+        # Only a small triangle of a long series is needed from here on.
         q, triangle = np.linalg.qr(np.hstack([design @ free, design @ penalised]))
-        # The first p rows are what the free polynomials explain; the others are a ridge
-        # regression.
+        # The free polynomials explain the first p rows; the others form a ridge regression.
         u, s, vt = np.linalg.svd(triangle[order:, order:], full_matrices=False)
-        # What the smooth deviations take from the polynomials is given back to these.
+        # The part of the polynomials that is in the smooth deviations is returned to them.
         own, taken = triangle[:order, :order], triangle[:order, order:]
         directions = (penalised - free @ np.linalg.solve(own, taken)) @ vt.T
         return cls(basis, roots, q, s, u, directions, free @ np.linalg.inv(own))
@@ -165,7 +165,7 @@ class AveragedSpline:
 
 
 def few_splines(series: NormalisedSeries, order: int, size: int) -> FewSplines:
-    """Return `size` B-splines of an order at the times of a series, which other series share."""
+    """Return `size` B-splines of an order at the times of a series, shared with other series."""
     if len(series.x) > MAX_SHARED_SIZE:
         return FewSplines.of(series.x, series.weights, order, size)
     return _shared(series.x.tobytes(), series.weights.tobytes(), order, size)
@@ -188,7 +188,7 @@ def _split(order: int, size: int) -> tuple[Array, Array]:
     # These Gauss points integrate the square of the derivative, a polynomial, exactly.
     points, weights = basis.gauss_points(order)
     roughness = np.sqrt(weights)[:, None] * basis.rows(points, order).dense()
-    # The full right factor is needed where the Gauss points are fewer than the B-splines.
+    # The full right factor is needed if there are fewer Gauss points than B-splines.
     _, s, vt = np.linalg.svd(roughness, full_matrices=len(points) < size)
     rank = vt.shape[0] - order
     return vt[rank:].T, vt[:rank].T / s[:rank]

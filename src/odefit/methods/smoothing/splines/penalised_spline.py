@@ -14,13 +14,13 @@ from odefit.common.arrays import Array
 from odefit.methods.smoothing.smoother import EPS, NormalisedSeries
 from odefit.methods.smoothing.splines.bsplines import BandedRows, BSplines, breakpoints_among
 
-LOG_STEP = 0.1  # in the logarithm of the smoothing parameter, to difference determinants
+LOG_STEP = 0.1  # step in the logarithm of the smoothing parameter for differences of determinants
 
 MAX_SHARED_SIZE = 1000
-"""The largest number of times whose design is kept: beyond, its memory counts for more than the
-time that it takes."""
+"""The largest number of times for which the design is cached: beyond, its memory matters more than
+its computation."""
 
-MAX_SHARED_DESIGNS = 8  # number of designs that are kept for other series at the same times
+MAX_SHARED_DESIGNS = 8  # number of designs cached for other series at the same times
 
 
 class Factorisation(NamedTuple):
@@ -36,10 +36,10 @@ class PenalisedDesign:
 
     All matrices are banded: a factorisation costs O(n p^2), and so does the determinant in the
     restricted likelihood. The trace in cross-validation is the derivative of that determinant's
-    logarithm, which is found by differences.
+    logarithm, computed by differences.
 
-    The states of an experiment are mostly measured at the same times, and so are the data sets of
-    a study: what is computed for one of them is kept for the others.
+    The states of an experiment are mostly measured at the same times, and so are the data sets of a
+    study: the design computed for one is cached for the others.
     """
 
     # normalised times and the weights of the data there, shape (n,)
@@ -90,12 +90,12 @@ class PenalisedDesign:
 
     @property
     def unit(self) -> float:
-        """The lambda at which data and penalty have equal weights where data are densest."""
+        """The lambda that gives data and penalty equal weights where data are densest."""
         return self._densities[0]
 
     @property
     def unevenness(self) -> float:
-        """The ratio to `unit` of the lambda where data are sparsest, the rarest tenth left out."""
+        """The ratio to `unit` of the lambda where data are sparsest, without the sparsest tenth."""
         return self._densities[1] / self._densities[0]
 
     def factorisation(self, ratio: float) -> Factorisation:
@@ -135,9 +135,9 @@ class PenalisedDesign:
 
 
 def penalised_design(series: NormalisedSeries, order: int, pieces: int) -> PenalisedDesign:
-    """Return the design for times and weights of a series, which other series at these times share.
+    """Return the design for times and weights of a series, shared by series at the same times.
 
-    There is at most one polynomial piece less than there are times.
+    The number of polynomial pieces is at most the number of times minus one.
     """
     if len(series.x) > MAX_SHARED_SIZE:
         return _design(series.x, series.weights, order, pieces)
@@ -158,7 +158,7 @@ def _log_determinant(factor: Array) -> float:
     return 2 * float(np.log(factor[0]).sum())
 
 
-ROUNDING_MARGIN = 1e4 * EPS  # error of rounding relative to data and smoothing parameter
+ROUNDING_MARGIN = 1e4 * EPS  # rounding error relative to data and smoothing parameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +201,7 @@ class PenalisedProblem:
         return self.design.order
 
     def solve(self, ratio: float) -> Solution | None:
-        """Return the minimum with lambda = ratio * unit; None where rounding prevents it."""
+        """Return the minimum with lambda = ratio * unit; None if rounding prevents it."""
         design = self.design
         smoothing = ratio * design.unit
         factor = design.factorisation(ratio).factor
@@ -215,8 +215,8 @@ class PenalisedProblem:
         cost = float(weighted @ self.series.y)
         lost = ROUNDING_MARGIN * max(ratio, 1.0)
         if rss < lost**2 * len(residuals) or cost < lost * len(residuals):
-            # Rounding shows. Strong smoothing makes the equations ill-conditioned but not the
-            # residuals, with which one step of iterative refinement is taken.
+            # Rounding errors matter. Strong smoothing makes the equations ill-conditioned but not
+            # the residuals, which allow one step of iterative refinement.
             misfit = design.rows.transposed(weighted)
             bending = design.quadrature * (design.derivatives @ coefficients)
             gradient = misfit - smoothing * design.derivatives.transposed(bending)
@@ -230,15 +230,15 @@ class PenalisedProblem:
     def likelihood(self, solution: Solution) -> tuple[float, float]:
         """Return -2 log(restricted likelihood) and the standard deviation of the noise.
 
-        Polynomials of degree below p are free; deviations from them are a priori Gaussian with
-        the inverse of the penalty for covariance, and the rest of the data is noise. The constant
-        that is left out depends on data and basis alone.
+        Polynomials of degree below p are free; deviations from them are a priori Gaussian with the
+        inverse of the penalty for covariance, and the rest of the data is noise. The omitted
+        constant depends only on data and basis.
         """
         design = self.design
         free = len(self.series.x) - design.order
         variance = max(solution.cost / free, EPS**2)
-        # With much smoothing the determinant of the normal equations tends to this power of the
-        # smoothing parameter, times what depends on basis and data alone.
+        # With strong smoothing the determinant of the normal equations tends to this power of the
+        # smoothing parameter, times a constant of basis and data.
         prior = (design.size - design.order) * float(np.log(solution.ratio * design.unit))
         determinant = design.factorisation(solution.ratio).log_determinant
         score = free * np.log(variance) + determinant - prior

@@ -1,7 +1,7 @@
-"""Smoothing splines of any degree, the smoothing parameter chosen by the data.
+"""Smoothing splines of any degree, with a smoothing parameter chosen by the data.
 
-Restricted maximum likelihood (REML) averages over the values that are likely; generalised
-cross-validation (GCV) takes the minimum next to the likeliest value.
+Restricted maximum likelihood (REML) averages over likely values; generalised cross-validation (GCV)
+takes the minimum next to the most likely value.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Criterion = Literal["reml", "gcv"]
 
 LOG_RANGE = (-18.0, 27.0)
 """Range of the smoothing parameter's logarithm, from interpolation to the limit of rounding, for
-data that are evenly spread."""
+evenly spread data."""
 
 COARSE_STEP = 3.0  # distance between the first candidates for that logarithm
 HALVINGS = 3  # how often this distance is halved around the best candidate
 MIN_POSTERIOR_WEIGHT = 0.01  # posterior weight below which a candidate is left out of the average
 MIN_PIECES = 8  # smallest number of polynomial pieces in the search for a smoother curve
-COARSENING = 3  # factor of fewer pieces where the strongest possible smoothing is too weak
+COARSENING = 3  # factor of fewer pieces if the strongest possible smoothing is too weak
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +69,8 @@ class PenalisedSpline:
     def errors(self, at: float, order: int) -> Array:
         """Return standard deviations, shape (order + 1,); they are infinite above the degree.
 
-        They follow from the posterior of the few coefficients that a point depends on: banded
-        systems are solved, as the whole covariance would be a full matrix.
+        They follow from the posterior of the few coefficients that affect a point: banded systems
+        are solved, as the whole covariance would be a full matrix.
         """
         count = min(order, self.problem.basis.degree) + 1
         rows = np.asfortranarray(self.problem.basis.taylor(at, count - 1).T)
@@ -137,9 +137,9 @@ def choose(
 
 
 def fit_penalised(series: NormalisedSeries, order: int, criterion: Criterion) -> PenalisedSpline:
-    """Fit a spline with a piece between any two points, or fewer where that smooths too little.
+    """Fit a spline with a piece between any two points, or fewer if that smooths too little.
 
-    Starting with few pieces would be no cheaper, and would take fast oscillations for noise.
+    Starting with few pieces would not be cheaper, and would mistake fast oscillations for noise.
     """
     pieces = len(series.x) - 1
     while True:
@@ -151,9 +151,9 @@ def fit_penalised(series: NormalisedSeries, order: int, criterion: Criterion) ->
 
 
 def cross_validated(spline: PenalisedSpline) -> PenalisedSpline:
-    """Return the minimum of generalised cross-validation downhill from the likeliest value.
+    """Return the minimum of generalised cross-validation downhill from the most likely value.
 
-    The criterion has several minima, of which the lowest interpolates at times.
+    The criterion has several minima, and the lowest one sometimes interpolates.
     """
     return choose(spline.problem, "gcv", spline.solutions[0].ratio)
 
@@ -164,32 +164,32 @@ def check_criterion(criterion: str, name: str) -> None:
         raise InputError(f"{name}, criterion: expected 'reml' or 'gcv', got {criterion!r}")
 
 
-NEARLY_EXACT = 1e-2  # noise over the values' standard deviation below which high degrees pay
+NEARLY_EXACT = 1e-2  # ratio of noise to the values' spread below which high degrees are better
 
 
 @dataclass(frozen=True)
 class SmoothingSpline(SeriesSmoother):
     """Least squares with a penalty on the integral of the squared derivative of an `order`.
 
-    The fit is local, unlike that of other smoothers: what happens at one time hardly disturbs
-    another. Splines have the degree 2 order - 1; as a mixed model, polynomials of degree below
-    `order` are free, and deviations from them are a priori Gaussian.
+    The fit is local, unlike that of other smoothers: changes at one time hardly affect another.
+    Splines have the degree 2 order - 1; as a mixed model, polynomials of degree below `order` are
+    free, and deviations from them are a priori Gaussian.
 
     Attributes
     ----------
     order
-        Order of the derivative that is penalised: Taylor coefficients exist up to 2 order - 1, and
-        are of use to about order.
+        Order of the penalised derivative: Taylor coefficients exist up to 2 order - 1, and are
+        useful up to about order.
     size
         Largest number of B-splines, on equal intervals and never more than points: for curves
-        without sudden changes, to the last digit. None for as many as the data ask for, up to one
+        without sudden changes, to the last digit. None for as many as the data require, up to one
         for each point: for long series, oscillations and noise, with an order of 2 or 3, at a cost
         proportional to n.
     criterion
-        How the smoothing parameter is chosen: "reml" (restricted maximum likelihood, averaged over
-        likely values) or "gcv" (generalised cross-validation), which smooths far too little at
-        times with a `size`, but not without, where its minimum next to the likeliest value is
-        taken.
+        The choice of the smoothing parameter: "reml" (restricted maximum likelihood, averaged over
+        likely values) or "gcv" (generalised cross-validation). With a `size`, "gcv" sometimes
+        smooths far too little; without one it takes the minimum next to the most likely value and
+        does not.
     """
 
     order: int = 5
@@ -222,9 +222,9 @@ class SmoothingSpline(SeriesSmoother):
 class SplineByNoise:
     """A cubic spline by generalised cross-validation, or one of degree 9 for nearly exact data.
 
-    Noise hides what a high degree could show, and fast changes make a high degree oscillate;
-    without noise it is more accurate by orders of magnitude. The noise that both splines estimate
-    decides: a cubic spline that interpolates is replaced only if the other sees little noise too.
+    Noise hides the details of a high degree, and fast changes make a high degree oscillate; without
+    noise it is more accurate by orders of magnitude. The noise estimates of both splines decide: an
+    interpolating cubic spline is replaced only if the other one estimates little noise, too.
     """
 
     name: ClassVar[str] = "smoothing spline"
