@@ -1,10 +1,11 @@
-"""Write the reference pages that follow from the code: options of methods, engines, messages.
+"""Write the reference pages that follow from the code: commands, options, engines, messages.
 
 ``docs/conf.py`` calls :func:`write` when the documentation is built, so that they are never stale.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from docs.module_tables import engine_table, table
+from odefit.cli import examples
+from odefit.cli.commands import COMMANDS, parser
 from odefit.methods.method_options import method_options, summary_of
 from odefit.methods.registry import DEFAULT_METHOD, METHODS
 from odefit.reporting.notices import notice_sentence
@@ -21,7 +24,7 @@ from odefit.result_data.notices import Notice, NoticeKind
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent / "src" / "odefit"
 
-PAGES = ("options.md", "engines.md", "messages.md")
+PAGES = ("commands.md", "options.md", "engines.md", "messages.md")
 """The pages that are written, none of which belongs to a commit."""
 
 SUBJECTS: Mapping[str, tuple[str, ...]] = {
@@ -99,6 +102,47 @@ EXAMPLES: Mapping[NoticeKind, Notice] = {
 def cell(text: str) -> str:
     """Return a text as a cell of a table in Markdown."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def commands_page() -> str:
+    """Return the arguments and options of every command, as its ``--help`` has them."""
+    whole = parser()
+    (choice,) = (a for a in whole._actions if isinstance(a, argparse._SubParsersAction))
+    parts = [
+        "# Commands and options\n",
+        (
+            "`odefit COMMAND --help` says the same. [The command line](command-line.md) explains "
+            "output, interrupts, the log and exit statuses.\n"
+        ),
+        table(("command", "does"), [(f"[`{c.name}`](#{c.name})", c.help) for c in COMMANDS]),
+    ]
+    for command in COMMANDS:
+        actions = choice.choices[command.name]
+        places = [str(a.metavar or a.dest) for a in actions._get_positional_actions()]
+        shown = "\n".join(line for line, _ in examples.OF_COMMANDS[command.name])
+        rows = [
+            (spelled(action), cell(str(action.help or "") % {"default": action.default}))
+            for action in actions._get_optional_actions()
+            if action.help != argparse.SUPPRESS and "--help" not in action.option_strings
+        ]
+        parts += [
+            f"## {command.name}\n",
+            f"{cell(command.description)}\n",
+            f"```text\n{' '.join([f'odefit {command.name} [options]', *places])}\n```\n",
+            f"Examples:\n\n```text\n{shown}\n```\n",
+        ]
+        parts += [table(("option", "meaning"), rows)] if rows else []
+    return "\n".join(parts)
+
+
+def spelled(action: argparse.Action) -> str:
+    """Return the names of an option with its placeholder, as code in a cell of a table."""
+    value = action.metavar or (
+        "{" + ",".join(map(str, action.choices)) + "}" if action.choices else ""
+    )
+    text = f"{', '.join(action.option_strings)} {value}".strip()
+    more = " ..." if action.nargs in ("+", "*") else ""
+    return f"`{cell(text)}{more}`"
 
 
 def options_page() -> str:
@@ -238,7 +282,9 @@ def template(node: ast.expr) -> str:
 
 def write(folder: Path = HERE) -> None:
     """Write the pages into the folder of the documentation."""
-    for name, text in zip(PAGES, (options_page(), engines_page(), messages_page()), strict=True):
+    for name, text in zip(
+        PAGES, (commands_page(), options_page(), engines_page(), messages_page()), strict=True
+    ):
         target = folder / name
         if not target.exists() or target.read_text(encoding="utf-8") != text:
             target.write_text(text, encoding="utf-8")

@@ -44,7 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     run = actions.add_parser("run", help="run some of it, or go on with what was stopped")
     run.add_argument("names", metavar="NAME", nargs="+", help=f"'{PAGES}': all that fills a page")
     run.add_argument("--out", metavar="DIR", type=Path, help="default: study-NAME")
-    run.add_argument("--jobs", metavar="N", type=int, help="processes (default: one a core)")
+    run.add_argument(
+        "--jobs", metavar="N", type=int, help="number of processes (default: one for each core)"
+    )
     run.add_argument("--dask", metavar="ADDRESS", help="run on the Dask cluster at this address")
     run.add_argument("--limit", metavar="N", type=int, help="make no more than N runs")
     run.add_argument(

@@ -17,6 +17,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import golden
+from docs import reference_pages
 from golden_listings import problems, result_schema, stored_results
 from golden_listings.differences import differences
 from odefit.common.errors import InputError
@@ -215,15 +216,17 @@ def test_every_option_and_every_public_name_is_what_it_was(name: str) -> None:
     assert not [*map(str, golden.changes(golden.GOLDEN / name))], golden.REMEDY
 
 
-def test_every_option_stands_on_the_page_of_the_command_line() -> None:
-    page = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
+def test_every_option_stands_on_the_page_of_commands_below_its_command() -> None:
+    page = reference_pages.commands_page()
     commands = golden.written(golden.GOLDEN / "command_line.json")["commands"]
     for command, arguments in commands.items():
-        assert f"`odefit {command}" in page
+        section = page.partition(f"\n## {command}\n")[2].partition("\n## ")[0]
+        assert f"odefit {command} [options]" in section
         for argument in arguments.values():
             names = [name for name in argument["names"] if name.startswith("-")]
             if names and "--help" not in names:
-                assert any(f"`{name}" in page for name in names), f"{command} {names}"
+                heads = re.findall(r"^\| `([^`]*)`", section, re.MULTILINE)
+                assert any(set(names) <= set(re.split(r"[, ]+", head)) for head in heads), names
 
 
 def test_the_exit_statuses_stand_on_the_page_of_the_command_line() -> None:

@@ -6,6 +6,8 @@ import ast
 from pathlib import Path
 
 from docs import reference_pages
+from odefit.cli.commands import COMMANDS
+from odefit.cli.examples import OF_COMMANDS
 from odefit.methods.method_options import method_options
 from odefit.methods.registry import METHODS
 from odefit.reporting.notices import WORDS
@@ -64,3 +66,13 @@ def test_pages_are_written_once(tmp_path: Path) -> None:
     assert written.keys() == set(reference_pages.PAGES)
     reference_pages.write(tmp_path)
     assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == written
+
+
+def test_the_page_of_commands_has_every_command_with_its_examples() -> None:
+    page = reference_pages.commands_page()
+    for command in COMMANDS:
+        assert f"| [`{command.name}`](#{command.name}) | {command.help} |" in page
+        section = page.partition(f"\n## {command.name}\n")[2].partition("\n## ")[0]
+        assert all(example in section for example, _ in OF_COMMANDS[command.name])
+    assert "%(default)s" not in page
+    assert "`--bounds NAME=LOW:HIGH ...`" in page

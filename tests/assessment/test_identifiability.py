@@ -109,7 +109,7 @@ def test_a_rank_of_one_point_alone_is_a_lower_bound() -> None:
     alone = local_identifiability(forward, points=[np.array([0.5, 0.3, 1.0]), *hidden])
     assert [p.rank for p in alone.points] == [2, 1, 1]
     assert alone.sentence.startswith("At least 2 of 3 unknowns are determined, locally")
-    assert "reached at one of them alone" in alone.sentence
+    assert "Only one of these points reached" in alone.sentence
     again = [np.array([0.5, 0.3, 1.0]), np.array([0.4, 0.2, 1.0])]
     agreed = local_identifiability(forward, points=[*again, *hidden])
     assert agreed.sentence.startswith("1 of 3 unknowns is not determined, locally")

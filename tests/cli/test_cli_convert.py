@@ -33,7 +33,7 @@ def test_what_petab_has_no_words_for_is_told(
         f'{text}\n[noise]\ny = {{ sd = 0.1, loss = "huber" }}\n', encoding="utf-8"
     )
     said = refused(capsys, "convert", "robust.toml", "as-petab")
-    assert "PEtab 2 has no words for huber" in said
+    assert "PEtab 2 cannot express huber" in said
     assert not Path("as-petab").exists()
 
 
@@ -65,7 +65,7 @@ def test_a_problem_becomes_a_program_with_values(
     assert "no value for k, s; give --set k=VALUE s=VALUE" in refused(
         capsys, "convert", "decay.toml", "other.c"
     )
-    assert "values are written into a program alone" in refused(
+    assert "only a program takes values" in refused(
         capsys, "convert", "decay.toml", "other.toml", "--set", "k=1"
     )
     assert "there is no parameter or state 'kk'" in refused(

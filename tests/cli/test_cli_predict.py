@@ -105,6 +105,6 @@ def test_mistakes_in_all_files_are_told_at_once(
     ):
         assert message in said
     assert main(["predict", str(result), "--scenario", str(scenario), "--experiment", "x"]) == 2
-    assert "a scenario says itself which experiment it is like" in capsys.readouterr().err
+    assert "a scenario names its experiment itself" in capsys.readouterr().err
     assert main(["predict", str(result), "--quantity", "max(D)"]) == 2
     assert "unknown name 'D'" in capsys.readouterr().err

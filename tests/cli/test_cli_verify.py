@@ -55,8 +55,8 @@ def test_the_first_leaf_that_does_not_hold_is_named(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is no JSON file"),
-        ("{}", "is no certificate; 'odefit fit PROBLEM --certificate FILE' writes one"),
+        ("{", "is not a JSON file"),
+        ("{}", "is not a certificate; 'odefit fit PROBLEM --certificate FILE' writes one"),
         ('{"format": "odefit certificate", "version": 7}', "has version '7' of the format"),
         ('{"format": "odefit certificate", "version": 1}', "is damaged"),
     ],

@@ -170,7 +170,7 @@ def test_the_vector_field_is_that_of_the_equations(session: Session) -> None:
 @pytest.mark.parametrize(
     ("ode", "sentence"),
     [
-        ({"x": "-k*x", "y": "k*x - y*t"}, "depend on the time"),
+        ({"x": "-k*x", "y": "k*x - y*t"}, "depend on time"),
         ({"x": "-k*x", "y": "k*x", "z": "k*y"}, "over the two states"),
     ],
 )

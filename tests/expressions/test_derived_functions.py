@@ -102,8 +102,8 @@ DELAY = (
         (
             "x(0)",
             (
-                "x(0) at position 1 of 'x(0)'; the value of 'x' at the start is no function of it: "
-                "write a parameter for it, and the same one for x in [initial]"
+                "x(0) at position 1 of 'x(0)'; the value of 'x' at the start is not a function "
+                "here: write a parameter for it, and the same parameter for x in [initial]"
             ),
         ),
         (

@@ -53,21 +53,21 @@ def test_residuals_of_zero_leave_no_standard_errors_of_zero() -> None:
 @pytest.mark.parametrize("value", [3.0, 0.0])
 def test_values_that_are_all_alike_are_pointed_out(value: float) -> None:
     (warning,) = problem(np.full(6, value)).warnings
-    assert f"[observables]: x: all 6 values are {value:g}; data that do not change" in warning
+    assert f"[observables]: x: all 6 values are {value:g}; constant data determine" in warning
     assert problem([3.0, 3.0, 3.0, 3.0, 3.0, 3.1]).warnings == ()
 
 
 @pytest.mark.parametrize("noise", [ESTIMATE, {"x": {"sd": "estimate", "lower_limit": 0.5}}])
 def test_noise_of_values_that_are_all_censored_is_not_estimated(noise: Any) -> None:
     columns = {} if "lower_limit" in noise["x"] else {"x_cens": np.ones(6)}
-    with pytest.raises(InputError, match="every value of x is censored, so that their scatter"):
+    with pytest.raises(InputError, match="every value of x is censored, so their scatter"):
         problem(np.full(6, 0.5), noise, **columns)
 
 
 def test_a_parameter_of_the_noise_is_not_estimated_from_censored_values_either() -> None:
     data = {"t": TIMES, "x": np.full(6, 0.5), "x_cens": np.ones(6)}
     parameters: Any = {"k": (0.0, None), "sigma": (0.0, None)}
-    with pytest.raises(InputError, match="so that their scatter is unknown; give sd = a"):
+    with pytest.raises(InputError, match="so their scatter is unknown; give sd = a"):
         odefit.Problem(DECAY, data, parameters, {"x": 10.0}, noise={"x": {"sd": "sigma"}})
     known: Any = {"k": (0.0, None), "sigma": 0.1}
     found = odefit.Problem(DECAY, data, known, {"x": 10.0}, noise={"x": {"sd": "sigma"}})

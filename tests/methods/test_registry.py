@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import odefit
+from docs import reference_pages
 from odefit.common.errors import InputError
 from odefit.methods.estimate import Estimate
 from odefit.methods.registry import DEFAULT_METHOD, METHODS, OPTIONS, as_method, make_method
@@ -28,9 +29,9 @@ def test_a_method_is_what_its_entry_says(name: str) -> None:
     assert f"odefit.{entry.class_name}" in (DOCS / entry.page).read_text(encoding="utf-8")
 
 
-def test_the_page_of_the_command_line_names_every_method_and_option() -> None:
-    page = (DOCS / "command-line.md").read_text(encoding="utf-8")
-    missing = [name for name in METHODS if f"`{name}`" not in page]
+def test_the_page_of_commands_names_every_method_and_option() -> None:
+    page = reference_pages.commands_page()
+    missing = [name for name in METHODS if f"{name}," not in page and f", {name}" not in page]
     missing += [f"--{name}" for name in OPTIONS if f"| `--{name} " not in page]
     assert not missing
 

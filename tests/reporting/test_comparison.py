@@ -191,7 +191,7 @@ def test_models_that_reproduce_the_data_are_equal_and_better_than_all_others() -
     assert (test.smaller, test.larger) == ("slope 1", "line")
     assert test.p < 1e-100
     (remark,) = comparison.remarks
-    assert remark.startswith("slope 0 reproduces the data to rounding, so that no test can show")
+    assert remark.startswith("slope 0 reproduces the data to rounding, so no test can show")
     assert odefit.compare(right, right).weights.tolist() == [0.5, 0.5]
 
 

@@ -126,7 +126,7 @@ def test_a_product_and_what_the_prior_holds_are_said() -> None:
     assert "Identifiable combination: a*b." in text
     assert text.index("Identifiable combination") < text.index("2 of 2 unknowns are not determined")
     assert "only as the product" in text
-    assert "Determined by the prior alone: b." in text
+    assert "Determined only by the prior: b." in text
 
 
 @pytest.mark.slow

@@ -127,5 +127,5 @@ def test_starts_that_have_converged_are_no_contradiction_of_an_answer_that_has_n
     assessment = replace(GOOD.assessment, local=replace(local, optimal=False))
     ended = replace(GOOD, status=Status.NOT_CONVERGED, assessment=assessment)
     assert verdict(ended).headline.startswith("The fit did not converge")
-    said = "2 failed. At full accuracy the best end is no local optimum."
+    said = "2 failed. At full accuracy the best end is not a local optimum."
     assert starts_sentence(ended).endswith(said)

@@ -233,8 +233,8 @@ def test_noise_and_later_events_are_outside() -> None:
     )
     assert statuses(found) == {
         "k": "globally",
-        "dose": "not examined: acts after the first event alone",
-        "s": "not examined: acts on the noise alone",
+        "dose": "not examined: acts only after the first event",
+        "s": "not examined: acts only on the noise",
     }
     assert found["s"].identifiable is None
     assert any("before the first event" in r for r in found.remarks)

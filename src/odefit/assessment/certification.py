@@ -30,7 +30,7 @@ def certify_answer(
         return None, "No certificate: the answer has no single trajectory from the initial values"
     if count > MAX_CERTIFIED:
         return None, (
-            f"No certificate: branch and bound does not get far with more than {MAX_CERTIFIED} "
+            f"No certificate: branch and bound is too slow for more than {MAX_CERTIFIED} "
             f"unknowns, and there are {count}"
         )
     if control.should_stop():

@@ -159,7 +159,7 @@ class Identifiability:
         count = len(self.usable)
         if not count:
             return (
-                "The model could not be evaluated at any point, so that nothing is known of its "
+                "The model could not be evaluated at any point, so nothing is known of its "
                 "identifiability."
             )
         lost = len(self.no_effect) + len(self.undetermined)
@@ -176,8 +176,8 @@ class Identifiability:
             found = f"All {unknowns} unknowns are determined"
         where = "1 point" if count == 1 else f"{count} points"
         doubt = (
-            ". The largest rank was reached at one of them alone, so that the others may be "
-            "determined elsewhere."
+            ". Only one of these points reached the largest rank, so the others may be determined "
+            "elsewhere."
             if lost and not self.confirmed
             else "; not a proof."
         )

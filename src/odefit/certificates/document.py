@@ -106,10 +106,10 @@ def read_document(path: Path) -> Document:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is no JSON file: {error}") from None
+        raise InputError(f"{path}: is not a JSON file: {error}") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise InputError(
-            f"{path}: is no certificate; 'odefit fit PROBLEM --certificate FILE' writes one"
+            f"{path}: is not a certificate; 'odefit fit PROBLEM --certificate FILE' writes one"
         )
     if found.get("version") != VERSION:
         raise InputError(

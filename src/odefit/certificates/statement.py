@@ -88,8 +88,8 @@ def _priors(problem: Problem, symbols: Sequence[str]) -> list[dict[str, Any]]:
     for key, prior in problem.priors.items():
         if not prior.plain or prior.mean is None or prior.sd is None:
             raise InputError(
-                f"the prior of {key}, {prior}: a certificate can have normal priors in natural "
-                "units alone"
+                f"the prior of {key}, {prior}: a certificate can have only normal priors in "
+                "natural units"
             )
         symbol = symbols[problem.keys.index(key)]
         found.append({"unknown": symbol, "mean": float(prior.mean), "sd": float(prior.sd)})
@@ -103,7 +103,7 @@ class _Text:
         if len(text) > MAX_FORMULA:
             raise InputError(
                 f"a certificate cannot be written: a formula has more than {MAX_FORMULA} "
-                "characters once all is written out"
+                "characters when it is written out in full"
             )
         self.text = text
 

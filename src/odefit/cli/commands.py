@@ -44,7 +44,7 @@ COMMANDS = (
         fit.add_options,
         fit.run,
         "estimate the unknowns of a problem",
-        "Estimate the unknowns.",
+        "Fit a problem: estimate its unknowns, and say how far the estimates can be trusted.",
     ),
     Command(
         "profile",
@@ -58,7 +58,7 @@ COMMANDS = (
         results.add_show,
         results.run_show,
         "print a result again",
-        "Print what 'odefit fit' has printed of a result.",
+        "Print the summary of a result, as 'odefit fit' did.",
     ),
     Command("plot", plot.add_options, plot.run, "draw a result", plot.DESCRIPTION),
     Command(
@@ -116,23 +116,23 @@ COMMANDS = (
         "check",
         problems.add_check,
         problems.run_check,
-        "validate and describe a problem",
-        "Validate and describe a problem; say what its data can determine.",
+        "report mistakes in a problem, and describe it",
+        "Read a problem, report all mistakes, describe it, and say what its data can determine.",
     ),
     Command(
         "simulate",
         problems.add_simulate,
         problems.run_simulate,
         "simulate a problem",
-        "Simulate a problem.",
+        "Simulate a problem, and print its states and observables as CSV.",
     ),
     Command(
         "explore",
         explore.add_options,
         explore.run,
         "sliders in the browser",
-        "Move the unknowns of a problem by sliders in the browser, and see the curves move. The "
-        "page is for this machine and this user alone. Ctrl-C ends it.",
+        "Move the unknowns of a problem by sliders in the browser, and see the curves move. Only "
+        "this user on this machine can open the page. Ctrl-C ends it.",
     ),
     Command(
         "new",

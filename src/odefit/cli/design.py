@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from odefit.result.result import Result
 
 DESCRIPTION = (
-    "Find the measurements that tell most of the unknowns: observables, times, initial values, "
-    "doses and inputs. The measurements of a result count; those of a problem alone do not."
+    "Find the measurements that tell most about the unknowns: observables, times, initial values, "
+    "doses and inputs. The data of a result count as measured; those of a problem do not."
 )
 
 MOST_TIMES = 10_000
@@ -45,9 +45,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``odefit design``."""
     parser.add_argument("source", metavar="PROBLEM.toml|PETAB.yaml|RESULT.json")
     parser.add_argument(
-        "--result", metavar="FILE", type=Path, help="take values from a result; its data count"
+        "--result",
+        metavar="FILE",
+        type=Path,
+        help="take values from a result, whose data count as measured",
     )
-    add_values(parser, "--set", "NAME=VALUE", "values of unknowns; without them the guesses")
+    add_values(parser, "--set", "NAME=VALUE", "values of unknowns (default: the guesses)")
     add_values(
         parser,
         "--observable",
@@ -63,26 +66,45 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "observable as NAME=FROM:TO (default: the span of the data)",
     )
     parser.add_argument(
-        "--count", metavar="N", type=int, help="number of measurements (default: of the unknowns)"
+        "--count",
+        metavar="N",
+        type=int,
+        help="number of measurements (default: that of the unknowns)",
     )
     parser.add_argument(
-        "--criterion", metavar="NAME", default="D", help="D (the default), A, E, modified-E, Ds, c"
+        "--criterion",
+        metavar="NAME",
+        default="D",
+        help="criterion: D (the default), A, E, modified-E, Ds or c",
     )
-    add_values(parser, "--of", "TEXT", "quantities to be precise, such as k1, 'CL = k*V' or y@12")
+    add_values(parser, "--of", "TEXT", "quantities to determine, such as k1, 'CL = k*V' or y@12")
     add_values(parser, "--experiment", "NAME", "experiments that may be run again (default: all)")
     add_values(
         parser,
         "--vary",
         "NAME=FROM:TO[@T1,T2]",
-        "what runs may set: an initial value, a constant, an input; a list such as 0,5,10 for "
-        "levels; the times of pieces or doses behind @",
+        "what new runs may set: an initial value, a constant or an input; a list such as 0,5,10 "
+        "gives levels; the times of pieces or doses follow @",
     )
     add_values(parser, "--sd", "NAME=VALUE", "standard deviations where the problem has none")
-    add_values(parser, "--cost", "NAME=VALUE", "costs by observable, and of a run")
-    parser.add_argument("--budget", metavar="B", type=float, help="in place of --count")
-    parser.add_argument("--replicates", metavar="N", type=int, help="at one time of a run, at most")
-    parser.add_argument("--spacing", metavar="T", type=float, default=0.0, help="between two times")
-    parser.add_argument("--runs", metavar="N", type=int, help="at most")
+    add_values(parser, "--cost", "NAME=VALUE", "cost of a measurement, by observable, and of a run")
+    parser.add_argument(
+        "--budget", metavar="B", type=float, help="largest total cost, in place of --count"
+    )
+    parser.add_argument(
+        "--replicates",
+        metavar="N",
+        type=int,
+        help="largest number of measurements at one time of a run",
+    )
+    parser.add_argument(
+        "--spacing",
+        metavar="T",
+        type=float,
+        default=0.0,
+        help="shortest time between two measurements",
+    )
+    parser.add_argument("--runs", metavar="N", type=int, help="largest number of new runs")
     parser.add_argument(
         "--together", action="store_true", help="measure all observables at each time"
     )
@@ -95,15 +117,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default="estimate",
         help="average over the profile, bootstrap or posterior of a result (default: estimate)",
     )
-    parser.add_argument("--level", metavar="P", type=float, default=0.95, help="default: 0.95")
+    parser.add_argument(
+        "--level",
+        metavar="P",
+        type=float,
+        default=0.95,
+        help="level of the intervals (default: 0.95)",
+    )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the design to this file")
     parser.add_argument("--plot", metavar="FILE.png", type=Path, help="draw the design")
     add_table(parser)
     add_fix(parser)
     add_reading(parser)
     add_seed(parser)
-    parser.add_argument("--jobs", metavar="N", type=int, help="processes of --over")
-    parser.add_argument("--time-limit", metavar="S", type=float, help="seconds of --over")
+    parser.add_argument("--jobs", metavar="N", type=int, help="number of processes for --over")
+    parser.add_argument(
+        "--time-limit", metavar="S", type=float, help="end --over after so many seconds"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -141,7 +171,9 @@ def run(options: argparse.Namespace) -> int:
 def _source(options: argparse.Namespace) -> tuple[Problem | Result, Result | None]:
     if is_result(options.source):
         if options.result is not None or options.fix:
-            raise InputError("--result, --fix: they belong to a problem, and this is a result")
+            raise InputError(
+                "--result, --fix: they are options for a problem, and this is a result"
+            )
         return saved_result(options.source), None
     problem = with_unknowns(loaded(options.source, options), options)
     return problem, None if options.result is None else saved_result(options.result)

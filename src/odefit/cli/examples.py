@@ -14,10 +14,13 @@ OF_ALL = (
 OF_COMMANDS = {
     "fit": (
         ("odefit fit problem.toml", "print the estimates"),
-        ("odefit fit problem.toml --json result.json --report report.html", "keep and show them"),
+        (
+            "odefit fit problem.toml --json result.json --report report.html",
+            "write a result file and a report",
+        ),
         ("odefit fit problem.toml --fix k2=0.1 --bounds k1=0:5", "hold k2, and bound k1"),
         ("odefit fit problem.toml --method multiple-shooting", "choose the method"),
-        ("odefit fit problem.toml --time-limit 60 --jobs 2", "end after a minute, with the best"),
+        ("odefit fit problem.toml --time-limit 60 --jobs 2", "end after a minute"),
     ),
     "profile": (
         ("odefit profile result.json", "profile all unknowns of a result"),
@@ -50,15 +53,18 @@ OF_COMMANDS = {
         ("odefit predict result.json --times 0:20:101 --plot bands.svg", "draw the bands"),
     ),
     "design": (
-        ("odefit design result.json --times 0:20 --count 2", "two more times to measure at"),
-        ("odefit design problem.toml --set k1=0.7 k2=0.2 --times 0:20 --count 4", "before data"),
+        ("odefit design result.json --times 0:20 --count 2", "the two best times to measure next"),
+        (
+            "odefit design problem.toml --set k1=0.7 k2=0.2 --times 0:20 --count 4",
+            "plan before there are data",
+        ),
         ("odefit design result.json --times 0:20 --count 2 --criterion A", "another criterion"),
         ("odefit design result.json --times 0:20 --count 2 --json design.json", "keep it"),
         ("odefit design result.json --times 0:20 --count 2 --plot design.svg", "draw it"),
     ),
     "verify": (
         ("odefit verify certificate.json", "prove all leaves of a certificate again"),
-        ("odefit verify certificate.json problem.toml", "and that it is about this problem"),
+        ("odefit verify certificate.json problem.toml", "also compare it with its problem"),
     ),
     "validate": (
         ("odefit validate result.json new.csv", "compare the model with new data"),

@@ -25,9 +25,13 @@ LOOK_SECONDS = 0.2  # seconds between checks for a signal
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``odefit explore``."""
     parser.add_argument("source", metavar="PROBLEM.toml|PETAB.yaml|RESULT.json")
-    parser.add_argument("--result", metavar="FILE.json", type=Path, help="compare with this result")
+    parser.add_argument("--result", metavar="FILE.json", type=Path, help="a result to compare with")
     parser.add_argument(
-        "--port", metavar="N", type=int, default=0, help="default: one that is free"
+        "--port",
+        metavar="N",
+        type=int,
+        default=0,
+        help="port of the page (default: one that is free)",
     )
     parser.add_argument(
         "--no-browser", action="store_true", help="print the address without opening it"

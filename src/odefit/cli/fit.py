@@ -40,12 +40,14 @@ if TYPE_CHECKING:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``odefit fit``."""
     parser.add_argument("problem", metavar=PROBLEM_FILE)
-    parser.add_argument("--method", metavar="NAME", help=f"one of: {', '.join(METHODS)}")
+    parser.add_argument(
+        "--method", metavar="NAME", help=f"the method (default: automatic): {', '.join(METHODS)}"
+    )
     add_values(
         parser,
         "--set",
         "OPTION=VALUE",
-        "any option of the method, see 'odefit methods NAME'; may be repeated",
+        "any option of the method, which 'odefit methods NAME' lists; may be repeated",
     )
     for name, option in OPTIONS.items():
         if name == "bounds":
@@ -86,18 +88,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--table",
         metavar="FILE.csv|.tex|.md",
         type=Path,
-        help="write the table of estimates, in the format of the file's ending",
+        help="write the table of estimates; the ending decides the format",
     )
     parser.add_argument(
-        "--start", metavar="RESULT.json", type=Path, help="go on from the answer of another fit"
+        "--start", metavar="RESULT.json", type=Path, help="begin at the answer of another fit"
     )
     add_unknowns(parser)
     add_reading(parser)
     add_seed(parser)
     add_work(
         parser,
-        seconds="seconds",
-        checkpoint="keep finished starts here and go on from them (default with --json: "
+        seconds="end after so many seconds, with the best answer so far",
+        checkpoint="keep finished starts in this file and go on from them (default with --json: "
         "FILE.checkpoint, removed at the end)",
     )
     add_memory(parser)

@@ -83,18 +83,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--width",
         metavar="WIDTH",
-        help='for a journal: "single" or "double" column, or such as "8.5 cm" '
+        help='for a journal: "single" or "double" column, or a width such as "8.5 cm" '
         "(default: for a screen)",
     )
     parser.add_argument(
-        "--experiment", metavar="NAME", help="of a fit and of residuals: this experiment alone"
+        "--experiment", metavar="NAME", help="of a fit and of residuals: only this experiment"
     )
     parser.add_argument(
         "--observable",
         metavar="NAME",
         nargs="+",
         action="extend",
-        help="of a fit and of residuals: these observables alone",
+        help="of a fit and of residuals: only these observables",
     )
     parser.add_argument(
         "--band", choices=("linear", "profile"), help="of a fit: confidence and prediction bands"
@@ -103,18 +103,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser,
         "--scenario",
         "FILE.toml|FILE.csv",
-        "of a fit: predicted runs with their bands in one figure, instead of the experiments",
+        "of a fit: predicted runs with their bands in one figure, in place of the experiments",
     )
     parser.add_argument(
         "--until",
         metavar="TIME",
         type=float,
-        help="of a fit: a time beyond the data up to which curves and bands lead",
+        help="of a fit: extend curves and bands to this time beyond the data",
     )
     parser.add_argument(
         "--share-axes",
         action="store_true",
-        help="of a fit: the same times in all panels, the same values in those of an observable",
+        help="of a fit: the same time axis in all panels, the same vertical axis for each "
+        "observable",
     )
     parser.add_argument(
         "--log-y", action="store_true", help="of a fit: a logarithmic vertical axis"
@@ -169,9 +170,9 @@ def _predicted(result: Result, options: argparse.Namespace) -> Figure:
     from odefit.result.result_figures import canvas_of
 
     if options.until is not None or options.share_axes:
-        raise InputError("--until, --share-axes: belong to a fit; a scenario says its times itself")
+        raise InputError("--until, --share-axes: belong to a fit; a scenario gives its own times")
     if options.experiment is not None:
-        raise InputError("--experiment: a scenario says itself which experiment it is like")
+        raise InputError("--experiment: a scenario names its experiment itself")
     with progress_line("drawing ...") as report:
         return plot_predictions(
             result,

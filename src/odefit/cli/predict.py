@@ -51,45 +51,55 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``odefit predict``."""
     parser.add_argument("result", metavar="RESULT.json")
     add_times(parser)
-    parser.add_argument("--level", metavar="P", type=float, default=0.95, help="default: 0.95")
-    parser.add_argument("--experiment", metavar="NAME", help="default: all of them")
+    parser.add_argument(
+        "--level", metavar="P", type=float, default=0.95, help="level of the bands (default: 0.95)"
+    )
+    parser.add_argument(
+        "--experiment", metavar="NAME", help="predict this experiment (default: all)"
+    )
     add_values(
         parser,
         "--scenario",
         "FILE.toml|FILE.csv",
-        "runs that differ from a fitted experiment, instead of the experiments",
+        "runs that differ from a fitted experiment, in place of the experiments",
     )
     add_values(
         parser,
         "--quantity",
         "TEXT",
-        "a table of quantities instead of curves, such as 'AUC = integral(C)', 'max(C, 0:24)', "
+        "a table of quantities in place of curves, such as 'AUC = integral(C)', 'max(C, 0:24)', "
         "'first(t where C > 2)' or 'C@inf'",
     )
     parser.add_argument(
         "--by",
         choices=("linear", "profile", *SAMPLED),
         default="linear",
-        help="linear bands (the default), by profile likelihood, which take longer, or percentiles "
-        "of samples",
+        help="linear bands (the default), bands by profile likelihood, which take longer, or "
+        "percentiles of samples",
     )
     parser.add_argument(
         "--solutions",
         choices=("all", "mixture", "best"),
         default="all",
         help="where several solutions fit: bands over all of them (the default), over their "
-        "mixture by weight, or of the best alone",
+        "mixture by weight, or of only the best",
     )
     parser.add_argument(
         "--samples", metavar="N", type=int, default=500, help="number of samples (default: 500)"
     )
     add_seed(parser)
     parser.add_argument(
-        "--jobs", metavar="N", type=int, help="processes for samples (default: one a core)"
+        "--jobs",
+        metavar="N",
+        type=int,
+        help="number of processes for samples (default: one for each core)",
     )
     add_table(parser)
     parser.add_argument(
-        "--json", metavar="FILE", type=Path, help="write predictions, quantities and notes to this"
+        "--json",
+        metavar="FILE",
+        type=Path,
+        help="write predictions, quantities and notes to this file",
     )
     parser.add_argument(
         "--plot", metavar="FILE.svg|.pdf|.png", type=Path, help="draw the curves in one figure"
@@ -133,7 +143,7 @@ def _runs(result: Result, options: argparse.Namespace, times: Any) -> list[Any]:
         return every if options.experiment is None else [options.experiment]
     if options.experiment is not None:
         raise InputError(
-            "--experiment: a scenario says itself which experiment it is like; write "
+            "--experiment: a scenario names its experiment itself; write "
             f'like = "{options.experiment}" in its file'
         )
     return scenarios_in(result, options.scenario, times)

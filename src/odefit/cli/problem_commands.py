@@ -46,7 +46,12 @@ def add_convert(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``odefit convert``."""
     parser.add_argument("problem", metavar=f"{PROBLEM_FILE}|RESULT.json")
     parser.add_argument("target", metavar="NEW.toml|NEW.yaml|FOLDER|NEW.py|NEW.c|NEW.jl|NEW.m")
-    add_values(parser, "--set", "NAME=VALUE", "values of unknowns in a program; else the guesses")
+    add_values(
+        parser,
+        "--set",
+        "NAME=VALUE",
+        "values of unknowns in a program (default: the guesses or estimates)",
+    )
     add_reading(parser)
 
 
@@ -64,7 +69,7 @@ def run_convert(options: argparse.Namespace) -> int:
     if program is None:
         if given:
             endings = ", NAME".join(TARGETS)
-            raise InputError(f"--set: values are written into a program alone: NAME{endings}")
+            raise InputError(f"--set: only a program takes values: NAME{endings}")
         print(save(problem, options.target))
         return DONE
     target = Path(options.target)
@@ -86,7 +91,9 @@ def run_convert(options: argparse.Namespace) -> int:
 def add_new(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``odefit new``."""
     parser.add_argument("data", metavar="DATA.csv", type=Path)
-    parser.add_argument("--sheet", metavar="NAME", help="the sheet of a workbook with several")
+    parser.add_argument(
+        "--sheet", metavar="NAME", help="the sheet to read from a workbook with several"
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -129,10 +136,12 @@ def run_new(options: argparse.Namespace) -> int:
 def add_simulate(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``odefit simulate``."""
     parser.add_argument("problem", metavar=PROBLEM_FILE)
-    add_values(parser, "--set", "NAME=VALUE", "values of unknowns; without it the guesses")
-    parser.add_argument("--result", metavar="FILE", type=Path, help="take values from a result")
+    add_values(parser, "--set", "NAME=VALUE", "values of unknowns (default: the guesses)")
+    parser.add_argument("--result", metavar="FILE", type=Path, help="take the values from a result")
     add_times(parser)
-    parser.add_argument("--csv", metavar="FILE", type=Path, help="write to this file")
+    parser.add_argument(
+        "--csv", metavar="FILE", type=Path, help="write the trajectories to this file"
+    )
     add_fix(parser)
     add_reading(parser)
 

@@ -42,16 +42,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``odefit profile``."""
     parser.add_argument("source", metavar="PROBLEM.toml|PETAB.yaml|RESULT.json")
     parser.add_argument(
-        "--only", metavar="KEYS", help="these unknowns alone, e.g. k1,k2 (default: all)"
+        "--only", metavar="KEYS", help="profile only these unknowns, e.g. k1,k2 (default: all)"
     )
     parser.add_argument(
         "--expression",
         metavar="TEXT",
         action="append",
         default=[],
-        help='another quantity, e.g. "CL = k*V", or a state or observable at a time, e.g. x1@5',
+        help='profile another quantity, e.g. "CL = k*V", or a state or observable at a time, e.g. '
+        "x1@5",
     )
-    parser.add_argument("--level", metavar="P", type=float, help="default: that of the fit")
+    parser.add_argument(
+        "--level", metavar="P", type=float, help="level of the intervals (default: that of the fit)"
+    )
     parser.add_argument(
         "--json", metavar="FILE", type=Path, help="write the result with its profiles to this file"
     )
@@ -63,7 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_unknowns(parser)
     add_work(
         parser,
-        seconds="seconds, those of the fit included",
+        seconds="end after so many seconds, those of the fit included, with the profiles so far",
         checkpoint="keep finished profiles here and go on from them",
     )
     add_memory(parser)

@@ -83,7 +83,7 @@ def distinct_names(paths: Sequence[str]) -> list[str]:
 def add_residuals(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``odefit residuals``."""
     parser.add_argument("source", metavar="RESULT.json|PROBLEM.toml|PETAB.yaml")
-    meaning = "of a problem: values of unknowns; without it the guesses"
+    meaning = "of a problem: values of unknowns (default: the guesses)"
     add_values(parser, "--set", "NAME=VALUE", meaning)
     add_table(parser)
     add_fix(parser)
@@ -125,7 +125,7 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
         "problem",
         metavar="PROBLEM",
         nargs="?",
-        help="the problem that the certificate has to be about, in any format that fit reads",
+        help="the problem that the certificate must belong to, in any format that fit reads",
     )
 
 

@@ -37,7 +37,7 @@ from odefit.methods.estimate import Cause, Status
 if TYPE_CHECKING:
     from odefit.result.sensitivities import Sensitivities
 
-DESCRIPTION = "Say which unknowns observables, quantities or the fit depend on."
+DESCRIPTION = "Show which unknowns the observables, quantities or the fit depend on."
 
 FORMAT = 1
 """The format of the JSON file."""
@@ -50,29 +50,41 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--kind",
         choices=("local", "morris", "sobol"),
         default="local",
-        help="exact at the estimates or guesses (the default), elementary effects, or shares of "
-        "the variance",
+        help="derivatives at the estimates or guesses (local, the default), elementary effects "
+        "(morris), or shares of the variance (sobol)",
     )
     add_values(
         parser,
         "--of",
         "NAME|TEXT",
-        "observables, quantities such as 'AUC = integral(C)', or 'fit'; default: all observables",
+        "observables, quantities such as 'AUC = integral(C)', or 'fit' (default: all observables)",
     )
     add_times(parser)
-    add_values(parser, "--scenario", "FILE.toml|FILE.csv", "runs in place of the experiments")
+    add_values(
+        parser, "--scenario", "FILE.toml|FILE.csv", "use these runs in place of the experiments"
+    )
     add_values(parser, "--set", "NAME=VALUE", "values for a local analysis of a problem")
-    add_values(parser, "--range", "NAME=LOW:HIGH", "ranges in place of the bounds")
+    add_values(
+        parser, "--range", "NAME=LOW:HIGH", "ranges of a global analysis, in place of the bounds"
+    )
     parser.add_argument(
         "--samples",
         metavar="N",
         type=int,
         help="trajectories of morris (default: 32), base points of sobol (default: 256)",
     )
-    parser.add_argument("--level", metavar="P", type=float, default=0.95, help="default: 0.95")
-    parser.add_argument("--time-limit", metavar="S", type=float, help="seconds")
+    parser.add_argument(
+        "--level",
+        metavar="P",
+        type=float,
+        default=0.95,
+        help="level of the intervals of indices (default: 0.95)",
+    )
+    parser.add_argument("--time-limit", metavar="S", type=float, help="end after so many seconds")
     parser.add_argument("--csv", metavar="FILE", type=Path, help="write the table to this file")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write the table and notes")
+    parser.add_argument(
+        "--json", metavar="FILE", type=Path, help="write the table and notes to this file"
+    )
     parser.add_argument("--plot", metavar="FILE.svg|.pdf|.png", type=Path, help="draw the indices")
     add_seed(parser)
     add_unknowns(parser)

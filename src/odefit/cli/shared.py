@@ -88,25 +88,33 @@ def add_values(parser: argparse.ArgumentParser, option: str, form: str, meaning:
 def add_times(parser: argparse.ArgumentParser) -> None:
     """Add the option that gives other times."""
     parser.add_argument(
-        "--times", metavar="FROM:TO:COUNT", help="other times than those of the data"
+        "--times", metavar="FROM:TO:COUNT", help="times to use in place of those of the data"
     )
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
     """Add the option that writes a table to a file."""
-    parser.add_argument("-o", "--csv", metavar="FILE.csv", type=Path, help="write to this file")
+    parser.add_argument(
+        "-o", "--csv", metavar="FILE.csv", type=Path, help="write the table to this file"
+    )
 
 
 def add_seed(parser: argparse.ArgumentParser) -> None:
     """Add the seed of every random choice."""
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
+    parser.add_argument(
+        "--seed", metavar="N", type=int, default=0, help="seed of every random choice (default: 0)"
+    )
 
 
 def add_work(parser: argparse.ArgumentParser, seconds: str, checkpoint: str) -> None:
     """Add the options of long work, described for the command at hand."""
-    parser.add_argument("--jobs", metavar="N", type=int, help="processes (default: one a core)")
     parser.add_argument(
-        "--dask", metavar="ADDRESS", help="work on the Dask cluster whose scheduler is there"
+        "--jobs", metavar="N", type=int, help="number of processes (default: one for each core)"
+    )
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="work on the Dask cluster with the scheduler at this address",
     )
     parser.add_argument("--time-limit", metavar="S", type=float, help=seconds)
     parser.add_argument("--checkpoint", metavar="FILE", type=Path, help=checkpoint)
@@ -117,8 +125,8 @@ def add_memory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory",
         metavar="SIZE",
-        help="memory that this may use with its processes, e.g. 4GB; it ends with the best so far "
-        "when it uses more (default: until the machine or container has hardly any left)",
+        help="end with the best answer so far when this program and its processes use more than "
+        "this, e.g. 4GB (default: when the machine or container has hardly any memory left)",
     )
 
 
@@ -128,7 +136,7 @@ def add_log(parser: argparse.ArgumentParser) -> None:
         "--log",
         metavar="FILE",
         type=Path,
-        help="add to this file what was tried, when, and how it ended",
+        help="append a log of what was tried, when, and how it ended",
     )
 
 
@@ -200,7 +208,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
         "--report",
         metavar="FILE.html|.md",
         type=Path,
-        help="write a report, in the format of the file's ending",
+        help="write a report; the ending decides the format",
     )
 
 

@@ -21,14 +21,16 @@ def add_unknowns(parser: argparse.ArgumentParser) -> None:
         parser,
         "--free",
         "NAME",
-        "estimate what is fixed or known, beginning at its value; may be repeated",
+        "estimate a fixed parameter or known initial value, starting from its value; may be "
+        "repeated",
     )
     add_values(
         parser,
         "--bounds",
         "NAME=LOW:HIGH",
         "other bounds, e.g. k=0:1 or k=0: for no upper one; may be repeated. "
-        "'propose' lets a global method accept what the data suggest where there are none",
+        "'propose' lets a global method accept the bounds that the data suggest where there are "
+        "none",
     )
 
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 DESCRIPTION = (
     "Compare a result with measurements that were not fitted: fit in per cent, R squared, reduced "
     "chi-square, coverage of the prediction band, patterns of residuals, and whether the model "
-    "predicts as well as it fits. Nothing is fitted but initial values that are freed."
+    "predicts as well as it fits. Nothing is fitted, except initial values that --free-initial "
+    "names."
 )
 
 
@@ -45,26 +46,43 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--free-initial",
         metavar="STATE",
         nargs="*",
-        help="fit the initial values of these states to the new measurements; without names all",
+        help="fit the initial values of these states to the new measurements (without names: of "
+        "all states)",
     )
     parser.add_argument(
         "--cross",
         metavar="PART",
         choices=("experiment", "subject", "block"),
-        help="instead of new measurements: leave out experiments, subjects or blocks of time in "
+        help="in place of new measurements: leave out experiments, subjects or blocks of time in "
         "turn, and predict each by a fit of the rest (cross-validation)",
     )
     parser.add_argument(
-        "--folds", metavar="N", type=int, help="with --cross: the number of parts (blocks: 5)"
+        "--folds",
+        metavar="N",
+        type=int,
+        help="with --cross: number of parts (default: 5 blocks, or one for each experiment or "
+        "subject)",
     )
     parser.add_argument(
-        "--jobs", metavar="N", type=int, help="with --cross: processes (default: one a core)"
+        "--jobs",
+        metavar="N",
+        type=int,
+        help="with --cross: number of processes (default: one for each core)",
     )
     parser.add_argument(
-        "--time-limit", metavar="S", type=float, help="with --cross: end with the parts so far"
+        "--time-limit",
+        metavar="S",
+        type=float,
+        help="with --cross: end after so many seconds, with the parts so far",
     )
-    parser.add_argument("--level", metavar="P", type=float, default=0.95, help="default: 0.95")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write all figures to this file")
+    parser.add_argument(
+        "--level",
+        metavar="P",
+        type=float,
+        default=0.95,
+        help="level of the prediction band (default: 0.95)",
+    )
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write all numbers to this file")
     parser.add_argument(
         "--plot", metavar="FILE.svg|.pdf|.png", type=Path, help="draw model and new measurements"
     )

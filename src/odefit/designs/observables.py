@@ -100,8 +100,8 @@ def _check_noise(problem: Problem, names: Sequence[str]) -> None:
     for name, noise in noises.items():
         if noise.correlation is not None:
             raise InputError(
-                f"noise {name}: it is correlated in time, so that what measurements tell does not "
-                "add up; a design needs independent noise, such as --sd NAME=VALUE gives"
+                f"noise {name}: it is correlated in time, so the information of measurements does "
+                "not add up; give independent noise, such as --sd NAME=VALUE"
             )
         estimated = noise.spread == "estimate" and name not in columns
         if estimated and noise.unknown(name) not in unknowns:
@@ -111,6 +111,6 @@ def _check_noise(problem: Problem, names: Sequence[str]) -> None:
             )
         if (weighted or others) and name not in weighted:
             raise InputError(
-                f"noise {name}: nothing is known of it, while that of other observables is; give "
+                f"noise {name}: it is not given, while that of other observables is; give "
                 f"its standard deviation, such as --sd {name}=0.1"
             )

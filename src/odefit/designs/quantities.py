@@ -36,7 +36,7 @@ class Quantities:
         if texts is None:
             every = [i for i, u in enumerate(problem.unknowns) if u.kind != "noise"]
             if not every:
-                raise InputError("there is nothing unknown in the problem that a design could tell")
+                raise InputError("the problem has no unknown that a design could determine")
             return cls(tuple(keys[i] for i in every), tuple(every), False)
         if not texts:
             raise InputError("of: expected at least one unknown or expression")

@@ -76,7 +76,7 @@ def request_of(
     targets = [of] if isinstance(of, str) else of
     if chosen.of_quantities and targets is None:
         raise InputError(
-            f"criterion {chosen.value}: it is about chosen quantities; name them with --of "
+            f"criterion {chosen.value}: it needs chosen quantities; name them with --of "
             "(of=[...]), such as k1 or y@12"
         )
     wanted = [experiments] if isinstance(experiments, str) else experiments
@@ -105,7 +105,7 @@ def request_of(
         if budget / min(prices) > 1000:
             raise InputError("budget: it pays for more than 1000 measurements; ask for fewer")
     elif costs:
-        raise InputError("costs: they need a budget (--budget), to which they add up")
+        raise InputError("costs: they need a budget (--budget)")
     for name, value in (("replicates", replicates), ("runs", runs)):
         if value is not None:
             whole(value, name)
@@ -182,12 +182,14 @@ def _windows(
 
 def window_of(problem: Problem, experiments: Sequence[str], given: Any) -> Window:
     """Return the window that a user gives; None stands for the span of the data."""
-    expected = "times: expected a window such as (0, 20), or a list of the times that are possible"
+    expected = "times: expected a window such as (0, 20), or a list of possible times"
     if given is None:
         conditions = [problem.condition(name) for name in experiments]
         low, high = max(c.t0 for c in conditions), max(c.end for c in conditions)
         if not low < high:
-            raise InputError("times: give a window, such as --times 0:20: no data tell one")
+            raise InputError(
+                "times: give a window, such as --times 0:20: there are no data to take one from"
+            )
         return Window(low, high)
     try:
         values: Array = np.atleast_1d(np.asarray(given, dtype=float))

@@ -83,7 +83,7 @@ def settlement(
         There are fewer than two solutions.
     """
     if len(vectors) < 2:
-        raise InputError("settle: only one solution fits, so that there is nothing to distinguish")
+        raise InputError("settle: only one solution fits, so there is nothing to distinguish")
     information = InformationMap(problem, observables, (), variance)
     existing = [information.existing(v, measurements=True) for v in vectors]
     best: Settlement | None = None

@@ -162,7 +162,7 @@ def standard_deviations(problem: Problem, condition: Condition, name: str) -> Ar
     if noise.transform is not None:
         raise InputError(
             f'noise.{name}, transform = "{noise.transform}": residuals of logarithms cannot be '
-            "enclosed; take the logarithms of the data for data, or another method"
+            "enclosed; use the logarithms as the data, or take another method"
         )
     if series.sds is not None:
         return series.sds

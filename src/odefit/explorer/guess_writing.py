@@ -54,7 +54,7 @@ def propose(path: Path, problem: Problem, values: Mapping[str, float]) -> Propos
         parsed_toml(old, str(path))  # it has the better messages
         document = tomlkit.parse(old)
     except (UnicodeDecodeError, TOMLKitError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read any more: {error}") from error
+        raise InputError(f"{path}: can no longer be read: {error}") from error
     remarks: list[str] = []
     for name, group in _groups(problem).items():
         chosen = [values[u.key] for u in group]
@@ -90,8 +90,8 @@ def carry_out(proposal: Proposal) -> None:
     """Write a proposal to its file; raises InputError if that has changed or cannot be written."""
     if hashlib.sha256(_content(proposal.path)).hexdigest() != proposal.digest:
         raise InputError(
-            f"{proposal.path.name} has changed since the difference was shown, and is left as it "
-            "is; ask for the difference once more"
+            f"{proposal.path.name} has changed since the difference was shown and was not "
+            "overwritten; show the difference again"
         )
     mode = proposal.path.stat().st_mode & 0o777
     write_atomically(proposal.path, proposal.text)

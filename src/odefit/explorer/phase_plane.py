@@ -36,12 +36,12 @@ def why_no_field(field: VectorField, condition: Condition) -> str:
         count = len(field.states) + len(field.model.algebraic)
         return (
             f"The model has {count} states and algebraic variables, and a vector field in the "
-            "plane needs two states alone: the trajectory is projected on this plane."
+            "plane needs exactly two states: the trajectory is projected on this plane."
         )
     if any(TIME in e.names or e.names & set(condition.inputs) for e in field.model.ode.values()):
-        return "The equations depend on the time, so that the vector field changes along the way."
+        return "The equations depend on time, so the vector field changes along the way."
     if any(name not in field.states for assign in condition.assignments for name in assign):
-        return "Events change constants of the equations, so that the vector field changes."
+        return "Events change constants of the equations, so the vector field changes."
     return ""
 
 

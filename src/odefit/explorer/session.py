@@ -191,7 +191,7 @@ class Session:
             if key not in values:
                 raise InputError(f"frozen: unknown name {key!r}")
         if len(set(frozen)) == len(values):
-            raise InputError("all unknowns are held, so that there is nothing to fit")
+            raise InputError("all unknowns are held, so there is nothing to fit")
         method = request.get("method") or None
         if method is not None and method not in METHODS:
             raise InputError(f"unknown method {method!r}")

@@ -201,8 +201,8 @@ def value_at_a_time(name: str, inside: str) -> str | None:
         return f"; a name alone stands for its value at the time t: write {name}"
     if inside == "0":
         return (
-            f"; the value of '{name}' at the start is no function of it: write a parameter for it, "
-            f"and the same one for {name} in [initial]"
+            f"; the value of '{name}' at the start is not a function here: write a parameter for "
+            f"it, and the same parameter for {name} in [initial]"
         )
     return f" asks for a value at another time; delays are not integrated: {CHAIN_REMEDY}"
 

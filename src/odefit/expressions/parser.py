@@ -242,7 +242,8 @@ class Parser:
         derived = DERIVED.get(function) if own is None else own
         if own is not None and not own.arguments:
             raise ExpressionError(
-                f"{function!r} {self._where(start)} is no function and has no arguments; a product "
+                f"{function!r} {self._where(start)} is not a function and takes no arguments; a "
+                "product "
                 "needs a *"
             )
         if function not in FUNCTIONS and function != PIECEWISE and derived is None:

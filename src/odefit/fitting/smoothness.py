@@ -220,8 +220,8 @@ def _refuse_unknown_noise(forward: ForwardMap, wanted: Mapping[str, str]) -> Non
     names = ", ".join(wanted)
     if not (forward.given_noise or forward.likelihood):
         raise InputError(
-            f"[inputs] {names}: the smoothness follows from the noise of the data, of which "
-            'nothing is said; write such as [noise] y = { sd = "estimate" }, or give sd here and '
+            f"[inputs] {names}: the smoothness follows from the noise of the data, which is not "
+            'given; write, for example, [noise] y = { sd = "estimate" }, or give sd here and '
             "no smooth"
         )
     problem = forward.problem

@@ -151,7 +151,7 @@ def finite_bounds(problem: Problem, given: GivenBounds) -> Array:
             found[k] = max(found[k, 0], own[0]), min(found[k, 1], own[1])
             if found[k, 0] > found[k, 1]:
                 raise InputError(
-                    f"bounds, {key!r}: {tuple(own)} has nothing in common with the problem's own "
+                    f"bounds, {key!r}: {tuple(own)} does not overlap with the problem's own "
                     f"bounds, {problem.lower[k]:g} to {problem.upper[k]:g}"
                 )
         at_zero = given == "propose" and found[k, 0] <= 0.0 < proposed[k][0]

@@ -57,11 +57,17 @@ OPTIONS: Mapping[str, Option] = {
     "scheme": Option("discretisation scheme: trapezoid, radau, runge-kutta, ..."),
     "mesh": Option("number of equal steps of the mesh", "M", int),
     "solver": Option("solver of the discretised problem: ipopt, scip (with bounds), ..."),
-    "nodes": Option("number of shooting nodes (default: as many as the data carry)", "N", int),
-    "integrator": Option("integrator of the intervals: local-linearization, ..."),
-    "elements": Option("number of finite elements", "N", int),
+    "nodes": Option(
+        "number of shooting nodes in each experiment (default: as many as the data support)",
+        "N",
+        int,
+    ),
+    "integrator": Option(
+        "integrator of the intervals: auto, heyoka, runge-kutta, bdf, casadi, local-linearization"
+    ),
+    "elements": Option("number of finite elements in each experiment", "N", int),
     "bounds": Option(
-        "accept bounds that the data suggest, where there are none", choices=("propose",)
+        "accept the bounds that the data suggest where there are none", choices=("propose",)
     ),
 }
 """Options of the command line that belong to methods, by the field that each sets."""

@@ -13,7 +13,7 @@ from odefit.expressions.expressions import Expression
 from odefit.problem.experiment import Input
 
 AT_T0 = (
-    "nothing is measured after t0, so that the equations have no effect; give values of later "
+    "nothing is measured after t0, so the equations have no effect; give values of later "
     "times, or an earlier t0"
 )
 """The reason for not fitting a problem whose values are all measured at t0."""

@@ -313,7 +313,7 @@ class Model:
         for name in sorted(variables - used):
             issues.error(
                 f"[algebraic] {name}",
-                f"'{name}' occurs in no algebraic equation, so that nothing determines it",
+                f"'{name}' occurs in no algebraic equation, so nothing determines it",
             )
 
     def __repr__(self) -> str:

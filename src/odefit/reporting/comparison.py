@@ -54,7 +54,7 @@ class NestedTest:
         """The test in words."""
         if self.statistic < 0:
             return (
-                f"{self.larger} fits worse than {self.smaller}, of which it is the more general "
+                f"{self.larger} fits worse than {self.smaller}, although it is the more general "
                 "model: its best values were not found."
             )
         shown = f"{significant(self.statistic, 4)} for {self.degrees} parameter"
@@ -175,7 +175,7 @@ def compare(
             raise InputError(f"compare: {name} has no solution: {result.message}")
         if not _same_data(results[0].problem, result.problem):
             raise InputError(
-                f"compare: {shown[0]} and {name} were fitted to different data, so that their "
+                f"compare: {shown[0]} and {name} were fitted to different data, so their "
                 "likelihoods cannot be compared; fit both to the same measurements"
             )
     criteria = [r.criteria for r in results]
@@ -193,7 +193,7 @@ def compare(
         if criteria[i].parameters < criteria[j].parameters:
             if _are_nested(results[i], results[j], nested) and reproduced[i]:
                 remarks.append(
-                    f"{shown[i]} reproduces the data to rounding, so that no test can show that "
+                    f"{shown[i]} reproduces the data to rounding, so no test can show that "
                     f"{shown[j]} is better."
                 )
             elif _are_nested(results[i], results[j], nested):

@@ -44,7 +44,7 @@ from odefit.structure.series.deadline import Deadline
 from odefit.structure.structural_identifiability import StructuralIdentifiability
 
 UNITS_UNCHECKED = (
-    "They were not checked: that needs the package pint; install it with "
+    "They were not checked, because the package pint is missing; install it with "
     "'pip install odefit[units]'."
 )
 """The sentence on units where Pint is missing."""
@@ -381,8 +381,8 @@ def _determined(problem: Problem, found: Identifiability) -> Iterator[str]:
         return
     if len(found.points) < POINTS and found.rank < len(found.keys) - len(found.scatter):
         yield (
-            "The model is slow to integrate, so that few points were examined: what is not "
-            "determined there may be determined elsewhere."
+            "The model is slow to integrate, so few points were examined; other points may "
+            "determine more."
         )
     if found.no_effect:
         yield f"No effect on what is measured at these points: {', '.join(found.no_effect)}."
@@ -398,7 +398,7 @@ def _determined(problem: Problem, found: Identifiability) -> Iterator[str]:
         if u.parameter.prior and u.key in (*found.no_effect, *found.undetermined)
     ]
     if helped:
-        yield f"Determined by the prior alone: {', '.join(helped)}."
+        yield f"Determined only by the prior: {', '.join(helped)}."
     if found.weak:
         noise = (
             f"noise of {percent(ASSUMED_NOISE)} of the largest value (the "
@@ -413,7 +413,7 @@ def _determined(problem: Problem, found: Identifiability) -> Iterator[str]:
     if found.sometimes:
         least = min(found.sometimes.values())
         yield (
-            f"At some of the points ({len(found.usable) - least} at most) not seen: "
+            f"At some of the points ({len(found.usable) - least} at most) without effect: "
             f"{some(list(found.sometimes))}. The data cannot distinguish values in such a region."
         )
     if found.scatter:

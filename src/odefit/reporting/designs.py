@@ -139,8 +139,8 @@ def design_lines(design: DesignData) -> Iterator[str]:
         )
     if any(math.isnan(i.after[0]) for i in design.intervals) and design.noise_known:
         yield (
-            "No degree of freedom is left to estimate the noise from, so that intervals have no "
-            "length: measure more, or give the standard deviation in [noise]."
+            "No degree of freedom is left to estimate the noise, so intervals cannot be "
+            "predicted: measure more, or give the standard deviation in [noise]."
         )
     for exclusion in design.excluded:
         yield _exclusion_sentence(exclusion)

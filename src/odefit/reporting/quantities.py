@@ -132,7 +132,7 @@ def _read(problem: Any, runs: Sequence[Run], texts: Sequence[str]) -> list[OverT
             except InputError as error:
                 mistakes += error.messages
     if not texts:
-        mistakes.append("there are no quantities; give such as 'AUC = integral(C)'")
+        mistakes.append("there are no quantities; give, for example, 'AUC = integral(C)'")
     if mistakes:
         raise InputError(list(dict.fromkeys(mistakes)))
     return found

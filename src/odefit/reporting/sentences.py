@@ -333,7 +333,7 @@ def starts_sentence(result: ResultData) -> str:
         said = f"1 start: {starts[0].status.value}."
     ended = any(start.status is Status.CONVERGED for start in starts)
     if ended and local is not None and not local.optimal:
-        said += " At full accuracy the best end is no local optimum."
+        said += " At full accuracy the best end is not a local optimum."
     return said
 
 

@@ -304,7 +304,7 @@ def _begun(
     if not result.solutions:
         raise InputError(f"result: it contains no solution: {result.message}")
     if result.problem.keys != problem.keys:
-        raise InputError("result: it is of a problem with other unknowns")
+        raise InputError("result: it belongs to a problem with other unknowns")
     if result.best.nodes is not None:
         raise InputError(
             "result: its trajectories begin anew at shooting nodes; a design needs trajectories "
@@ -338,7 +338,7 @@ def _region(
         if region is Region.ESTIMATE:
             return region, vector[None]
         if result is None:
-            raise InputError(f"over: the {over} is that of a result; fit the problem first")
+            raise InputError(f"over: the {over} needs a result; fit the problem first")
         if region is Region.PROFILE:
             profiles = result.profiles or result.profile(time_limit=time_limit, jobs=jobs)
             inside = [p.vectors[p.deviances <= profiles.limit] for p in profiles.profiles]

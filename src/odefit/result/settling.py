@@ -69,7 +69,7 @@ def settled(result: ResultData, observables: Sequence[str] | str | None, times: 
     limit = result.value_of(best) + scale * quantile_of(0.95, np.inf) ** 2
     fitting = [s for s in result.solutions if s.nodes is None and result.value_of(s) <= limit]
     if len(fitting) < 2:
-        raise InputError("settle: only one solution fits, so that there is nothing to distinguish")
+        raise InputError("settle: only one solution fits, so there is nothing to distinguish")
     problem = result.problem
     model = problem.given
     texts = [observables] if isinstance(observables, str) else observables

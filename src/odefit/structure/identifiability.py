@@ -200,10 +200,10 @@ class _Classification:
         if place is None or not best.effective[place]:
             if index in self.later:
                 return UnknownIdentifiability(
-                    key, "outside", None, "acts after the first event alone"
+                    key, "outside", None, "acts only after the first event"
                 )
             if unknown.kind == "noise" or index in self.on_noise:
-                return UnknownIdentifiability(key, "outside", None, "acts on the noise alone")
+                return UnknownIdentifiability(key, "outside", None, "acts only on the noise")
             if self.events:
                 return UnknownIdentifiability(
                     key, "outside", None, "changes no output before the first event"

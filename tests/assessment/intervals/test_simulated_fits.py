@@ -118,7 +118,7 @@ def test_there_is_no_simulation_where_it_is_of_no_use() -> None:
     assert SimulatedFits.of(*at) is SimulatedFits.of(*at)  # made once
     large = mean_of(12_000, sd=0.7, loss="student")
     assert SimulatedFits.of(*solved(large)) is None
-    assert "less often than they say" in assessed(large).sentence
+    assert "less often than stated" in assessed(large).sentence
 
 
 def test_a_part_with_known_normal_noise_keeps_its_own_errors() -> None:

@@ -140,7 +140,7 @@ def test_bands_of_samples_agree_with_linear_ones_where_the_model_is_linear() -> 
 
 def test_few_samples_make_no_bands() -> None:
     problem = line()
-    with pytest.raises(InputError, match="at least 20 samples, there are 3"):
+    with pytest.raises(InputError, match="at least 20 samples, and there are 3"):
         SampledBands(ForwardMap(problem), fitted(problem), np.zeros((3, 2)))
 
 

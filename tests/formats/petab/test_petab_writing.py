@@ -236,7 +236,7 @@ def test_names_that_sbml_reserves_get_an_underscore(tmp_path: Path) -> None:
         ({"noise": {"y": {"sd": 0.1, "lower_limit": 1.0}}}, "no words for censored values"),
         (
             {"parameters": {"k": {"prior": {"mean": 0.0, "sd": 1.0, "on": "log10"}}}},
-            "densities of the value itself alone",
+            "only densities of the value itself",
         ),
     ],
 )

@@ -319,7 +319,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], part: s
 REFUSED: dict[str, tuple[Callable[[], Problem], dict[str, Any], str]] = {
     "missing bounds": (problems.decay, {}, '"s": (0, '),
     "unknown names": (bounded, {"bounds": {"kk": (0, 1)}}, "there is no 'kk'"),
-    "no box": (bounded, {"bounds": {"k": (11, 12)}}, "nothing in common"),
+    "no box": (bounded, {"bounds": {"k": (11, 12)}}, "does not overlap"),
     "abs": (lambda: one("-k*abs(x)"), {}, "'abs' has a kink"),
     "max": (lambda: one("-k*x + max(0, sin(t))"), {}, "'max' has a kink"),
     "a power": (lambda: one("-k*x^99"), {}, "enclosure: the power 99 is larger"),

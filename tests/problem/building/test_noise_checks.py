@@ -60,8 +60,8 @@ def test_noise_that_fits_the_data_is_accepted(data: Any, noise: Any) -> None:
             {"t": [0.0, 1, 2], "x": [1.0, 2.0, 3.0], "x_sd": [None, 0.1, None]},
             {},
             (
-                "column x_sd: the field at t = 0 is empty (and 1 more), and [noise] says "
-                "nothing of x; "
+                "column x_sd: the field at t = 0 is empty (and 1 more), and [noise] does not give "
+                "x; "
                 'fill it, or write x = { sd = "estimate" } or another sd in [noise], '
                 "which holds where "
                 "fields are empty"

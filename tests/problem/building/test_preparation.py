@@ -123,8 +123,7 @@ def test_another_column_cannot_have_the_name_of_the_time() -> None:
     _, errors = prepare(data={"TIME": [0.0], "t": [1.0], "x": [1.0]}, time="TIME")
     assert errors == [
         (
-            "data of experiment \"run\", column t: the times are in column 'TIME', so "
-            "that no other "
+            "data of experiment \"run\", column t: the times are in column 'TIME', so no other "
             "column can have the name 't', which is that of the time; rename or remove it"
         )
     ]

@@ -269,11 +269,11 @@ ROW = "ID,TIME,AMT,DV,EVID,RATE,DUR,II,ADDL,SS,CMT\n1,1,,3.1,0,,,,,,\n"
         ),
         (
             ROW + "1,4,9,,1,,,8,,1,1\n",
-            "SS = 1 is known at the first time of a subject alone, t = 1, and in its first row, as",
+            "SS = 1 is allowed only at the first time of a subject, t = 1, and in its first row",
         ),
         (
             ROW + "1,0,9,,1,,,,,,\n",
-            "into which state the dose goes is not said; write doses = { into",
+            "the state that the dose goes into is not given; write doses = { into",
         ),
         (
             ROW + "1,0,9,,1,,,,,,3\n",

@@ -98,7 +98,7 @@ def test_words_for_a_missing_value_are_a_warning(tmp_path: Path, cell: str) -> N
         ("t,y\n0,1\n1,BLQ\n", "write the limit here and either lower_limit = the limit for the"),
         ("t,y\n0,1\n1,n.d.\n", "if it was not measured, leave the field empty"),
         ("t;y\n0;>0,5\n1;2,5\n", "write 0.5 here and either upper_limit = 0.5 for the observable"),
-        ("t,y\n0,10±1\n", "write the standard deviation in a column of its own, with _sd behind"),
+        ("t,y\n0,10±1\n", "write the standard deviation in a column of its own, with _sd after"),
         ("t,y\n0,1.5D2\n", "write the exponent with e: 1.5e2"),
         ("t,y\n08:30,1\n09:30,2\n", "give times as numbers, such as the hours since the first"),
         ("t,y\n1h 30min,1\n2h,2\n", "give times as numbers, such as the hours since the first"),
@@ -136,9 +136,8 @@ def test_words_for_a_missing_value_are_a_warning(tmp_path: Path, cell: str) -> N
         (
             "t,y\n0,1\n# pause, lunch\n1,2\n",
             (
-                "d.csv, row 3: a comment (#) below the names of the columns; comments "
-                "stand above them "
-                "alone: move or remove it"
+                "d.csv, row 3: a comment (#) below the names of the columns; comments may only "
+                "stand above them: move or remove it"
             ),
         ),
         (

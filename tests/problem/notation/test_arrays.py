@@ -253,7 +253,7 @@ def test_a_chain_of_thirty_is_fitted_like_any_other() -> None:
                 "combined element by element"
             ),
         ),
-        ({"x": "sum(y)"}, "[ode] x: sum(y) has no array; write such as sum(x[1:8])"),
+        ({"x": "sum(y)"}, "[ode] x: sum(y) has no array; write, for example, sum(x[1:8])"),
         ({"x[1:3]": "x[i"}, "[ode] x[1:3]: '[' at position 2 of 'x[i' is never closed"),
         (
             {"x[1:2]": "x[x[1]]"},

@@ -122,7 +122,7 @@ def test_texts_of_postfix_forms_are_parsed_to_them_again(text: str) -> None:
             "f(x)",
             [
                 (
-                    "[functions] f: expected a name with its arguments; write such as "
+                    "[functions] f: expected a name with its arguments; write, for example, "
                     '"mm(s, vmax, km)" = "vmax*s/(km + s)"'
                 )
             ],
@@ -193,7 +193,8 @@ def test_texts_of_postfix_forms_are_parsed_to_them_again(text: str) -> None:
             "d(2)",
             [
                 (
-                    "[ode] x: 'd' at position 1 of 'd(2)' is no function and has no arguments; a "
+                    "[ode] x: 'd' at position 1 of 'd(2)' is not a function and takes no "
+                    "arguments; a "
                     "product needs a *"
                 )
             ],

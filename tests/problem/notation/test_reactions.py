@@ -314,14 +314,15 @@ def test_an_enzyme_as_reactions_is_what_sbml_and_equations_say() -> None:
         (
             "A + B, k",
             (
-                'there is no arrow in \'A + B, k\'; write such as "A + B -> C, k1", or "A <-> B, '
+                'there is no arrow in \'A + B, k\'; write, for example, "A + B -> C, k1", or "A '
+                "<-> B, "
                 'kf, kr"'
             ),
         ),
         (
             "A <- B, k",
             (
-                "the arrow is -> or <-> in 'A <- B, k'; write such as \"A + B -> C, k1\", or "
+                "the arrow is -> or <-> in 'A <- B, k'; write, for example, \"A + B -> C, k1\", or "
                 '"A <-> B, kf, kr"'
             ),
         ),
@@ -331,12 +332,12 @@ def test_an_enzyme_as_reactions_is_what_sbml_and_equations_say() -> None:
         ),
         (
             "A -> B",
-            '\'A -> B\' has no rate; write such as "A + B -> C, k1", or "A <-> B, kf, kr"',
+            '\'A -> B\' has no rate; write, for example, "A + B -> C, k1", or "A <-> B, kf, kr"',
         ),
         (
             "A <-> B, k",
             (
-                "mass action with <-> has two constants, got 1 (k); write such as "
+                "mass action with <-> has two constants, got 1 (k); write, for example, "
                 '"A + B -> C, k1", or "A <-> B, kf, kr"'
             ),
         ),
@@ -382,13 +383,13 @@ def test_an_enzyme_as_reactions_is_what_sbml_and_equations_say() -> None:
         ),
         (
             {"equation": "A -> B, k", "rate": "k*A"},
-            "'A -> B, k' has a rate behind the comma, and rate another one",
+            "'A -> B, k' has a rate after the comma, and another one in rate",
         ),
         ({"equation": "A -> B"}, 'the rate is missing; write rate = "..."'),
         (
             3,
             (
-                'expected a text in quotes, got 3; write such as "A + B -> C, k1", or '
+                'expected a text in quotes, got 3; write, for example, "A + B -> C, k1", or '
                 '"A <-> B, kf, kr"'
             ),
         ),

@@ -21,7 +21,8 @@ SUBMODEL = (
     '<comp:listOfSubmodels><comp:submodel comp:id="s" comp:modelRef="d"/></comp:listOfSubmodels>'
 )
 NORMAL = (
-    '<apply><csymbol encoding="text" definitionURL="http://www.sbml.org/sbml/symbols/distrib/normal">'
+    '<apply><csymbol encoding="text" '
+    'definitionURL="http://www.sbml.org/sbml/symbols/distrib/normal">'
     "normal</csymbol><cn>0</cn><cn>1</cn></apply>"
 )
 

@@ -145,7 +145,7 @@ def test_it_fits_as_it_stands(tmp_path: Path, table: str) -> None:
         ("t,x\n0,\n1,\n", "no column beside the times can be a measurement (columns are: t, x);"),
         ("t,note\n0,a\n1,b\n", "note: has texts, such as 'a' in row 2; correct them if it is a"),
         ("", "the file is empty"),
-        ("x\n3\n2\n", "there is one column alone, 'x'; the times stand in a column of their own"),
+        ("x\n3\n2\n", "there is only one column, 'x'; the times stand in a column of their own"),
         ("t,x\n08:30,3\n09:30,2\n", "column t, row 2: '08:30' is not a time; give times as"),
         ("Date,x\n31.01.2024,3\n", "column Date, row 2: '31.01.2024' is not a time; write dates"),
         ("t,x\n0,5\n1,4\n2,<0.5\n", "x: has texts, such as '<0.5' in row 4; if it is beyond"),

@@ -29,7 +29,7 @@ def warnings(folder: Path, *experiments: str, names: str = "t,x,x2") -> tuple[st
 def test_a_file_that_two_experiments_name_is_pointed_out(tmp_path: Path, second: str) -> None:
     told = "\n".join(warnings(tmp_path, 'name = "cold"\ndata = "d.csv"', second))
     assert '[[experiment]] "experiment 2" data: ' in told
-    assert 'd.csv\' has the measurements of [[experiment]] "cold", too, so that each' in told
+    assert 'd.csv\' has the measurements of [[experiment]] "cold", too, so each' in told
     assert "counts twice; name the file of this experiment, or its columns" in told
 
 

@@ -77,7 +77,7 @@ def test_values_are_those_of_sympy(expression: Any, numbers: list[float]) -> Non
     [
         ({x: sympy.gamma(x)}, "gamma in the equation of 'x' ('gamma(x)') has no counterpart"),
         ({x: sympy.I * x}, "ImaginaryUnit in the equation of 'x'"),
-        ({x: sympy.Symbol("k'") * x}, "\"k'\" in the equation of 'x' is no name here"),
+        ({x: sympy.Symbol("k'") * x}, "\"k'\" in the equation of 'x' is not a name here"),
         (
             {sympy.Function("x")(t).diff(t, 2): x},
             "is not a first derivative; write a state for each",

@@ -173,7 +173,7 @@ def test_an_experiment_of_a_scenario_keeps_the_measurements(problem: Problem) ->
         ({"inputs": {"u": {"t": [0.0]}}}, ["expected a number, or the lists t and value"]),
         ({"inputs": {"u": 1.0}, "data": {"t": [0.0], "u": [1.0]}}, ["keep one of the two"]),
         ({"initial": {"x": (0.0, 1.0)}}, ["nothing is estimated in a scenario"]),
-        ({"dosing": {"lag": 1.0}}, ["there are no dose records to act"]),
+        ({"dosing": {"lag": 1.0}}, ["there are no dose records that doses"]),
         ({"name": "one"}, ["there is an experiment or a scenario of this name"]),
         ({"data": 5}, ["expected a DataFrame or a dict of columns"]),
         ({"events": [Event((1.0,), {"gg": 1.0})]}, ["there is no state or constant 'gg'"]),

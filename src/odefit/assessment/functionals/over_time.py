@@ -181,7 +181,10 @@ class _Reading:
             own = arguments if window is None else arguments[:-1]
             known = name in FUNCTIONALS and (name not in ("max", "min") or len(own) == 1)
             if known and inside:
-                raise self.error(f"{name}(...) stands within another functional; take it out")
+                raise self.error(
+                    f"{name}(...) stands within another functional; write it as a quantity of its "
+                    "own"
+                )
             done += text[position : match.start()]
             if known:
                 done += self._noted(name, own, window)
@@ -209,7 +212,7 @@ class _Reading:
             example = {"time_above": "time_above(x, 2)", "time_below": "time_below(x, 2)"}
             raise self.error(
                 f"{kind} takes {count} argument{'s' if count > 1 else ''} and a window such as "
-                f"0:24, got {len(arguments)}; write such as {example.get(kind, f'{kind}(x)')}"
+                f"0:24, got {len(arguments)}; write, for example, {example.get(kind, f'{kind}(x)')}"
             )
         known = {*self._curves, *self._condition.scalars}
         texts = [self.without_functionals(a, inside=True).strip() for a in arguments]
@@ -242,7 +245,7 @@ class _Reading:
         if len(signs) != 1 or "&" in text or "|" in text:
             raise self.error(
                 f"expected one comparison, such as first(x > 2), got {text!r}; "
-                "several conditions are several quantities"
+                "give each condition a quantity of its own"
             )
         left, right = text[: signs[0].start()], text[signs[0].end() :]
         return f"({left}) - ({right})" if ">" in signs[0][0] else f"({right}) - ({left})"
@@ -259,7 +262,7 @@ class _Reading:
             end = end if ends[1] is None else ends[1]
         if not (np.isfinite([start, end]).all() and self._condition.t0 <= start < end):
             raise self.error(
-                f"the window from {start:g} to {end:g} is empty, endless or begins before "
+                f"the window from {start:g} to {end:g} is empty, infinite or begins before "
                 f"t0 = {self._condition.t0:g}; write FROM:TO, such as max(x, 0:24)"
             )
         return start, end

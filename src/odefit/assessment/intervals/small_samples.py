@@ -25,8 +25,8 @@ NUDGE = 1e-3
 """Relative change of a dispersion that shows how variances depend on it."""
 
 UNCORRECTED = (
-    "The noise is not normal, and the intervals hold for many values alone: with few, they hold "
-    "the truth less often than they say (a bootstrap shows how the estimates scatter)."
+    "The noise is not normal, and the intervals are approximations for many values: with few, "
+    "they contain the truth less often than stated (a bootstrap shows how the estimates scatter)."
 )
 """The sentence on intervals without any small-sample correction."""
 

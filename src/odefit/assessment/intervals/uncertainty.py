@@ -314,8 +314,8 @@ def _sentence(
     exact = names.get(Trouble.NO_NOISE, [])
     if exact:
         parts.append(
-            f"The data that determine {', '.join(exact)} are reproduced to rounding, so that no "
-            "noise is left from which standard errors could be estimated."
+            f"The model reproduces the data that determine {', '.join(exact)} to rounding, so no "
+            "noise is left from which to estimate standard errors."
         )
     if exact and len(trouble) == len(forward.problem.keys):
         return " ".join(parts)  # the rest is about errors, which are missing
@@ -327,13 +327,11 @@ def _sentence(
         )
     elif forward.likelihood and forward.nodes is not None:
         parts.append(
-            "The noise is estimated by the maximum of the likelihood, for which standard errors "
-            "are too small where measurements are few."
+            "The noise is a maximum likelihood estimate; with few measurements, standard errors "
+            "based on it are too small."
         )
     elif degrees <= 0:
-        parts.append(
-            "There are as many unknowns as measurements, so that no error can be estimated."
-        )
+        parts.append("There are as many unknowns as measurements, so no error can be estimated.")
     elif math.isinf(degrees):
         parts.append("Standard errors come from the noise model.")
     else:

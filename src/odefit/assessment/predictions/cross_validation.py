@@ -146,7 +146,7 @@ def cross_validated(
                 progress(Progress(len(ends), failed, math.nan, 0, "cross-validation"))
     found = [_fold(forward, parts[i][0], parts[i][1], ends[i]) for i in sorted(ends)]
     if not found:
-        raise InputError("the work was ended before the first fit of cross-validation")
+        raise InputError("the search was ended before the first fit of cross-validation")
     status = Status.CONVERGED if len(found) == len(parts) else Status.TIME_LIMIT
     if control.interrupted.is_set():
         status = control.early

@@ -67,7 +67,9 @@ def sampled_intervals(
     Samples in which a quantity is not defined are left out. Raises InputError for too few samples.
     """
     if len(samples) < MIN_SAMPLES:
-        raise InputError(f"intervals need at least {MIN_SAMPLES} samples, there are {len(samples)}")
+        raise InputError(
+            f"intervals need at least {MIN_SAMPLES} samples, and there are {len(samples)}"
+        )
     found = []
     for quantity in quantities:
         value, _ = quantity.at(forward, vector)

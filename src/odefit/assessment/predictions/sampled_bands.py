@@ -28,7 +28,9 @@ class SampledBands:
 
     def __init__(self, forward: ForwardMap, vector: Array, samples: Array, seed: int = 0) -> None:
         if len(samples) < MIN_SAMPLES:
-            raise InputError(f"bands need at least {MIN_SAMPLES} samples, there are {len(samples)}")
+            raise InputError(
+                f"bands need at least {MIN_SAMPLES} samples, and there are {len(samples)}"
+            )
         self._forward = forward
         self._vector = vector
         self._samples = samples

@@ -193,7 +193,7 @@ class HeldOnNodes:
             reason = (
                 "the best fits follow an unstable solution from there on: a change of the "
                 f"unknowns by {1 / stiffness:.0e} moves their trajectories by a standard "
-                "deviation, so that no integration from the initial values can follow them"
+                "deviation, so no integration from the initial values can follow them"
             )
             far = abs(at - here.at) > CLOSE * abs(at - self._origin)
             return reason if far else Final(reason)

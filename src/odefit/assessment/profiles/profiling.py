@@ -176,12 +176,12 @@ def optimum_at(forward: ForwardMap, vector: Array, level: float) -> Optimum:
     limit = deviance.limit(level) if fits is None else fits.limit(level)
     if deviance.variance == 0:
         raise InputError(
-            "the model reproduces the data to rounding, so that there is no noise by which a worse "
-            "fit could be judged; give the noise in [noise] to profile it anyway"
+            "the model reproduces the data to rounding, so no noise is left to judge a worse fit "
+            "by; give the noise in [noise] to profile it anyway"
         )
     if not math.isfinite(limit):
         raise InputError(
-            "there are as many unknowns as measurements, so that the noise cannot be estimated; "
+            "there are as many unknowns as measurements, so the noise cannot be estimated; "
             "give the noise in [noise] to profile it anyway"
         )
     noise = limits_by_unknown(forward, vector, evaluation, level)

@@ -261,7 +261,7 @@ def _resampling(
     if not forward.given_noise:
         if not deviance.degrees > 0:
             raise InputError(
-                "there are as many unknowns as measurements, so that the noise is not known"
+                "there are as many unknowns as measurements, so the noise is not known"
             )
         search = replace(search, unit_sd=math.sqrt(deviance.variance))
     elif deviance.estimated and deviance.degrees > 0:
@@ -270,7 +270,8 @@ def _resampling(
         return search
     if not forward.gaussian:
         raise InputError(
-            f"kind = {kind!r} draws from residuals, which are alike under normal noise alone; "
+            f"kind = {kind!r} draws from residuals, which are exchangeable only under normal "
+            "noise; "
             "take kind = 'parametric'"
         )
     return replace(search, pools=_pools(forward, vector, evaluation, search.unit_sd))

@@ -171,7 +171,7 @@ def outputs(
             )
         functions += [over_time(whole, text, run.condition.name) for run in runs]
     if FIT in texts and FIT not in known and not problem.size:
-        raise InputError("of: there are no measurements, so that there is no fit")
+        raise InputError("of: there are no measurements, so there is no fit")
     fit = FIT in texts and FIT not in known
     return Outputs(whole, tuple(runs), tuple(dict.fromkeys(names)), tuple(functions), fit)
 

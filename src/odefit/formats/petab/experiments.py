@@ -94,14 +94,13 @@ class Experiments:
             if name in model.assigned:
                 self._issues.error(
                     period.place,
-                    f"{shown(target)} follows from an assignment rule of the model, so that a "
+                    f"{shown(target)} follows from an assignment rule of the model, so a "
                     "condition cannot assign it",
                 )
             elif name in self._names.parameters:
                 self._issues.error(
                     period.place,
-                    f"{shown(target)} is in the parameter table, so that a condition cannot "
-                    "assign it",
+                    f"{shown(target)} is in the parameter table, so a condition cannot assign it",
                 )
             elif name not in self._names.defined:
                 known = self._names.defined

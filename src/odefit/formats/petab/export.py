@@ -121,7 +121,7 @@ class Export:
             if texts[0] == identifier(name) and len(set(texts)) == 1:
                 if switched:
                     self.issues.error(
-                        f"[parameters] {name}", "an event assigns it: PEtab 2 cannot say that"
+                        f"[parameters] {name}", "an event assigns it, which PEtab 2 cannot express"
                     )
             else:
                 given = self.problem.parameters.get(name)
@@ -314,7 +314,7 @@ class Export:
         if wrong is None and any(s.censored is not None for s in series):
             wrong = "censored values"
         if wrong is not None:
-            self.issues.error(place, f"PEtab 2 has no words for {wrong}")
+            self.issues.error(place, f"PEtab 2 cannot express {wrong}")
             return
         factor = math.log(10.0) if noise.transform == "log10" else 1.0
         if noise.transform is not None:

@@ -110,7 +110,7 @@ def _prior(prior: Prior | None, key: str, export: Export) -> tuple[str, str]:
     if prior.on != "linear":
         export.issues.error(
             f"the prior of {key}",
-            f"{prior}: PEtab 2 has densities of the value itself alone; take one of these",
+            f"{prior}: PEtab 2 has only densities of the value itself; take one of these",
         )
     family = "chisquare" if prior.distribution == "chi-square" else prior.distribution
     numbers: Mapping[str, float] = prior.numbers

@@ -137,7 +137,7 @@ class BranchAndBound(Method):
             )
         if self.certificate is not None and self.scheme is not None:
             raise InputError(
-                "BranchAndBound, certificate: is written in continuous time alone; leave out scheme"
+                "BranchAndBound, certificate: is written only in continuous time; leave out scheme"
             )
 
     @property

@@ -173,9 +173,9 @@ def assess_misfit(
     if constrained:
         cause = "the constraints or the model do not fit the data"
     elif proved:
-        cause = "it is the best within the bounds, so that the model does not describe the data"
+        cause = "it is the best within the bounds, so the model does not describe the data"
     elif corroborated:
-        cause = "independent searches found nothing better, so that the model is probably wrong"
+        cause = "independent searches found nothing better, so the model is probably wrong"
     else:
         cause = "a better one exists elsewhere, or the model does not describe the data"
     unfit = share > MAX_UNFIT_SHARE

@@ -386,7 +386,10 @@ def _check_format(database: sqlite3.Connection, path: Path) -> bool:
             f"up to {FORMAT}); go on with that version, or name another file"
         )
     if version < LEAST_FORMAT or tables != {WORK_TABLE, RECORD_TABLE}:
-        raise InputError(f"{path}: is damaged (its tables are others); remove it to begin anew")
+        raise InputError(
+            f"{path}: is damaged (its tables are not those of a checkpoint); remove it to begin "
+            "anew"
+        )
     return True
 
 

@@ -261,8 +261,8 @@ def _series(
             issues.error(
                 at,
                 "the standard deviation of a measured value must be positive, got "
-                f"{sds[wrong[0]]:g} at t = {times[measured][wrong[0]]:g}; correct it, or leave the "
-                "field empty where [noise] is to say it",
+                f"{sds[wrong[0]]:g} at t = {times[measured][wrong[0]]:g}; correct it, or leave "
+                "the field empty if [noise] gives it",
             )
             return None
         with np.errstate(over="ignore"):
@@ -272,8 +272,8 @@ def _series(
             issues.error(
                 at,
                 f"{sds[wrong[0]]:g} at t = {times[measured][wrong[0]]:g} is too small beside the "
-                f"value {values[measured][wrong[0]]:g}, as squares of residuals would be no "
-                "numbers any more; correct one of them",
+                f"value {values[measured][wrong[0]]:g}, because squares of residuals would "
+                "overflow; correct one of them",
             )
             return None
         if issues.has_errors(at):
@@ -307,8 +307,8 @@ def _input(
     if np.isfinite(column[np.isinf(times)]).any():
         issues.error(
             at,
-            "the input has a value at t = inf, where it has that of its last finite time; leave "
-            "the field empty",
+            "the input has a value at t = inf, where it keeps its last finite value; leave the "
+            "field empty",
         )
         return None
     given = np.isfinite(column)

@@ -109,8 +109,8 @@ def _check_condition(event: Event, at: str, model: Model, names: Names, issues: 
         if sign in event.when.functions and event.when.names - names.scalars:
             issues.error(
                 f"{at} when",
-                f"{event.when.text!r} waits for {sign}, which a trajectory meets at no "
-                "moment that could be found; write <= or >=",
+                f"{event.when.text!r} waits for {sign}, and the moment at which a trajectory "
+                "meets that cannot be located; write <= or >=",
             )
     if isinstance(event.delay, float) and event.delay < 0:
         issues.error(f"{at} delay", f"expected no negative number, got {event.delay:g}")
@@ -196,7 +196,7 @@ def _computed_time(
     for changed in sorted(time.names & assigned):
         issues.error(
             f"{at} time",
-            f"'{changed}' in {time.text!r} is assigned by an event, so that the time is not fixed; "
+            f"'{changed}' in {time.text!r} is assigned by an event, so the time is not fixed; "
             f'write when = "t >= {time.text}" instead',
         )
     return [known_value(time, scalars)]

@@ -95,15 +95,15 @@ def _check_information(
     if alike and len(alike) == measured:
         issues.warn(
             "[observables]",
-            f"{'; '.join(alike)}; data that do not change determine no rate, and where the model "
-            "can be constant no noise",
+            f"{'; '.join(alike)}; constant data determine no rate, and no noise if the model can "
+            "be constant",
         )
     for name, scatter in censored.items():
         every = f"every value of {name} is censored"
         if scatter - told - {name} or name in estimated:
             issues.error(
                 f"[noise] {name}",
-                f"{every}, so that their scatter is unknown; give sd = a number",
+                f"{every}, so their scatter is unknown; give sd = a number",
             )
         else:
             issues.warn(
@@ -140,7 +140,7 @@ def with_missing_sds(
         more = f" (and {others} more)" if others else ""
         issues.error(
             column,
-            f"the field at t = {at:g} is empty{more}, and [noise] says nothing of {name}; fill "
+            f"the field at t = {at:g} is empty{more}, and [noise] does not give {name}; fill "
             f'it, or write {name} = {{ sd = "estimate" }} or another '
             "sd in [noise], which holds where fields are empty",
         )
@@ -212,8 +212,8 @@ def _check_correlated(series: Series, name: str, noise: Noise, place: str, issue
     elif series.sds is not None and not series.sds_given:
         issues.error(
             f"{place}, column {name}_sd",
-            'some fields are empty, but noise with correlation = "ou" needs the standard deviation '
-            "of all values from one place; fill the fields, or remove the column",
+            'some fields are empty, but noise with correlation = "ou" needs the standard '
+            "deviations of all values from one source; fill the fields, or remove the column",
         )
     elif series.sds is None and not noise.known:
         issues.error(
@@ -261,7 +261,7 @@ def _check_values(
             issues.error(
                 f"[noise] {name}.sd",
                 f"{noise.sd:g} is too small beside the value {series.values[wrong[0]]:g} at "
-                f"t = {times[wrong[0]]:g}, as squares of residuals would be no numbers any more; "
+                f"t = {times[wrong[0]]:g}, because squares of residuals would overflow; "
                 "correct one of them",
             )
     if noise.transform is not None and (series.values <= 0).any():

@@ -121,7 +121,7 @@ def _prepared_event(event: Event, place: str, issues: Issues) -> Event:
     }
     if not assign and not issues.has_errors(f"{place} assign"):
         issues.error(
-            f"{place} assign", 'nothing is assigned; write such as assign = { x = "x + 100" }'
+            f"{place} assign", 'nothing is assigned; write, for example, assign = { x = "x + 100" }'
         )
     times: Any = event.times
     if isinstance(times, (str, bytes, Mapping)) or not isinstance(times, Iterable):

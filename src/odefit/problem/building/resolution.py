@@ -89,8 +89,8 @@ class _Resolution:
             if self.experiments and not names and parameter.fixed is None:
                 self.issues.error(
                     f"[parameters] {name}",
-                    "every experiment gives a value of its own, so that nothing is left to "
-                    "estimate; remove the parameter or one of those values",
+                    "every experiment gives a value of its own, so nothing is left to estimate; "
+                    "remove the parameter or one of those values",
                 )
             self._add("parameter", name, parameter, names)
         for state in self.model.states:
@@ -163,8 +163,8 @@ class _Resolution:
         if not gaps:
             self.issues.error(
                 f"[noise] {observable}.correlation",
-                "no experiment has values of it at two times, so that nothing tells of a "
-                "correlation in time; remove the correlation",
+                "no experiment has values of it at two times, so a correlation in time cannot be "
+                "estimated; remove the correlation",
             )
             return
         bounds = min(gaps) / WHITE_GAPS, max(spans) * WALK_SPANS
@@ -233,7 +233,7 @@ class _Resolution:
         if any(TIME in e.names for e in expressions):
             self.issues.error(
                 f"{experiment_place(experiment.name)} steady_state",
-                "the equations contain the time t, so that repeated doses do not lead to a "
+                "the equations contain the time t, so repeated doses do not lead to a "
                 "periodic state",
             )
         shifted = [replace(e, times=tuple(_later(t, begin) for t in e.times)) for e in cycle.events]

@@ -51,7 +51,7 @@ def with_times(data: Any, time: str, place: str, issues: Issues) -> tuple[Any, s
     if time != TIME and TIME in names:
         issues.error(
             f"{place}, column {TIME}",
-            f"the times are in column '{time}', so that no other column can have the name '{TIME}',"
+            f"the times are in column '{time}', so no other column can have the name '{TIME}',"
             " which is that of the time; rename or remove it",
         )
         return UNREADABLE, TIME

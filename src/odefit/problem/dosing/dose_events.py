@@ -107,7 +107,9 @@ class DoseEvents:
         if record.target is None:
             if into is None and len(states) == 1:
                 return states[0]
-            problem = 'into which state the dose goes is not said; write doses = { into = "STATE" }'
+            problem = (
+                'the state that the dose goes into is not given; write doses = { into = "STATE" }'
+            )
         elif isinstance(into, Mapping):
             if record.target in into:
                 return str(into[record.target])
@@ -316,7 +318,7 @@ class DoseEvents:
         if record.time != t0 or any(r.time < record.time for r in others):
             self._issues.error(
                 record.place,
-                f"SS = 1 is known at the first time of a subject alone, t = {t0:g}, and in its "
+                f"SS = 1 is allowed only at the first time of a subject, t = {t0:g}, and in its "
                 f"first row, as that is the state in which the subject begins; here it is at t = "
                 f"{record.time:g}. Give the rows from here on an ID of their own (they begin anew, "
                 "in the steady state), or write the doses that lead there as records (ADDL, II)",

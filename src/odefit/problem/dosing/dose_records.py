@@ -291,7 +291,7 @@ class LongTable:
         time = self._value(row, self._time)
         amount = self._value(row, "AMT", least=0.0)
         rate = self._value(row, "RATE")
-        steady = self._whole(row, "SS", (0, 1), "0 or 1 (2, a superposition, is not known here)")
+        steady = self._whole(row, "SS", (0, 1), "0 or 1 (2, a superposition, is not supported)")
         evid = self._whole(row, "EVID", (0, 1, 2, 3, 4), EVIDS)
         gives = bool(amount) or bool(rate and steady)
         kind = evid if evid is not None else int(gives)
@@ -371,7 +371,7 @@ class LongTable:
             code = code or self._whole(row, role, choices, what) or 0
         if code and self._value(row, "LIMIT") is not None:
             self._error(
-                row, "LIMIT", "values within an interval are not known here; leave the field empty"
+                row, "LIMIT", "values within an interval are not supported; leave the field empty"
             )
         return code
 

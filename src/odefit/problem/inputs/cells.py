@@ -117,7 +117,7 @@ def remedy(
             "not measured, leave the field empty"
         )
     if "±" in cell or "+/-" in cell or "+-" in cell:
-        return "write the standard deviation in a column of its own, with _sd behind the name"
+        return "write the standard deviation in a column of its own, with _sd after the name"
     if _NUMBER_AND_MORE.match(cell):
         return "give the number without a unit"
     if cell.lstrip("+-").casefold() in INFINITE:

@@ -203,8 +203,8 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
             if comment:
                 issues.error(
                     f"{label}, row {above + reader.line_num}",
-                    f"a comment ({COMMENT}) below the names of the columns; comments stand above "
-                    "them alone: move or remove it",
+                    f"a comment ({COMMENT}) below the names of the columns; comments may only "
+                    "stand above them: move or remove it",
                 )
             elif len(row) == len(header):
                 cells.append(row)

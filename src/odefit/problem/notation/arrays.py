@@ -157,7 +157,8 @@ class Arrays:
             value = float(expression.evaluate({k: np.float64(v) for k, v in values.items()}, NUMPY))
         if not value.is_integer():
             raise ExpressionError(
-                f"the index {text.strip()!r} in {shown(whole)} is {value:g}, no whole number"
+                f"the index {text.strip()!r} in {shown(whole)} is {value:g}, which is not a whole "
+                "number"
             )
         if abs(value) > MAX_INDEX:
             raise ExpressionError(
@@ -265,7 +266,9 @@ class Arrays:
     def _reduced(self, name: str, inside: str, indices: Mapping[str, int], depth: int) -> str:
         terms = self._terms(inside, indices, depth)
         if terms is None:
-            raise ExpressionError(f"{name}({inside}) has no array; write such as {name}(x[1:8])")
+            raise ExpressionError(
+                f"{name}({inside}) has no array; write, for example, {name}(x[1:8])"
+            )
         terms = [f"({t})" if _JOINING.search(t) else t for t in terms]
         if name == "prod":
             return f"({'*'.join(terms)})"

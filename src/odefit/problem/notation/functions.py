@@ -17,7 +17,7 @@ from odefit.problem.notation.arrays import number_text
 
 _HEAD = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*\(([^()]*)\)\s*\Z")
 
-FORM = 'write such as "mm(s, vmax, km)" = "vmax*s/(km + s)"'
+FORM = 'write, for example, "mm(s, vmax, km)" = "vmax*s/(km + s)"'
 
 
 @dataclass

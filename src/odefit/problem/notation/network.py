@@ -133,8 +133,8 @@ def _volume(
         found = {home[s].size: home[s] for s in species if s in home}
         if len(found) > 1:
             raise ExpressionError(
-                f"{', '.join(species)} are in different compartments, so that it is open by whose "
-                "size the rate counts; give the equations in [ode] instead"
+                f"{', '.join(species)} are in different compartments, so it is not clear to whose "
+                "size the rate refers; give the equations in [ode] instead"
             )
         if found:
             return next(iter(found.values()))

@@ -17,7 +17,7 @@ from odefit.problem.notation.arrays import Arrays, number_text, split_arguments
 KEYS = ("equation", "rate")
 """Keys of a reaction written as a table."""
 
-FORM = 'write such as "A + B -> C, k1", or "A <-> B, kf, kr"'
+FORM = 'write, for example, "A + B -> C, k1", or "A <-> B, kf, kr"'
 
 MAX_STOICHIOMETRY = 1000
 """The largest stoichiometric number."""
@@ -117,7 +117,7 @@ def _reaction(
         raise ExpressionError(f"longer than {MAX_LENGTH} characters; split it into several")
     left, reversible, right, law = _parts(text)
     if rate is not None and law:
-        raise ExpressionError(f"{shown(text)} has a rate behind the comma, and rate another one")
+        raise ExpressionError(f"{shown(text)} has a rate after the comma, and another one in rate")
     if rate is None and not law:
         raise ExpressionError(f"{shown(text)} has no rate; {FORM}")
     sides = [_side(side, text, indices, arrays, members) for side in (left, right)]
@@ -140,7 +140,7 @@ def _parts(text: str) -> tuple[str, bool, str, tuple[str, ...]]:
         )
     arrow = arrows[0]
     if any(not part for part in law):
-        raise ExpressionError(f"{shown(text)} has nothing behind a comma; {FORM}")
+        raise ExpressionError(f"{shown(text)} has nothing after the comma; {FORM}")
     return sides[: arrow.start()], arrow[0] in REVERSIBLE, sides[arrow.end() :], tuple(law)
 
 

@@ -193,7 +193,7 @@ class Columns:
         if len(cells) == 1:
             name = next(iter(cells))
             raise InputError(
-                f"{place}: there is one column alone, {shown(name)}; the times stand in a column "
+                f"{place}: there is only one column, {shown(name)}; the times stand in a column "
                 "of their own, such as t, beside the values"
             )
         for name, column in cells.items():
@@ -354,7 +354,7 @@ class Columns:
             why = issues.errors[0].partition(": ")[2]
             self.remarks.append(f"{name}: rename it if it is a measurement: {why}")
         elif len(self.of(name)) == 1:
-            self.remarks.append(f"{name}: has one value alone")
+            self.remarks.append(f"{name}: has only one value")
         elif len(set(self.of(name))) == 1:
             self.remarks.append(f"{name}: is the same in all rows; it may be one of [constants]")
         else:

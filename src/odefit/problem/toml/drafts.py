@@ -290,7 +290,7 @@ class _Writer:
         few = [n for n in rest if len(self.measured[n]) < FEWEST]
         censored = any(v != 0 for role in ("CENS", "BLQ") for v in c.by_role(role))
         if not rest:
-            return ["", "# The standard deviations are in the columns with _sd behind their name."]
+            return ["", "# The standard deviations are in the columns with _sd after their name."]
         counts = '{ distribution = "negative-binomial", dispersion = "estimate" }'
         plain = '{ sd = "estimate" }'
         lines = [f"{n} = {counts if self._counted(n) else plain}" for n in rest]

@@ -234,7 +234,7 @@ def _parameters(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
             f"; write {{ guess = {value:g} }} if it is to be estimated, "
             f"{{ fixed = {value:g} }} if it is known"
             if number and abs(value) < 10**30
-            else "; write such as { lower = 0.0, upper = 1.0 }, or {}"
+            else "; write, for example, { lower = 0.0, upper = 1.0 }, or {}"
         )
         issues.error(f"[parameters] {name}", f"expected a table, got {shown(value)}{hint}")
     return found
@@ -310,7 +310,7 @@ def _warn_of_shared_files(experiments: Sequence[Experiment], issues: Issues) -> 
             issues.warn(
                 f"{experiment_place(e.name)} data",
                 f"{shown(e.source)} has the measurements of {experiment_place(first)}, too, so "
-                "that each counts twice; name the file of this experiment, or its columns",
+                "each counts twice; name the file of this experiment, or its columns",
             )
 
 

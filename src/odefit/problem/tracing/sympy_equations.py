@@ -94,8 +94,8 @@ def _part(value: Any, key: str) -> Part:
     if getattr(value, "is_Symbol", False):
         if not NAME_PATTERN.match(str(value)):
             raise InputError(
-                f"from_sympy: the symbol {shown(str(value))} in the equation of '{key}' is no name "
-                "here: letters without accents, digits and _; rename it"
+                f"from_sympy: the symbol {shown(str(value))} in the equation of '{key}' is not a "
+                "name here: letters without accents, digits and _; rename it"
             )
         return name(str(value))
     if getattr(value, "is_Rational", False):

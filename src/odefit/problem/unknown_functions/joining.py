@@ -127,7 +127,7 @@ def _limits(
     if of is not None and not columns:
         issues.error(
             f"[inputs] {function.name}",
-            f"nothing tells the range of {shown(of.text)}; write such as range = [0, 10]",
+            f"the range of {shown(of.text)} is unknown; write, for example, range = [0, 10]",
         )
         return 0.0, 1.0
     values = [v for e in experiments for c in columns for v in _values(e, c, of is None)]
@@ -136,8 +136,8 @@ def _limits(
         return low, high
     issues.error(
         f"[inputs] {function.name}",
-        f"the data have no two values of '{columns[0]}', so that nothing tells the range of the "
-        "function; write such as range = [0, 10]",
+        f"the data have no two values of '{columns[0]}', so the range of the function is unknown; "
+        "write, for example, range = [0, 10]",
     )
     return 0.0, 1.0
 

@@ -36,7 +36,7 @@ def integrated_features(
             c.sees_events(float(t)) for t in c.times
         )
     if noise and not on_nodes:
-        tests["have standard deviations for a part of the values of an observable alone"] = (
+        tests["have standard deviations for only a part of the values of an observable"] = (
             lambda c: any(len(s.by_source_of_sds()) > 1 for s in c.series.values())
         )
     found = []

@@ -51,7 +51,8 @@ def with_doses(
         if scenario.dosing is not None:
             issues.error(
                 f"{place} dosing",
-                "there are no dose records to act; give doses, or data with a column AMT",
+                "there are no dose records that doses could act on; give doses, or data with a "
+                "column AMT",
             )
         return experiment, model, False
     if scenario.doses is not None and long:

@@ -131,7 +131,7 @@ def _chosen(
         and (observables is None or entry.observable in observables)
     ]
     if not found and (observables or name):
-        raise InputError("nothing of this was measured, so that there are no residuals")
+        raise InputError("nothing of this was measured, so there are no residuals")
     return found
 
 

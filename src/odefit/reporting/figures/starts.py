@@ -115,7 +115,7 @@ def plot_parallel(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
     """
     ends = [s for s in result.starts if math.isfinite(result.value_of(s))]
     if not ends or not result.problem.unknowns:
-        return canvas.empty("no start has ended, so that there are no ends to compare")
+        return canvas.empty("no start has ended, so there are no ends to compare")
     ends.sort(key=result.value_of, reverse=True)
     values = np.array([s.vector for s in ends])
     heights = np.column_stack(

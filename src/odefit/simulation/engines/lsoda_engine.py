@@ -51,7 +51,7 @@ class LsodaEngine:
         features: NarrowFeatures | None = None,
     ) -> None:
         if pattern.directions or field.algebraic:
-            raise InputError("LSODA integrates states alone, without algebraic equations")
+            raise InputError("LSODA integrates only states, without algebraic equations")
         n = len(field.states)
         variables, symbols, values = flat_symbols(field)
         rhs = column_of(field.rhs(values, CasadiAlgebra()))

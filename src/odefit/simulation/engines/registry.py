@@ -140,7 +140,7 @@ _ROWS = (
         rescues=True,
         absence="odefit's explicit engine has integrated in place of heyoka's Taylor method, which "
         "is faster on small problems with few measured times",
-        install_elsewhere="pip has it for Linux alone, conda for other systems: 'conda install -c "
+        install_elsewhere="pip has it only for Linux, conda for other systems: 'conda install -c "
         "conda-forge heyoka.py' in an environment of conda",
     ),
     EngineRow(

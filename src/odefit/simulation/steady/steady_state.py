@@ -410,7 +410,7 @@ class SteadyStateSearch:
         state = self.states[int(np.argmax(change))] if self.n else ""
         words = f"{state} still changes after {now.elapsed:.3g} units of time"
         if self.timed and not self.around.stopped:
-            why = "the time stands in the equations, or the solution oscillates or grows"
+            why = "the equations contain the time, or the solution oscillates or grows"
         else:
             why = "the solution may oscillate or grow without bound"
         return self._failure(now, f"no steady state is approached: {words}; {why}")

@@ -27,7 +27,7 @@ MAX_PROJECTION_STEPS = 50
 
 
 NO_SERIES_AT_START = (
-    "at the given initial values there is a division by zero, so that the outputs have no Taylor "
+    "the given initial values lead to a division by zero, so the outputs have no Taylor "
     "series there"
 )
 """The reason where equations cannot be evaluated at the initial values."""
