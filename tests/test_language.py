@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from docs import reference_pages
+
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "odefit"
 
 PHRASES = {
@@ -124,14 +126,7 @@ def test_the_phrases_are_seen_in_docstrings_comments_and_messages() -> None:
         assert any(re.search(PHRASES[name], text) for text in texts), name
 
 
-FREE_PAGES = {
-    "modules.md",
-    "changelog.md",
-    "commands.md",
-    "options.md",
-    "engines.md",
-    "messages.md",
-}
+FREE_PAGES = {"modules.md", "changelog.md", *reference_pages.PAGES}
 """Pages that are made from the source and from the changelog."""
 
 

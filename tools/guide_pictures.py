@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import io
 import re
+import runpy
 import tempfile
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
+import guide_plans
 import odefit
 from odefit.reporting.figures import style
 
@@ -24,7 +28,7 @@ WIDTH = 4.2
 """Width of the figures in inches."""
 
 FILE = re.compile(r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PYTHON = re.compile(r"(?<!<!-- sketch -->\n)^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 FRAME_SECONDS, LAST_SECONDS = 0.7, 2.5
 """Time for which the moving picture shows an iteration, and the last one."""
@@ -37,28 +41,106 @@ def problem_of(page: str) -> odefit.Problem:
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files.items():
             (Path(folder) / name).write_text(content, encoding="utf-8")
-        first = next(name for name in files if name.endswith(".toml"))
+        first = next(name for name in files if name.endswith((".toml", ".yaml")))
         return odefit.load(Path(folder) / first)
 
 
-def result_of(page: str) -> odefit.Result:
-    """Return the result that the first Python of a page makes."""
-    block = PYTHON.search((DOCS / page).read_text(encoding="utf-8"))
-    assert block is not None, page
-    names: dict[str, Any] = {"print": lambda *_: None}
-    exec(block[1], names)  # noqa: S102 - the documentation's own code
-    result = names["result"]
+def names_of(page: str, last: str) -> dict[str, Any]:
+    """Return the names after the Python of a page, up to the block that gives the last of them.
+
+    The files of the page stand in the folder where it runs.
+    """
+    text = (DOCS / page).read_text(encoding="utf-8")
+    names: dict[str, Any] = {"print": lambda *_, **__: None}
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        for name, content in FILE.findall(text):
+            Path(name).write_text(content, encoding="utf-8")
+        for code in PYTHON.findall(text):
+            exec(code, names)  # noqa: S102 - the documentation's own code
+            if last in names:
+                return names
+    raise LookupError(f"{page}: no {last}")
+
+
+def result_of(page: str, name: str = "result") -> odefit.Result:
+    """Return the result that the Python of a page makes."""
+    result = names_of(page, name)[name]
     assert isinstance(result, odefit.Result)
     return result
 
 
-def picture_of(page: str) -> Figure:
-    """Return the fit that the first Python of a page makes, with bands."""
-    return result_of(page).plot_fit(band="linear", width=WIDTH)
+def picture_of(page: str, name: str = "result") -> Figure:
+    """Return the fit that the Python of a page makes, with bands."""
+    return result_of(page, name).plot_fit(band="linear", width=WIDTH)
 
 
-def picture_of_subjects() -> Figure:
-    return odefit.fit(problem_of("fit-subjects.md"), seed=1).plot_fit(band="linear", width=WIDTH)
+def picture_of_files(page: str) -> Figure:
+    """Return the fit of the problem in the files of a page, with bands."""
+    return odefit.fit(problem_of(page), seed=1).plot_fit(band="linear", width=WIDTH)
+
+
+def picture_of_an_export() -> Figure:
+    """Return the fit of the problem that the page on PEtab writes as PEtab, read back."""
+    text = (DOCS / "petab.md").read_text(encoding="utf-8")
+    (code,) = (c for c in PYTHON.findall(text) if "odefit.save(" in c)
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        exec(code, {})  # noqa: S102 - the documentation's own code
+        problem = odefit.load("harmonic-petab/problem.yaml")
+    return odefit.fit(problem, seed=1).plot_fit(band="linear", width=WIDTH)
+
+
+def picture_of_a_program() -> Figure:
+    """Return the curve of odefit and the points that the program in Python computes."""
+    result = odefit.fit(problem_of("programs.md"), seed=1)
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "model.py"
+        result.save(target)
+        program = runpy.run_path(str(target))
+    fine, coarse = np.linspace(0.0, 4.0, 201), np.linspace(0.0, 4.0, 13)
+    with style.plain_style():
+        figure = style.new_figure(WIDTH, 2.4)
+        axes = figure.subplots()
+        curve = odefit.simulate(result.problem, result.best.vector, fine)
+        assert not isinstance(curve, odefit.Failure)
+        axes.plot(fine, curve.observables["y"], color=style.MODEL, linewidth=1.5, label="odefit")
+        points = program["simulate"](coarse)["y"]
+        axes.plot(coarse, points, "s", color=style.SERIES[2], markersize=4.5, label="model.py")
+        style.dress(axes)
+        axes.set_xlabel("time t", fontsize=7.5)
+        axes.set_ylabel("y", fontsize=7.5)
+        axes.legend(frameon=False, fontsize=7.0)
+        axes.tick_params(labelsize=6.8)
+    return figure
+
+
+def picture_of_residuals() -> Figure:
+    return result_of("goodness-of-fit.md").plot_residuals(width=WIDTH + 1.0)
+
+
+def picture_of_a_comparison() -> Figure:
+    """Return both models of the page on comparing models with their data."""
+    names = names_of("compare.md", "larger")
+    times = np.linspace(0.0, 5.0, 201)
+    with style.plain_style():
+        figure = style.new_figure(WIDTH, 2.4)
+        axes = figure.subplots()
+        axes.plot(
+            names["t"], names["y"], linestyle="none", marker="o", markersize=3.6, color=style.DATA
+        )
+        for result, label, line in (("larger", "with offset", "-"), ("smaller", "without", "--")):
+            fitted: odefit.Result = names[result]
+            path = odefit.simulate(fitted.problem, fitted.best.vector, times)
+            assert not isinstance(path, odefit.Failure)
+            shown = f"{label}: AICc {fitted.aicc:.0f}"
+            axes.plot(
+                times, path.observables["y"], line, linewidth=1.5, color=style.MODEL, label=shown
+            )
+        style.dress(axes)
+        axes.set_xlabel("time t", fontsize=7.5)
+        axes.set_ylabel("y", fontsize=7.5)
+        axes.legend(frameon=False, fontsize=7.0)
+        axes.tick_params(labelsize=6.8)
+    return figure
 
 
 def picture_of_an_unknown_function() -> Figure:
@@ -182,7 +264,24 @@ FIGURES: dict[str, Callable[[odefit.Result], Figure]] = {
     "way.svg": lambda _: picture_of_the_way(),
     "counts.svg": lambda _: picture_of("fit-counts.md"),
     "detection-limit.svg": lambda _: picture_of("detection-limit.md"),
-    "subjects.svg": lambda _: picture_of_subjects(),
+    "subjects.svg": lambda _: picture_of_files("fit-subjects.md"),
+    "reactions.svg": lambda _: picture_of_files("writing-models.md"),
+    "dosing.svg": lambda _: picture_of_files("dosing.md"),
+    "motor.svg": lambda _: picture_of_files("from-matlab.md"),
+    "exchange.svg": lambda _: picture_of_files("coming-from.md"),
+    "program.svg": lambda _: picture_of_a_program(),
+    "outlier.svg": lambda _: picture_of("noise.md"),
+    "lmfit.svg": lambda _: picture_of("from-lmfit.md"),
+    "sbml.svg": lambda _: picture_of("sbml.md"),
+    "steady-state.svg": lambda _: picture_of("steady-states.md"),
+    "going-on.svg": lambda _: picture_of("going-on.md", "second"),
+    "petab.svg": lambda _: picture_of_an_export(),
+    "goodness.svg": lambda _: picture_of_residuals(),
+    "comparison.svg": lambda _: picture_of_a_comparison(),
+    "checkpoint.svg": lambda _: guide_plans.picture_of_a_checkpoint(),
+    "cluster.svg": lambda _: guide_plans.picture_of_a_cluster(),
+    "limit.svg": lambda _: guide_plans.picture_of_a_limit(),
+    "sizes.svg": lambda _: guide_plans.picture_of_sizes(),
     "unknown-function.svg": lambda _: picture_of_an_unknown_function(),
     "sensitivity.svg": lambda _: picture_of_sensitivities(),
     "forecast.svg": picture_of_a_forecast,
