@@ -105,13 +105,14 @@ def picture_of_a_limit() -> Figure:
     best: list[float] = []
     odefit.fit(
         problem,
-        odefit.MultiStart(starts=40, screening=1),
+        odefit.MultiStart(starts=12, screening=1),
         seed=1,
         jobs=1,
         progress=lambda progress: best.append(progress.best),
     )
     finite = [value for value in best if value < float("inf")]
-    found = finite.index(min(finite))  # the report before it is where the plan's fit ends
+    found = next(k for k, value in enumerate(finite) if value < 1.01 * finite[-1])
+    finite = finite[: 3 * found + 3]  # the fit of the plan ends just before the best answer
     with style.plain_style():
         figure = style.new_figure(WIDTH, 2.2)
         axes = figure.subplots()
@@ -120,7 +121,7 @@ def picture_of_a_limit() -> Figure:
         axes.annotate(
             "ended here, this answer comes back",
             (found, finite[found - 1]),
-            xytext=(9, -3),
+            xytext=(12, -3),
             textcoords="offset points",
             fontsize=7.0,
         )
