@@ -41,11 +41,11 @@ def test_noise_is_read(table: Any, noise: Noise) -> None:
     [
         ({"sd": 0}, "y.sd: must be positive, got 0"),
         ({"sd": "-1"}, "y.sd: must be positive, got -1"),
-        ({"sd": True}, "y.sd: expected a number, got true"),
+        ({"sd": True}, 'y.sd: got true; write y = { sd = "estimate" }'),
         ({"sd": "a +"}, "y.sd: 'a +' ends"),
         ({"sd": [1]}, "y.sd: expected a number, got a list"),
         ({"relative": -0.1}, "y.relative: must be positive"),
-        ({"relative": "5%"}, "y.relative: expected a number"),
+        ({"relative": "5%"}, "y.relative: got '5%'; write y = { relative = 0.05 }"),
         (
             {"relative": "estimate"},
             'write sd = "f*y" instead, with f = {',
@@ -54,7 +54,7 @@ def test_noise_is_read(table: Any, noise: Noise) -> None:
         ({"relative": 0.1, "transform": "log"}, "contradict each other"),
         ({"transform": "ln"}, 'y.transform: expected "log" or "log10", got \'ln\''),
         ({"transform": 1}, "y.transform"),
-        ({"std": 1}, "y.std: unknown field; did you mean 'sd'?"),
+        ({"std": 1}, "y.std: unknown field; write y = { sd = 1 }"),
         (0.5, "y: expected a table such as { sd = 0.5 }, got 0.5"),
         (None, "y: expected a table"),
     ],

@@ -226,7 +226,12 @@ def _unexpected_character(text: str, start: int) -> ExpressionError:
     elif character == "%":
         remedy = "; for per cent divide by 100; there is no remainder of a division"
     elif character == ".":
-        remedy = "; a dot is part of a number only"
+        module = re.search(r"\b(np|numpy|math|sp|sympy|jnp|torch|pm)\Z", text[:start])
+        remedy = (
+            f"; write the function alone, without {module[0]!r}"
+            if module
+            else "; a dot is part of a number only"
+        )
     else:
         remedy = "; expressions have numbers, names, functions, + - * / ^ and parentheses"
     return ExpressionError(f"unexpected {character!r} {where(text, start)}{remedy}")

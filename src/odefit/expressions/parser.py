@@ -147,7 +147,7 @@ class Parser:
         remedy = f"expected {wanted}"
         if self.position and operator:
             before = self.tokens[self.position - 1]
-            if token in ("if", "else"):
+            if token in ("if", "else", "then") or before.text == "if":
                 remedy = "write piecewise(a, condition, b)"
             elif token == "(" or (kind in ("name", "number") and token not in LOGIC):
                 glue = "" if token == "(" else " "

@@ -283,7 +283,8 @@ class Model:
             if name not in owner:
                 check_name(name, "[observables]", issues)
             elif not itself:
-                issues.error(place, used.format(owner[name]))
+                column = f'; where its column has that name, write columns = {{ NEW = "{name}" }}'
+                issues.error(place, used.format(owner[name]) + column)
             for what, meaning in (("sd", "its standard deviation"), ("cens", "its censoring")):
                 if f"{name}_{what}" in columns:
                     issues.error(

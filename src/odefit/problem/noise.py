@@ -19,6 +19,7 @@ from odefit.problem.noise_distributions.registry import (
     Transform,
     distribution_of,
 )
+from odefit.problem.noise_habits import is_word_of_others, noise_meant
 
 Correlation = Literal["ou"]
 """Kinds of correlation between successive residuals."""
@@ -149,6 +150,8 @@ def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> No
         given: dict[str, Any] = {name: getattr(value, name) for name in NOISE_FIELDS}
     elif isinstance(value, Mapping):
         given = dict(value)
+        if _report_foreign(given, place, issues):
+            return Noise(sd=1.0)  # so that nothing else is reported as missing
         for key in [k for k in given if k not in NOISE_FIELDS]:
             issues.error(f"{place}.{key}", f"unknown field{one_of(str(key), NOISE_FIELDS)}")
     else:
@@ -178,6 +181,21 @@ def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> No
     _check_together(noise, place, issues)
     _check_correlation(noise, place, issues)
     return replace(noise, transform=noise.transform or _row(noise).transform)
+
+
+def _report_foreign(given: Mapping[str, Any], place: str, issues: Issues) -> bool:
+    """Report fields and values in the words of other programs, with the whole right table."""
+    foreign = [
+        k for k, v in given.items() if k not in NOISE_FIELDS or is_word_of_others(k, v, given)
+    ]
+    if not foreign:
+        return False
+    meant = noise_meant(given, NOISE_FIELDS, place.removeprefix("[noise] "))
+    if meant is None:
+        return False
+    got = f"got {shown(given[foreign[0]])}" if foreign[0] in NOISE_FIELDS else "unknown field"
+    issues.error(f"{place}.{foreign[0]}", f"{got}; {meant}")
+    return True
 
 
 def noise_hint(value: Any, observables: Iterable[str], *, python: bool = False) -> str:
@@ -226,7 +244,20 @@ def _check_together(noise: Noise, place: str, issues: Issues) -> None:
     """Report fields that contradict each other."""
     chosen, row = f'distribution = "{noise.distribution}"', _row(noise)
     if noise.relative is not None and noise.sd is not None:
-        issues.error(place, "sd and relative contradict each other; give one of them")
+        both = noise_meant(
+            {"sd": noise.sd, "relative": noise.relative},
+            NOISE_FIELDS,
+            place.removeprefix("[noise] "),
+        )
+        issues.error(
+            place, f"sd and relative contradict each other; give one of them, or for both {both}"
+        )
+    if noise.relative is not None and noise.relative >= 1:
+        issues.warn(
+            f"{place}.relative",
+            f"{noise.relative:g} means a standard deviation of {100 * noise.relative:g} % of the "
+            f"value; for {noise.relative:g} % write {noise.relative / 100:g}",
+        )
     transform = noise.transform or row.transform
     if noise.relative is not None and transform is not None:
         issues.error(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
-from odefit.common.errors import counted, one_of
+from odefit.common.errors import counted, one_of, shown
 from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.priors import Prior, as_prior
 
@@ -67,6 +67,11 @@ MEANT_FIELDS: Mapping[str, str] = {
     **dict.fromkeys(("min", "minimum", "lb", "low", "lower_bound", "lowerbound"), "lower"),
     **dict.fromkeys(("max", "maximum", "ub", "high", "upper_bound", "upperbound"), "upper"),
     **dict.fromkeys(("constant", "hold", "frozen", "vary", "estimate"), "fixed = VALUE"),
+    **dict.fromkeys(("free", "fit", "optimise", "optimize", "estimated"), "fixed = VALUE"),
+    **dict.fromkeys(
+        ("per_subject", "per_individual", "per_id", "per_run", "individual", "local", "subject"),
+        "per_experiment = true",
+    ),
     **dict.fromkeys(("bounds", "range", "limits"), "lower and upper"),
     **dict.fromkeys(("log", "log10", "transform"), 'scale = "log10"'),
     **dict.fromkeys(("units",), "unit"),
@@ -84,7 +89,7 @@ def as_parameter(
     if isinstance(value, Parameter):
         given: dict[str, Any] = {name: getattr(value, name) for name in PARAMETER_FIELDS}
     elif isinstance(value, Mapping):
-        given = dict(value)
+        given = _without_switches(dict(value), place, issues)
         for key in [k for k in given if k not in PARAMETER_FIELDS]:
             meant = MEANT_FIELDS.get(str(key).strip().lower().replace("-", "_").replace(" ", "_"))
             hint = f"; write {meant}" if meant else one_of(str(key), PARAMETER_FIELDS)
@@ -103,6 +108,37 @@ def as_parameter(
         and (checked := _field(key, field, f"{place}.{key}", issues)) is not None
     }
     return _consistent(Parameter(**typed), place, issues)
+
+
+SWITCHES = {
+    **dict.fromkeys(("vary", "estimate", "free", "fit", "optimise", "optimize", "estimated"), True),
+    **dict.fromkeys(("fixed", "constant", "hold", "frozen", "known"), False),
+}
+"""Fields of other programs that say by true or false whether a parameter is estimated."""
+
+
+def _without_switches(given: dict[str, Any], place: str, issues: Issues) -> dict[str, Any]:
+    """Return a table without true or false for estimated or fixed, with the right way reported."""
+    for key, estimated in [(k, SWITCHES.get(str(k).strip().lower())) for k in given]:
+        if estimated is None or not isinstance(given[key], bool):
+            continue
+        value = next(
+            (v for k, v in given.items() if MEANT_FIELDS.get(str(k), k) == "guess"), "VALUE"
+        )
+        written = f"{value:g}" if isinstance(value, (int, float)) else "VALUE"
+        if given[key] == estimated:
+            wish = "leave it out, since a parameter without a fixed value is estimated"
+            left = {k: v for k, v in given.items() if k != key}
+        else:
+            wish = f"write fixed = {written}, without a guess"
+            left = {
+                k: v
+                for k, v in given.items()
+                if k != key and MEANT_FIELDS.get(str(k), k) not in {"guess", "fixed = VALUE"}
+            }
+        issues.error(f"{place}.{key}", f"expected a number, got {shown(given[key])}; {wish}")
+        return _without_switches(left, place, issues)
+    return given
 
 
 def is_pair(value: Any) -> bool:

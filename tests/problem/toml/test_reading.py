@@ -166,7 +166,7 @@ def test_a_mistake_gives_one_message(errors: Errors, old: str, new: str, message
 def test_an_input_is_a_table(errors: Errors) -> None:
     text = DECAY.replace("[initial]", "[inputs]\nu = 'linear'\n[initial]").replace("*x", "*x*u")
     (found,) = errors(text, "t,x,u\n0,1,1\n")
-    assert found.startswith('[inputs] u: expected { interpolation = "linear" } or the like')
+    assert found.startswith('[inputs] u: expected { interpolation = "linear" } for a column')
 
 
 @pytest.mark.parametrize(

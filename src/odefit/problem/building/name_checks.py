@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 
 from odefit.common.errors import closest, did_you_mean, shown
 from odefit.expressions.expressions import TIME, Expression
@@ -10,6 +11,7 @@ from odefit.problem.building.preparation import Definition, experiment_place
 from odefit.problem.experiment import Cycle, Experiment
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.model import check_name
+from odefit.problem.noise_habits import ESTIMATED, noise_of_unknown_name
 from odefit.problem.parameters import Parameter
 
 MAX_SUGGESTIONS = 50
@@ -26,6 +28,16 @@ KNOWN_NUMBERS = {
     "T": "; the time is t; declare 'T' in [parameters] or [constants] if it is another quantity",
 }
 """Names known from other tools, with their spelling here."""
+
+
+def _estimated(state: str) -> Callable[[str, bool], str | None]:
+    """Return the remedy for a word that says that an initial value is to be estimated."""
+
+    def meant(name: str, alone: bool) -> str | None:
+        wish = alone and name.casefold() in ESTIMATED
+        return f"; write {state} = {{}} to have it estimated" if wish else None
+
+    return meant
 
 
 class Names:
@@ -83,11 +95,13 @@ class Names:
         place: str,
         kinds: str = "",
         remedy: str = "",
+        other: Callable[[str, bool], str | None] = lambda name, alone: None,
     ) -> None:
         """Report names in `expression` that are not `allowed`; `kinds` describes the allowed ones.
 
         An undeclared name is reported only once. For a declared name, `remedy` is added to the
-        message.
+        message. Of an undeclared one, which may be the whole expression, `other` may know the
+        remedy.
         """
         for name in sorted(expression.names - allowed):
             inside = f"in {shown(expression.text)}"
@@ -100,7 +114,8 @@ class Names:
             else:
                 self._reported.add(name)
                 few = len(self._reported) <= MAX_SUGGESTIONS
-                hint = KNOWN_NUMBERS.get(name) or (did_you_mean(name, allowed) if few else "")
+                hint = other(name, expression.name == name) or KNOWN_NUMBERS.get(name) or ""
+                hint = hint or (did_you_mean(name, allowed) if few else "")
                 hint = hint or "; declare it in [parameters] or [constants]"
                 message = f"unknown name {shown(name)} {inside}{hint}"
             self._issues.error(place, message)
@@ -157,7 +172,9 @@ class Names:
                 f'{state}_0 = {{}}, [initial] {state} = "{state}_0"'
                 for state in sorted(value.names & {*self._model.states} - self.scalars)[:1]
             )
-            self.refers(value, self.scalars, place, "parameters and constants", remedy)
+            self.refers(
+                value, self.scalars, place, "parameters and constants", remedy, _estimated(name)
+            )
         if name not in self._model.algebraic:
             return
         guess = isinstance(value, Parameter) and value == Parameter(guess=value.guess)
@@ -229,7 +246,8 @@ class Names:
         for name, noise in self._noise.items():
             if isinstance(noise.spread, Expression):
                 place = f"[noise] {name}.{noise.law.spread_field}"
-                self.refers(noise.spread, allowed, place, f"observables, {kinds}")
+                meant = functools.partial(noise_of_unknown_name, observable=name)
+                self.refers(noise.spread, allowed, place, f"observables, {kinds}", other=meant)
             if isinstance(noise.correlation_time, Expression):
                 place = f"[noise] {name}.correlation_time"
                 known = "parameters and constants"

@@ -147,15 +147,19 @@ class LongTable:
             )
         return found
 
+    def _unknown_role(self, role: str, column: str) -> str:
+        """Return the message on a key of ``columns``, which may be the column itself."""
+        known = {*self._model.observables, *self._model.inputs, *ROLES}
+        unknown = f"unknown role {shown(role)}"
+        if column in known and role in self._columns:
+            return f'{unknown}; names of the model stand on the left: {{ {column} = "{role}" }}'
+        return f"{unknown}{did_you_mean(role, ROLES)}; roles are: {', '.join(ROLES)}"
+
     def _find_roles(self) -> None:
         given = dict(self._experiment.columns)
         for role, name in given.items():
             if role not in ROLES:
-                known = ", ".join(ROLES)
-                self._issues.error(
-                    f"{self.place} columns",
-                    f"unknown role {shown(role)}{did_you_mean(role, ROLES)}; roles are: {known}",
-                )
+                self._issues.error(f"{self.place} columns", self._unknown_role(role, name))
             elif name not in self._columns:
                 self._missing_column(f"columns.{role}", name)
             else:

@@ -106,7 +106,7 @@ def _with_own_names(
                 f"no column '{column}', which columns.{name} names{did_you_mean(column, table)} "
                 f"(columns are: {', '.join(table)})",
             )
-        if name in table and name != column:
+        elif name in table and name != column:
             issues.error(
                 place, f"columns.{name} is '{column}', but there is a column '{name}'; keep one"
             )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
-from odefit.common.errors import InputError, counted, one_line, shown
+from odefit.common.errors import MAX_SHOWN_LENGTH, InputError, counted, one_line, shown
 from odefit.expressions.expressions import (
     Expression,
     ExpressionError,
@@ -119,7 +120,7 @@ def finite_number(
 ) -> float | None:
     """Return `value` as a finite float (infinite if allowed), or None with the reason noted."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        issues.error(place, f"expected a number, got {shown(value)}")
+        issues.error(place, f"expected a number, got {shown(value)}{_number_in(value)}")
         return None
     try:
         number = float(value)
@@ -134,6 +135,22 @@ def finite_number(
         issues.error(place, f"{too_large(number)}{none}")
         return None
     return number
+
+
+_QUOTED = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf)\s*(\D*)\Z")
+
+
+def _number_in(value: Any) -> str:
+    """Return how to write a number that was given as a text, with its unit, or in a table."""
+    if isinstance(value, str) and (read := _QUOTED.match(value[:MAX_SHOWN_LENGTH])):
+        if not read[2]:
+            return f"; write {read[1]} without quotes"
+        return f"; write {read[1]} alone, and the unit as a text in [units]" * (read[1] != "inf")
+    if isinstance(value, Mapping) and len(value) == 1:
+        (inner,) = value.values()
+        if isinstance(inner, (int, float)) and not isinstance(inner, bool):
+            return f"; write {inner:g} alone"
+    return ""
 
 
 def _numbers_in(expression: Expression) -> list[float]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from odefit.common.errors import closest, counted, one_of, shown
+from odefit.common.errors import closest, shown
 from odefit.expressions.expressions import TIME
 from odefit.problem.building.columns import used_columns
 from odefit.problem.building.preparation import experiment_place
@@ -16,15 +16,28 @@ from odefit.problem.inputs.file_access import NamedFiles, refuse_controls
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.inputs.table import as_list, listed_column, read_cells, read_table
 from odefit.problem.inputs.workbooks import split_name
-from odefit.problem.model import Model
+from odefit.problem.model import Interpolation, Model
 from odefit.problem.noise import noise_hint
 from odefit.problem.parameters import is_pair
 from odefit.problem.problem import Problem
+from odefit.problem.toml.other_notations import (
+    EVENT,
+    EXPERIMENT,
+    SECTIONS,
+    assignment,
+    event_hint,
+    experiment_hint,
+    initial_of,
+    section_hint,
+    states_of,
+    with_experiment,
+    without_fields,
+)
+from odefit.problem.toml.parts import known_keys, list_of_tables, table_of, text_of
 from odefit.problem.toml.repetitions import repetitions
 from odefit.problem.unknown_functions.specification import is_unknown
 
 FORMAT_VERSION = 1
-MAX_UNKNOWN = 20  # unknown keys of one place that get separate messages
 
 SECTION_NAMES = (
     "ode", "algebraic", "observables", "constants", "inputs", "parameters", "initial", "noise",
@@ -78,7 +91,8 @@ def problem_from_mapping(
     refuse_controls(raw, issues)
     issues.raise_errors()  # other formats may have other rules
     known = ("format", *TEXT_KEYS, *SECTION_NAMES, "experiment")
-    raw = known_keys(raw, known, "", issues)
+    raw = with_experiment(raw, issues)
+    raw = known_keys(raw, known, "", issues, SECTIONS, section_hint)
     if raw.get("noise") is not None and not isinstance(raw["noise"], Mapping):
         observed = raw.get("observables") or raw.get("ode")
         hint = noise_hint(raw["noise"], observed if isinstance(observed, Mapping) else ())
@@ -90,6 +104,11 @@ def problem_from_mapping(
         issues.raise_errors()  # the rest would be consequences
     texts = {name: text_of(raw.get(name), name, issues) for name in TEXT_KEYS}
     sections = {name: table or {} for name, table in tables.items()}
+    sections["ode"] = states_of(sections["ode"], sections["initial"], issues)
+    sections["initial"] = initial_of(sections["initial"], sections["ode"], issues)
+    observed = tuple(sections["observables"]) or tuple(sections["ode"])
+    for name, owners in (("noise", observed), ("parameters", ("k",))):
+        sections[name] = without_fields(name, sections[name], owners, issues)
     model = Model(
         ode=sections["ode"],
         observables=sections["observables"],
@@ -142,68 +161,6 @@ def _check_format(raw: Mapping[str, Any], issues: Issues) -> None:
         )
 
 
-def known_keys(
-    raw: Mapping[str, Any], known: tuple[str, ...], place: str, issues: Issues
-) -> dict[str, Any]:
-    """Return `raw` without unknown keys, which are reported.
-
-    An obviously misspelt key is taken for the right one, so that the right one is not reported as
-    missing.
-    """
-    found = {key: value for key, value in raw.items() if key in known}
-    unknown = [(key, value) for key, value in raw.items() if key not in known]
-    if (more := len(unknown) - MAX_UNKNOWN) > 0:
-        issues.error(place or "problem", f"and {counted(more, 'more unknown key')}")
-    for key, value in unknown[:MAX_UNKNOWN]:
-        name = str(key)
-        free = [k for k in known if k not in raw]
-        meant = closest(name, free)
-        section = isinstance(value, Mapping) and not place
-        at = place or (f"[{name}]" if section else name)
-        what = f"unknown key {shown(name)}" if place else f"unknown {'section' * section or 'key'}"
-        issues.error(at, f"{what}{one_of(name, free if meant else known)}")
-        if meant is not None:
-            found.setdefault(meant, value)
-    return found
-
-
-def table_of(value: Any, place: str, issues: Issues) -> Mapping[str, Any] | None:
-    """Return a section: {} if absent, None with the reason noted if it is not a table."""
-    if value is None:
-        return {}
-    if isinstance(value, Mapping):
-        return value
-    doubled = isinstance(value, list) and any(isinstance(v, Mapping) for v in value)
-    hint = f"; write {place}, with one pair of brackets" if doubled else ""
-    issues.error(place, f"expected a table, got {shown(value)}{hint}")
-    return None
-
-
-def list_of_tables(value: Any, place: str, issues: Issues) -> list[Mapping[str, Any]] | None:
-    """Return a list of tables: [] if absent, None with the reason noted if it is not one."""
-    if value is None:
-        return []
-    if isinstance(value, Mapping):
-        issues.error(place, f"got a single table; write {place}, with two pairs of brackets")
-        return [value]
-    if not isinstance(value, list):
-        issues.error(place, f"expected tables, got {shown(value)}")
-        return None
-    wrong = [v for v in value if not isinstance(v, Mapping)]
-    if wrong:
-        issues.error(place, f"expected tables, got {shown(wrong[0])} among them")
-        return None
-    return value
-
-
-def text_of(value: Any, place: str, issues: Issues) -> str | None:
-    """Return a text, or None, with the reason noted for any other value."""
-    if value is None or isinstance(value, str):
-        return value
-    issues.expected(place, "a text in quotes", value)
-    return None
-
-
 def _interpolations(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
     found: dict[str, Any] = {n: v if is_unknown(v) else "linear" for n, v in table.items()}
     for name, value in [item for item in table.items() if not is_unknown(item[1])]:
@@ -212,7 +169,13 @@ def _interpolations(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
             known = known_keys(value, ("interpolation",), place, issues)
             found[name] = known.get("interpolation", "linear")
         else:
-            issues.expected(place, '{ interpolation = "linear" } or the like', value)
+            meant = value if value in get_args(Interpolation) else "linear"
+            issues.error(
+                place,
+                f'expected {{ interpolation = "{meant}" }} for a column of the data, got '
+                f"{shown(value)}; a formula stands in [definitions]",
+            )
+            found[name] = meant
     return found
 
 
@@ -269,7 +232,7 @@ def _experiment(
     place = experiment_place(name)
     if not isinstance(given, str):
         issues.expected(f"{place} name", "a text in quotes", given)
-    known = known_keys(raw, EXPERIMENT_KEYS, place, issues)
+    known = known_keys(raw, EXPERIMENT_KEYS, place, issues, EXPERIMENT, experiment_hint)
     events = list_of_tables(known.get("event"), f"{place} [[experiment.event]]", issues) or []
     time = text_of(known.get("time", TIME), f"{place} time", issues) or TIME
     by = text_of(known.get("by"), f"{place} by", issues)
@@ -316,6 +279,13 @@ def _warn_of_shared_files(experiments: Sequence[Experiment], issues: Issues) -> 
 
 def _names(value: Any, place: str, issues: Issues) -> dict[str, str]:
     """Return a table of texts."""
+    if isinstance(value, (list, str)):
+        issues.error(
+            place,
+            f'expected a table, got {shown(value)}; write such as {{ x = "NAME" }} for an x whose '
+            "column is called NAME, or leave it out",
+        )
+        return {}
     table = table_of(value, place, issues) or {}
     for key, name in table.items():
         if not isinstance(name, str):
@@ -387,7 +357,7 @@ def events_of(
 
 
 def _event(raw: Mapping[str, Any], place: str, unit: str, issues: Issues) -> Event | None:
-    known = known_keys(raw, EVENT_KEYS, place, issues)
+    known = known_keys(raw, EVENT_KEYS, place, issues, EVENT, event_hint)
     time, times = known.get("time"), known.get("times")
     if time is not None and times is not None:
         issues.error(f"{place} time", "time and times are both given; keep one of them")
@@ -398,7 +368,13 @@ def _event(raw: Mapping[str, Any], place: str, unit: str, issues: Issues) -> Eve
     if times is not None and not isinstance(times, list):
         issues.error(f"{place} times", f"expected a list, got {shown(times)}; for one, write time")
         return None
-    assign = table_of(known.get("assign"), f"{place} assign", issues)
+    given = known.get("assign")
+    if hint := assignment(given):
+        issues.error(f"{place} assign", f"expected a table, got {shown(given)}{hint}")
+        return None
+    if given is None and any(key not in EVENT_KEYS for key in raw):
+        return None  # that key says what was meant to be assigned
+    assign = table_of(given, f"{place} assign", issues)
     if assign is None:
         return None
     if "every" in known or "until" in known:

@@ -24,15 +24,8 @@ from odefit.problem.inputs.table import Cells, read_cells, read_table
 from odefit.problem.inputs.workbooks import is_workbook, split_name
 from odefit.problem.problem import Problem
 from odefit.problem.toml.files import parsed_toml
-from odefit.problem.toml.reading import (
-    data_of,
-    events_of,
-    known_keys,
-    list_of_tables,
-    steady_state_of,
-    table_of,
-    text_of,
-)
+from odefit.problem.toml.parts import known_keys, list_of_tables, table_of, text_of
+from odefit.problem.toml.reading import data_of, events_of, steady_state_of
 from odefit.problem.variants.scenario import Scenario
 from odefit.problem.variants.scenario_problem import named_condition, with_scenarios
 
