@@ -300,12 +300,9 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
             if uncertainty.degrees_of_freedom <= 0
             else "the interval could not be computed"
         )
-    if not remark.words and unknown.key in uncertainty.corrected_noise:
-        corrected = uncertainty.corrected_noise[unknown.key]
-        # rounded like the estimate beside it
-        shown = to_decade(corrected, decade_for(value, std_error))
-        words = "{} when corrected for the unknowns that were fitted"
-        remark = Note(words, corrected, shown)
+    known = trouble in {None, Trouble.NOT_LINEAR, Trouble.BY_PROFILE, Trouble.WEAKLY_DETERMINED}
+    if known and unknown.key in uncertainty.corrected_noise and not flag.startswith("no "):
+        remark = _corrected(uncertainty.corrected_noise[unknown.key], value, std_error, remark)
     return _row(
         unknown,
         value,
@@ -316,6 +313,16 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
         flag=flag,
         remark=remark,
     )
+
+
+def _corrected(corrected: float, value: float, std_error: float, remark: Note) -> Note:
+    """Return the remark on a noise that is too small as estimated, before what else there is."""
+    # rounded like the estimate beside it
+    shown = to_decade(corrected, decade_for(value, std_error))
+    words = "{} when corrected for the unknowns that were fitted"
+    rest = str(remark)
+    more = (f"{rest[0].upper()}{rest[1:]}",) if rest else ()
+    return Note(words, corrected, shown, more=more)
 
 
 def over_all_solutions(row: Row, result: ResultData, index: int) -> Row:
