@@ -1,12 +1,12 @@
 """The gradient of the cost by the adjoint of the integration.
 
-Its price does not depend on the number of unknowns. It is the exact derivative of the cost that was
-computed, with the steps as they were. Where a condition begins or ends at a steady state, or events
-have to be located, there is none, and sensitivities are integrated instead.
+Its cost does not depend on the number of unknowns. It is the exact derivative of the computed cost,
+for the steps that were taken. If a condition begins or ends at a steady state, or events have to be
+located, it does not exist, and sensitivities are integrated instead.
 
-Forwards, states are integrated without sensitivities, and what is needed for the way back is kept.
-Backwards, the derivatives of a scalar by the states that were observed become those by the
-unknowns: each operation is the transposed one of
+The forward pass integrates states without sensitivities, and records what the backward pass needs.
+The backward pass turns the derivatives of a scalar with respect to the observed states into those
+with respect to the unknowns: each operation is the transpose of that in
 :class:`odefit.simulation.trajectories.shared_map.SharedMap`.
 """
 
@@ -40,9 +40,10 @@ from odefit.simulation.trajectories.trajectory import Trajectory, switched_scala
 from odefit.simulation.watched import Watched, Weights
 
 ADJOINT_DIRECTIONS = 10
-"""Unknowns of the equations from which on the gradient is found by the adjoint.
+"""Number of unknowns of the equations from which on the adjoint computes the gradient.
 
-It then takes half the time of the sensitivities or less; with fewer unknowns, these are as good."""
+It then takes at most half the time of the sensitivities; with fewer unknowns, these are as good.
+"""
 
 _NOTHING = np.zeros(0)
 _NO_UNKNOWNS = np.zeros(0, dtype=np.intp)
@@ -50,15 +51,15 @@ _NO_UNKNOWNS = np.zeros(0, dtype=np.intp)
 
 @dataclass(frozen=True, eq=False)
 class Passage:
-    """An integration on which the way back begins."""
+    """An integration from which the backward pass begins."""
 
     vector: Array
-    # Trajectories by condition. They have sensitivities by what is watched, at each time by its own
-    # value then.
+    # Trajectories by condition. They have sensitivities with respect to the watched values, at each
+    # time with respect to the values at that time.
     trajectories: Mapping[int, Trajectory]
     # For each segment the values before each of the events at its start.
     before: Sequence[Sequence[Values]]
-    # The adjoint of each segment; None where nothing was integrated.
+    # The adjoint of each segment; None if nothing was integrated.
     adjoints: Sequence[Adjoint | None]
 
 
@@ -134,10 +135,10 @@ class AdjointTree:
         return Passage(vector, found, before, adjoints)
 
     def pull_back(self, passage: Passage, weights: Mapping[int, Array]) -> Array | None:
-        """Return the derivatives of a scalar by the unknowns, shape (n,).
+        """Return the derivatives of a scalar with respect to the unknowns, shape (n,).
 
-        `weights` are derivatives of the scalar by what is watched, by condition, shape (times,
-        states and scalars). None is returned where the adjoint of a segment fails.
+        `weights` are derivatives of the scalar with respect to the watched values, by condition,
+        shape (times, states and scalars). Returns None if the adjoint of a segment fails.
         """
         n, p = len(self._field.states), len(self._field.scalars)
         s = len(self._watched.states)
@@ -155,7 +156,7 @@ class AdjointTree:
                 *((r, at_starts[number : number + 1]) for r in shared.rows_after),
             ]:
                 own = weights[rows.condition][rows.rows]
-                # Positions differ from each other, as states do.
+                # All positions differ, as all states do.
                 out[_grid(rows.positions, self._watched.states)] += own[:, :s]
                 self._add_scalars(by_scalars[number], rows.condition, own[:, s:])
             by_states = at_starts[number]
@@ -242,9 +243,9 @@ Assemble = Callable[
 class AdjointGradient:
     """The gradient of a problem's cost by the adjoint.
 
-    What it goes through backwards are residuals of single times, which are `uncorrelated`. `exists`
-    says whether that is so, and all conditions consist of segments between events at known times;
-    `may_pay` also whether there are enough unknowns.
+    The backward pass needs residuals of single times, which are `uncorrelated`. `exists` is true in
+    that case, if all conditions consist of segments between events at known times. `may_pay` is
+    true if, in addition, there are enough unknowns.
     """
 
     def __init__(
@@ -272,7 +273,7 @@ class AdjointGradient:
         self._trees = [AdjointTree(field, conditions, engines, g, self._watched) for g in groups]
 
     def pays(self, choice: EngineChoice) -> bool:
-        """Return whether it is less work than sensitivities, as far as a choice tells."""
+        """Return whether it is predicted to be less work than sensitivities, given a choice."""
         return self._engines.has_adjoint(self._field, *self._size, choice)
 
     def __call__(self, vector: Array, choice: EngineChoice) -> CostGradient | None:
@@ -320,6 +321,6 @@ def _plain(condition: Condition) -> bool:
 
 
 def directions_and_outputs(problem: Problem) -> tuple[int, int]:
-    """Return the number of unknowns of the equations, and that of times of all conditions."""
+    """Return the number of unknowns of the equations, and the total number of times."""
     directions = sum(u.kind != "noise" for u in problem.unknowns)
     return directions, sum(len(c.times) for c in problem.conditions)

@@ -1,8 +1,8 @@
-"""The best point of all that were evaluated while something ran, wherever it was evaluated.
+"""The best point of all that were evaluated during some work, wherever it was evaluated.
 
-A method that is ended within its first start has no end of a start to return, though it has
-evaluated many points. Every evaluation of a forward map in this thread is noted here, whichever
-method asks for it, so that none has to keep a book of its own.
+A method that is stopped within its first start has no end of a start to return, though it has
+evaluated many points. Every evaluation of a forward map in this thread is recorded here, whatever
+the method, so that no method needs its own record.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from odefit.problem.problem import Problem
 class BestSeen:
     """The unknowns of lowest cost among those at which a problem was evaluated.
 
-    Evaluations of other problems count where these differ in guesses and bounds alone, and within
+    Evaluations of other problems count if these differ only in guesses and bounds, and only within
     its bounds. Before the first evaluation, there is no `vector`, and its cost is infinite.
     """
 
@@ -35,10 +35,10 @@ class BestSeen:
         self._verdicts: dict[int, tuple[Problem, bool]] = {id(problem): (problem, True)}
 
     def note(self, problem: Problem, vector: Array, cost: float, objective: float) -> None:
-        """Note an evaluation."""
+        """Record an evaluation."""
         verdict = self._verdicts.get(id(problem))
         if verdict is None:
-            # The problem is kept as well: a number may be given to another one otherwise.
+            # The problem is kept as well, since its number could otherwise be reused.
             verdict = self._verdicts[id(problem)] = (problem, same_task(problem, self._problem))
         if not verdict[1] or len(vector) != len(self._problem.unknowns):
             return
@@ -87,13 +87,13 @@ _current: ContextVar[BestSeen | None] = ContextVar("best_seen", default=None)
 
 
 def best_seen() -> BestSeen | None:
-    """Return what notes the evaluations of this thread, if anything does."""
+    """Return the recorder of this thread's evaluations, if there is one."""
     return _current.get()
 
 
 @contextmanager
 def noting(seen: BestSeen) -> Iterator[None]:
-    """Note all evaluations of this thread within the block."""
+    """Record all evaluations of this thread within the block."""
     token = _current.set(seen)
     try:
         yield

@@ -1,7 +1,7 @@
-"""Blocks of the Jacobian at an answer: experiments with unknowns of their own alone.
+"""Blocks of the Jacobian at an answer: experiments with separate unknowns.
 
-What is asked of one of these unknowns needs the experiments of its block alone, and those are a
-small part of the work that all are.
+A question about one of these unknowns needs only the experiments of its block, a small part of the
+work for all.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from odefit.simulation.evaluation import Evaluation
 from odefit.simulation.forward import ForwardMap
 
 SAME = 1e-6
-"""Relative difference up to which an unknown is where the answer has it."""
+"""Relative difference below which an unknown has its value in the answer."""
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
     """Experiments on which some unknowns act alone.
 
-    `forward` is their forward map, with the noise that they share with others held, `places` are
-    its unknowns among all, and `at_answer` is its evaluation there.
+    `forward` is their forward map, with fixed noise if they share it with others; `places` are its
+    unknowns among all, and `at_answer` is its evaluation at the answer.
     """
 
     forward: ForwardMap
@@ -37,7 +37,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """All blocks around an answer, `vector`, shape (n,); `noise` if unknowns of it join them."""
+    """All blocks around an answer, `vector`, shape (n,); `noise` if unknowns of noise join them."""
 
     vector: Array
     blocks: Sequence[Block]
@@ -45,7 +45,7 @@ class Blocks:
 
     @classmethod
     def around(cls, forward: ForwardMap, vector: Array) -> Blocks | None:
-        """Return the blocks; None where all experiments hang together, or one is not integrated."""
+        """Return the blocks; None if all experiments share unknowns, or one is not integrated."""
         problem = forward.problem
         if forward.nodes is not None:
             return None
@@ -65,13 +65,13 @@ class Blocks:
         return cls(vector, tuple(found), noise) if len(found) > 1 else None
 
     def of(self, index: int) -> Block | None:
-        """Return the block of an unknown; None for one that joins several."""
+        """Return the block of an unknown; None for an unknown that joins several blocks."""
         return next((b for b in self.blocks if index in b.places), None)
 
     def only(self, vector: Array) -> Block | None:
-        """Return the block in which a vector alone differs from the answer; None if it is not one.
+        """Return the only block in which a vector differs from the answer; None if there is none.
 
-        Differences of rounding do not count.
+        Differences by rounding do not count.
         """
         size = np.maximum(np.abs(vector), np.abs(self.vector))
         changed = np.flatnonzero(np.abs(vector - self.vector) > SAME * size)
@@ -86,7 +86,7 @@ class Blocks:
 
 
 def _block(forward: ForwardMap, held: Problem, own: IntArray, vector: Array) -> Block | None:
-    """Return the block of a part, whose unknowns stand in the order of `own`."""
+    """Return the block of a part, with its unknowns in the order of `own`."""
     _, engine, tolerance, _, steps, controlled = forward.arguments
     alone = ForwardMap(held, engine, tolerance, None, steps, controlled)
     at = alone.evaluate(vector[own], UNDECIDED)

@@ -15,24 +15,23 @@ class Evaluation:
     Attributes
     ----------
     cost
-        What the optimiser minimises: half the objective, plus the logarithms of those standard
-        deviations that depend on unknowns.
+        The function that the optimiser minimises: half the objective, plus the logarithms of those
+        standard deviations that depend on unknowns.
     residuals, jacobian
-        Residuals and their derivatives, shapes (r,) and (r, unknowns), with
-        jacobian' residuals the gradient of `cost` and
-        jacobian' jacobian its Gauss-Newton matrix. A standard deviation that depends
-        on unknowns adds rows of its own to those of its measurements.
+        Residuals and their derivatives, shapes (r,) and (r, unknowns), with jacobian' residuals the
+        gradient of `cost` and jacobian' jacobian its Gauss-Newton matrix. A standard deviation that
+        depends on unknowns adds its own rows to those of its measurements.
     objective
-        Weighted sum of squared residuals, measurements and priors; where noise is not normal, their
-        deviance.
+        Weighted sum of squared residuals, measurements and priors; for noise that is not normal,
+        their deviance.
     log_likelihood
-        Log-likelihood of the measurements, where their noise is given or estimated; else None.
+        Log-likelihood of the measurements if their noise is given or estimated, else None.
     choice
         The choice of an engine for the next evaluation.
     information
-        Rows, shape (r, unknowns), of which information' information is the Fisher (expected)
-        information, from which standard errors come. It is the Jacobian where all noise is normal;
-        elsewhere the Gauss-Newton matrix follows the measurements, and the information does not.
+        Rows, shape (r, unknowns), such that information' information is the Fisher (expected)
+        information, the source of standard errors. It is the Jacobian if all noise is normal;
+        otherwise the Gauss-Newton matrix depends on the measurements, and the information does not.
     """
 
     cost: float
@@ -54,11 +53,11 @@ class CostGradient:
     """The cost of a problem at one vector of unknowns, and its gradient."""
 
     cost: float
-    gradient: Array  # Derivatives of the cost by the unknowns, shape (n,)
+    gradient: Array  # Derivatives of the cost with respect to the unknowns, shape (n,)
     objective: float
     log_likelihood: float | None
     choice: EngineChoice = field(default=UNDECIDED, repr=False)
-    adjoint: bool = False  # Whether the adjoint has found it; sensitivities otherwise
+    adjoint: bool = False  # Whether it comes from the adjoint; otherwise from sensitivities
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> CostGradient:

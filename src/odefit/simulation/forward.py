@@ -52,9 +52,9 @@ from odefit.simulation.trajectories.trajectory import Trajectory
 class ForwardMap:
     """Trajectories, residuals and their derivatives for one problem.
 
-    Models are compiled when they are first needed. The choice of an engine may be given to an
-    evaluation, as a search hands it from one to the next (see :class:`EngineChoice`). Without it,
-    the map begins with the engine that served last; values are then the same up to the tolerance.
+    Models are compiled on first use. The choice of an engine may be given to an evaluation, as a
+    search passes it from one to the next (see :class:`EngineChoice`). Without it, the map begins
+    with the last engine used; values are then the same up to the tolerance.
 
     Parameters
     ----------
@@ -67,18 +67,18 @@ class ForwardMap:
         Relative tolerance of all engines but the Taylor method; None for their defaults, 1e-9, and
         1e-6 for Local Linearization.
     nodes
-        Nodes at which trajectories begin anew; None for a single integration.
+        Nodes at which trajectories restart; None for a single integration.
     steps
-        Steps that odefit's implicit engine gets between two events, beside those that many outputs
-        need; None for as many as nearly any trajectory needs.
+        Limit of steps of odefit's implicit engine between two events, besides those that many
+        outputs need; None suffices for nearly any trajectory.
     controlled
-        Whether odefit's own engines hold the errors of sensitivities to the tolerance, too.
-        Where it does not, it takes half the steps or two thirds, with ten times their errors.
+        Whether odefit's own engines hold the errors of sensitivities to the tolerance, too. Without
+        it, they take a half to two thirds of the steps, with ten times the errors of sensitivities.
 
     Raises
     ------
     InputError
-        The package of the engine that is asked for cannot be imported.
+        The package of the requested engine cannot be imported.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class ForwardMap:
         self._priors = PriorResiduals(problem)
         self._noise_names = names_in_noise(problem)
         self._of_other_accuracy: dict[tuple[float, bool], ForwardMap] = {}
-        self._last_choice = UNDECIDED  # of the evaluations for which none was given
+        self._last_choice = UNDECIDED  # of evaluations without a given choice
         measured = [
             (series, problem.noise.get(name, Noise()))
             for condition in problem.conditions
@@ -124,7 +124,7 @@ class ForwardMap:
 
     @property
     def arguments(self) -> tuple[Problem, EngineName, float | None, Nodes | None, int | None, bool]:
-        """The maker of the same forward map in another process."""
+        """The arguments that make the same forward map in another process."""
         engines = self.engines
         setting, tolerance = engines.setting, engines.tolerance
         return self.problem, setting, tolerance, self.nodes, engines.steps, engines.controlled
@@ -132,7 +132,8 @@ class ForwardMap:
     def with_accuracy(self, tolerance: float, controlled: bool = True) -> ForwardMap:
         """Return the forward map with another accuracy of the implicit engines.
 
-        It is kept: all who ask for it use the same. What the accuracy does not touch is shared.
+        It is cached, so that all callers share it. Parts that do not depend on the accuracy are
+        shared.
         """
         key = tolerance, controlled
         if key == (self.engines.tolerance, self.engines.controlled):
@@ -148,12 +149,12 @@ class ForwardMap:
     def _with(self, engines: Engines) -> ForwardMap:
         other = copy(self)
         for name in ("_conditions", "_without_sensitivities", "_through_nodes", "_adjoint"):
-            vars(other).pop(name, None)  # computed with the engines, and kept
+            vars(other).pop(name, None)  # computed with the engines, and cached
         other.engines, other._of_other_accuracy = engines, {}
         return other
 
     def of(self, problem: Problem) -> ForwardMap:
-        """Return the forward map of the same model with other data, which shares what is compiled.
+        """Return the forward map of the same model with other data, which shares compiled code.
 
         Only the times and measurements of the conditions may differ.
         """
@@ -163,7 +164,7 @@ class ForwardMap:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about engines that are not installed, and states that rest at zero."""
+        """Sentences about engines that are not installed, and about states that rest at zero."""
         resting = resting_warnings(self.field, self.problem.conditions)
         return *self.engines.warnings(self.field), *resting
 
@@ -178,9 +179,8 @@ class ForwardMap:
     ) -> Trajectory | Failure:
         """Return the states (and sensitivities) of an experiment, the first unless one is named.
 
-        They are those at the data times, or at other times, which must increase and not be before
-        t0; InputError is raised otherwise. The choice of an engine is one that an earlier
-        trajectory or evaluation has returned.
+        They are those at the data times, or at other times. Raises InputError if times decrease or
+        precede t0. The choice of an engine is one returned by an earlier trajectory or evaluation.
         """
         condition = self.problem.condition(experiment)
         position = self.problem.conditions.index(condition)
@@ -204,11 +204,11 @@ class ForwardMap:
 
     @property
     def units(self) -> int:
-        """Number of parts of an evaluation that may be integrated elsewhere."""
+        """Number of parts of an evaluation that may be integrated in other processes."""
         return self._maps(True).units
 
     def integrate_elsewhere(self, elsewhere: Elsewhere | None) -> None:
-        """Let others integrate the units of evaluations, with the same values; None for here."""
+        """Let `elsewhere` integrate the units of evaluations, with the same values; None: here."""
         self._conditions.elsewhere = elsewhere
         self._without_sensitivities.elsewhere = elsewhere
 
@@ -219,7 +219,7 @@ class ForwardMap:
         choices: Sequence[EngineChoice],
         sensitivities: bool,
     ) -> dict[int, UnitOutcome]:
-        """Return the outcomes of units by number, up to the first that fails."""
+        """Return the outcomes of units by number, up to the first failure."""
         maps = self._conditions if sensitivities else self._without_sensitivities
         return maps.integrate(numbers, vector, choices)
 
@@ -251,20 +251,20 @@ class ForwardMap:
         return self.engines.tolerances[self.engines.first(self.field, choice)]
 
     def cost(self, vector: Array, choice: EngineChoice = LAST_SERVED) -> float:
-        """Return the cost alone; infinite where it is not defined."""
+        """Return the cost alone; infinite if it is undefined."""
         found = self.evaluate_cost(vector, choice)
         return math.inf if isinstance(found, Failure) else found.cost
 
     def evaluate_cost(
         self, vector: Array, choice: EngineChoice = LAST_SERVED
     ) -> Evaluation | Failure:
-        """Return an evaluation of which the Jacobian may be zero, see :meth:`trajectories`."""
+        """Return an evaluation whose Jacobian may be zero, see :meth:`trajectories`."""
         return self._evaluate(vector, choice, sensitivities=False)
 
     def evaluate(self, vector: Array, choice: EngineChoice = LAST_SERVED) -> Evaluation | Failure:
-        """Return residuals and Jacobian at `vector`, shape (n,); a failure where there are none.
+        """Return residuals and Jacobian at `vector`, shape (n,), or a failure.
 
-        The choice of an engine is that of an evaluation before, the last one unless it is given.
+        The choice of an engine comes from an earlier evaluation, by default the last one.
         """
         return self._evaluate(vector, choice, sensitivities=True)
 
@@ -284,11 +284,10 @@ class ForwardMap:
     def gradient(self, vector: Array, choice: EngineChoice = LAST_SERVED) -> CostGradient | Failure:
         """Return cost and gradient alone, which is cheaper than all sensitivities.
 
-        Problems with many unknowns are gone through backwards where they are stiff or large, at a
-        price that does not depend on their number. The gradient is then the exact derivative of
-        the cost as computed, with the steps that the states needed; sensitivities are under error
-        control of their own instead. The two differ by about the tolerance, except where states
-        stand still and their sensitivities do not.
+        Stiff or large problems with many unknowns use a backward pass, whose cost does not depend
+        on their number. The gradient is then the exact derivative of the computed cost, for the
+        steps of the states; sensitivities have their own error control instead. The two differ by
+        about the tolerance, unless states are constant while their sensitivities are not.
         """
         if self.nodes is None and self._adjoint.may_pay:
             begun = self._last_choice if choice is LAST_SERVED else choice
@@ -313,9 +312,9 @@ class ForwardMap:
     ) -> list[Trajectory] | Failure:
         """Return the trajectories of all conditions at their data times.
 
-        Without sensitivities, integration is several times faster. The Taylor method would have to
-        be compiled once more for that, which small problems are not worth: it then returns them
-        nevertheless.
+        Without sensitivities, integration is several times faster. The Taylor method would need a
+        second compilation for that, which is too expensive for small problems: sensitivities are
+        then returned anyway.
         """
         if not sensitivities:
             at = self.field, *directions_and_outputs(self.problem), choice
@@ -329,10 +328,10 @@ class ForwardMap:
     def assemble(
         self, vector: Array, trajectories: Sequence[Trajectory]
     ) -> tuple[Evaluation, list[ResidualSource]] | Failure:
-        """Return the evaluation along the trajectories, and where its residuals come from.
+        """Return the evaluation along the trajectories, and the sources of its residuals.
 
-        The vector may be longer than (n,): the Jacobian then has columns for whatever else the
-        trajectories have sensitivities of.
+        The vector may be longer than (n,): the Jacobian then has columns for the further
+        sensitivities of the trajectories.
         """
         found = self.evaluate_along(vector, trajectories)
         if isinstance(found, Failure):
@@ -348,7 +347,7 @@ class ForwardMap:
     ) -> Evaluation | Failure:
         """Return the evaluation at `vector` from the trajectories of all conditions.
 
-        Unknowns that do not act on the trajectories may be others than those of the integration.
+        Unknowns that do not act on the trajectories may differ from those of the integration.
         """
         choice = trajectories[-1].choice
         found = self._residuals(vector, trajectories, derivatives)
@@ -386,7 +385,7 @@ class ForwardMap:
     def batch(
         self, vectors: Sequence[Array] | Array, executor: Executor | None = None
     ) -> list[Evaluation | Failure]:
-        """Evaluate vectors, shape (count, n), each by the engine that served the one before."""
+        """Evaluate vectors, shape (count, n), each by the engine that served the previous one."""
         if executor is None:
             found: list[Evaluation | Failure] = []
             choice = UNDECIDED
@@ -403,7 +402,8 @@ class ForwardMap:
     ) -> dict[str, Dual]:
         """Return the observables at the trajectory's times.
 
-        With `noise`, what else changes in time in expressions of standard deviations is among them.
+        With `noise`, they include the other time-dependent quantities in expressions of standard
+        deviations.
         """
         with np.errstate(all="ignore"):
             also = self._noise_names if noise else ()
@@ -412,7 +412,7 @@ class ForwardMap:
     def series_residuals(
         self, vector: Array, trajectories: Sequence[Trajectory]
     ) -> Iterator[SeriesResiduals | Failure]:
-        """Return residuals by observable, condition by condition, or why there are none."""
+        """Yield residuals by observable, condition by condition, or a failure."""
         return self._residuals.by_series(vector, trajectories)
 
 

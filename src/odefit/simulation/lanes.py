@@ -1,9 +1,9 @@
-"""Rough trajectories of many vectors of unknowns at once, through events that conditions trigger.
+"""Rough trajectories of many vectors of unknowns at once, through triggered events.
 
-One by one, an event takes about a millisecond to be located, whatever the engine. Where a search
-looks at thousands of points, all are integrated side by side in NumPy's arrays instead: with the
-same steps of the classical Runge-Kutta method, and events where a straight line through the
-compared quantity is zero within a step. That is as accurate as a comparison of points needs.
+Locating a single event takes about a millisecond with any engine. A search that compares thousands
+of points integrates all of them side by side in NumPy arrays instead. They share the steps of the
+classical Runge-Kutta method, and events are where a straight line through the compared quantity is
+zero within a step. That is accurate enough to compare points.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from odefit.simulation.events.triggers import triggers_of
 from odefit.simulation.trajectories.located_events import SEARCHED_TRIGGERED
 from odefit.simulation.trajectories.trajectory import Trajectory, switched_scalars
 
-STEPS = 128  # least number of steps over the time span of a condition
+STEPS = 128  # smallest number of steps over the time span of a condition
 
 MAX_AT_ONCE = 8
-"""Largest number of times within a step at which events of a lane happen: more are chattering."""
+"""Largest number of times within a step at which events of a lane happen: more count as
+chattering."""
 
-INSIDE = 1e-9  # distance from the ends of a step at which inputs are read, for they may jump there
+INSIDE = 1e-9  # distance from the ends of a step for reading inputs, which may jump there
 
 
 class Lanes:
@@ -46,7 +47,7 @@ class Lanes:
         expressions += [e for assign in condition.assignments for e in assign.values()]
         names = {n for e in expressions for n in e.names}
         self.scalars = [n for n in condition.scalars if n in field.scalars or n in names]
-        # Which comparisons look at what an event assigns, by event.
+        # The comparisons that depend on assigned values, by event.
         self.touched = [
             np.array([bool(c.difference.names & e.assign.keys()) for c in self.comparisons])
             for e in self.events
@@ -64,7 +65,7 @@ class Lanes:
     def __call__(self, vectors: Array, end: float) -> list[Trajectory | None]:
         """Return the trajectories at the data times up to `end`, of vectors of shape (lanes, n).
 
-        None stands for one that is not finite, or in which events follow each other too fast.
+        None replaces a trajectory that is not finite, or whose events follow each other too fast.
         """
         with np.errstate(all="ignore"):
             return _Course(self, vectors, end).trajectories()
@@ -87,7 +88,7 @@ class _Course:
         self.folded = {n: np.float64(v) for n, v in of.field.folded.items()}
         self.scalars = {n: bound(condition.scalars[n]) for n in of.scalars}
         self.states = np.stack([bound(condition.initial[n]) for n in of.field.states])
-        # When each event is to happen that waits for its time, shape (events, lanes).
+        # The time of each pending event, shape (events, lanes).
         self.due = np.full((len(of.events), self.count), np.inf)
         for k, event in enumerate(of.timed, len(of.triggers)):
             assert event.time is not None
@@ -145,7 +146,7 @@ class _Course:
         return {**self.folded, **{n: v[lanes] for n, v in self.scalars.items()}}
 
     def _at(self, known: dict[str, Any], times: Array, states: Array) -> dict[str, Any]:
-        """Add what changes in time to the values of names."""
+        """Add time-dependent quantities to the values of names."""
         known.update(zip(self.of.field.states, states, strict=True))
         known[TIME] = times
         for n, given in self.of.condition.inputs.items():
@@ -167,7 +168,7 @@ class _Course:
         return found
 
     def _true(self, flags: BoolArray) -> BoolArray:
-        """Return which events' conditions hold, shape (triggers, lanes)."""
+        """Return the events whose conditions hold, shape (triggers, lanes)."""
         found = np.empty((len(self.of.triggers), flags.shape[1]), dtype=bool)
         for row, trigger in zip(found, self.of.triggers, strict=True):
             row[:] = trigger.holds(flags)
@@ -191,7 +192,7 @@ class _Course:
     # Steps and events -----------------------------------------------------------------------------
 
     def _advance(self, start: float, end: float) -> None:
-        """Take all lanes from one time to another, through the events between."""
+        """Move all lanes from one time to another, through the events between."""
         lanes, now = np.arange(self.count), np.full(self.count, start)
         for _ in range(MAX_AT_ONCE):
             ends = np.full(len(lanes), end)
@@ -213,9 +214,10 @@ class _Course:
     def _to_events(
         self, lanes: IntArray, now: Array, end: float, after: Array, flags: BoolArray
     ) -> Array:
-        """Take lanes to their first events within a step, and return the times of these.
+        """Move lanes to their first events within a step, and return the times of these.
 
-        The compared quantities are `after` at the end of the step, and hold as `flags` say.
+        The compared quantities have the values `after` at the end of the step; `flags` tell which
+        comparisons hold.
         """
         before, held = self.values[:, lanes], self.flags[:, lanes]
         share = np.clip(np.nan_to_num(before / (before - after)), 0.0, 1.0)
@@ -233,9 +235,10 @@ class _Course:
     def _happen(
         self, lanes: IntArray, at: Array, flags: BoolArray, ready: BoolArray, driven: BoolArray
     ) -> None:
-        """Let events happen, those `ready` and all whose conditions become true.
+        """Let events happen: those in `ready`, and all whose conditions become true.
 
-        Comparisons that have `driven` them stand at zero but for rounding, and hold as `flags` say.
+        The quantities in `driven`, which triggered them, are zero up to rounding; `flags` tell
+        whether they hold.
         """
         ready, driven = ready.copy(), driven.copy()
         for _ in range(MAX_AT_ONCE):
@@ -265,7 +268,7 @@ class _Course:
         self.states[:, lanes[many]] = np.nan
 
     def _happen_at(self, time: float) -> None:
-        """Let the events of a known time happen in all lanes."""
+        """Apply the events of a known time in all lanes."""
         every, at = np.arange(self.count), np.full(self.count, time)
         for known, assign in self.of.condition.events:
             if known == time:

@@ -1,4 +1,4 @@
-"""Shooting nodes: where trajectories begin anew, when no single integration can follow them."""
+"""Shooting nodes: where trajectories restart if no single integration can follow them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from odefit.problem.vector_field import VectorField
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Shooting nodes of all conditions, at which trajectories begin anew.
+    """Shooting nodes of all conditions, at which trajectories restart.
 
     Attributes
     ----------
     times
         Times of the nodes of each condition, increasing, the first t0, shape (K,) each.
     values
-        States and constants that events assign, shape (K, N) each; the first node follows from
-        the unknowns.
+        States and constants that events assign, shape (K, N) each; the unknowns determine the first
+        node.
     constraints, experiments
-        Constraints beside the data that hold on this trajectory, and the experiment of each.
+        Constraints besides the data that hold on this trajectory, and the experiment of each.
     """
 
     times: Sequence[Array]
@@ -42,6 +42,6 @@ class Nodes:
 
 
 def node_names(field: VectorField, conditions: Sequence[Condition]) -> tuple[str, ...]:
-    """Return what a node holds: the states, then constants and parameters that events assign."""
+    """Return the names in a node: the states, then constants and parameters that events assign."""
     assigned = {name for c in conditions for event in c.assignments for name in event}
     return (*field.states, *(name for name in field.scalars if name in assigned))

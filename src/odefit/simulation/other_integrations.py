@@ -21,9 +21,9 @@ UNCONTROLLED = "the usual engines without error control of the derivatives"
 def other_integrations(
     problem: Problem, vector: Array, stop: Callable[[], bool] = lambda: False
 ) -> Iterator[tuple[ForwardMap, str]]:
-    """Yield forward maps that can integrate a problem at `vector`, and how, in words.
+    """Yield forward maps that can integrate a problem at `vector`, each with a description.
 
-    `stop` says whether no other engine is to be tried: some take long where others fail.
+    `stop` returns whether to try no further engine: some take long if others fail.
     """
     without_control = ForwardMap(problem, controlled=False)
     if not isinstance(without_control.evaluate(vector, UNDECIDED), Failure):
@@ -47,16 +47,16 @@ def other_integrations(
 def able_to_integrate(problem: Problem, vector: Array, nodes: Nodes | None = None) -> ForwardMap:
     """Return a forward map that integrates a problem at `vector`, the usual one if possible.
 
-    The usual one is not where a second opinion says that it comes to wrong values.
+    The usual one is replaced if a second opinion finds its values wrong.
 
-    It integrates the derivatives as well, unless none can.
+    It integrates the derivatives as well, unless no engine can.
     """
     usual = ForwardMap(problem, nodes=nodes)
     if nodes is not None:
         return usual
     if not isinstance(usual.evaluate(vector, UNDECIDED), Failure):
         return better_map(usual, second_opinion(usual, vector)) or usual
-    without = None  # what integrates the states alone
+    without = None  # a map that integrates only the states
     if not isinstance(usual.trajectories(vector, sensitivities=False), Failure):
         without = usual
     for forward, _ in other_integrations(problem, vector):

@@ -1,8 +1,8 @@
 """A second opinion on an integration: the same trajectories by an engine of another family.
 
-Every engine controls its own errors, and each can be blind in its own way. Where CVODES or SciPy's
-LSODA comes to other values than the engine that was used, further engines are asked at tighter
-tolerances, and those count that agree with each other.
+Every engine controls its own errors, and each can fail to detect some of them. If CVODES or SciPy's
+LSODA gets other values than the engine that was used, further engines integrate with tighter
+tolerances, and the values on which engines agree count.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from odefit.simulation.forward import ForwardMap
 from odefit.simulation.trajectories.trajectory import Trajectory, without_sensitivities
 
 ASKED_ACCURACY = 1e-6
-"""Difference that does not count, relative to the largest magnitude of what is compared."""
+"""Negligible difference, relative to the largest magnitude of the compared quantity."""
 
 SHARE_OF_NOISE = 0.1
-"""Difference that does not count, relative to the standard deviation of the noise."""
+"""Negligible difference, relative to the standard deviation of the noise."""
 
-FINEST, COARSEST = 1e-8, 1e-6  # relative tolerances between which a second opinion is asked for
+FINEST, COARSEST = 1e-8, 1e-6  # range of the relative tolerance of a second opinion
 
 FINER = 1e-3
-"""Tolerance of a second opinion over the smallest difference that counts, which its errors are then
-far below: those of many steps add up."""
+"""Ratio of the tolerance of a second opinion to the smallest relevant difference. Its errors are
+then far smaller, although those of many steps add up."""
 
 
 @dataclass(frozen=True)
 class Difference:
     """The largest difference between two integrations."""
 
-    ratio: float  # The difference over what does not count; at most one where they agree
+    ratio: float  # The difference over the negligible one; at most one if they agree
     relative: float  # The difference over the largest magnitude of the same quantity
-    # The state or observable, and where.
+    # The state or observable, and its place.
     name: str
     experiment: str
     time: float
-    # Its values by the engine that was used and by the other one.
+    # Its values by the used engine and by the other one.
     first: float
     second: float
 
@@ -61,16 +61,16 @@ class SecondOpinion:
     """The second opinion of other engines on an integration."""
 
     engine: EngineName
-    difference: Difference | None  # Where it differs most; None where it could not integrate
-    # The engine and its tolerance with which others agree that differ from the one used; None if
-    # the one used is right or nobody agrees.
+    difference: Difference | None  # The largest difference; None if it could not integrate
+    # The different engine and tolerance on which others agree; None if the used one is right or no
+    # engines agree.
     better: Request | None = None
-    agrees: bool = True  # Whether the engine that was used agrees with another one
+    agrees: bool = True  # Whether the used engine agrees with another one
 
 
 @dataclass(frozen=True)
 class _Values:
-    """A quantity along one experiment, with what does not count of its differences."""
+    """A quantity along one experiment, with its negligible differences."""
 
     name: str
     experiment: str
@@ -80,7 +80,7 @@ class _Values:
 
     @property
     def counting(self) -> float:
-        """The smallest difference that counts, relative to the largest magnitude."""
+        """The smallest relevant difference, relative to the largest magnitude."""
         largest = float(np.abs(self.values).max(initial=0.0))
         if not 0.0 < largest < math.inf:
             return 0.0
@@ -95,16 +95,16 @@ def second_opinion(
     noise: bool = True,
     used: Sequence[Trajectory] | None = None,
 ) -> SecondOpinion:
-    """Return what an engine of another family says of the trajectories at `vector`.
+    """Return the comparison with an engine of another family for the trajectories at `vector`.
 
     It compares at `times`, or at the data times: measurements in units of their noise, or else
-    states and observables to the accuracy that is asked for. `used` are the trajectories of
-    `forward` at these times, where they are known.
+    states and observables to the requested accuracy. `used` are the trajectories of `forward` at
+    these times, if they are known.
     """
     trajectories = used
     if trajectories is None:
-        # The equations of a fit are compiled with sensitivities, which then cost less than to
-        # compile the others; what has none at this point is integrated alone.
+        # The equations of a fit are compiled with sensitivities, which costs less than another
+        # compilation. A map without sensitivities at this point integrates the states alone.
         trajectories = _trajectories(forward, vector, times, sensitivities=noise)
     if trajectories is None and noise:
         trajectories = _trajectories(forward, vector, times)
@@ -118,7 +118,7 @@ def second_opinion(
     if theirs is None:
         return SecondOpinion(other[0], None)
     if noise:
-        # Most agree, which needs no residuals of the other engine.
+        # Most agree, and then no residuals of the other engine are needed.
         difference = _largest(own, _predicted(forward, vector, theirs, own))
         if difference.ratio <= 1.0:
             return SecondOpinion(other[0], difference)
@@ -153,14 +153,14 @@ def second_opinion(
 
 
 def better_map(forward: ForwardMap, opinion: SecondOpinion) -> ForwardMap | None:
-    """Return the forward map that others agree with, if it is another one."""
+    """Return the forward map on which other engines agree, if it is a different one."""
     return None if opinion.better is None else forward.by(*opinion.better)
 
 
 def _other_family(forward: ForwardMap, engine: EngineRow, used: Sequence[_Values]) -> Request:
     """Return the engine that gives the second opinion, and its tolerance.
 
-    A tolerance near what counts is enough where other engines decide in the end.
+    A tolerance near the relevant difference is enough if other engines decide in the end.
     """
     other = opinion_engine(forward.field, engine)
     if all(name == other.name for name, _ in judging_engines(forward.field, engine)):
@@ -175,7 +175,7 @@ def _integrated(
     vector: Array,
     times: Array | None,
 ) -> Sequence[Trajectory] | None:
-    """Return the trajectories of all experiments by another engine; None where that fails."""
+    """Return the trajectories of all experiments by another engine; None if that fails."""
     try:
         return _trajectories(forward.by(*engine), vector, times)
     except InputError:
@@ -185,9 +185,9 @@ def _integrated(
 def _trajectories(
     forward: ForwardMap, vector: Array, times: Array | None, *, sensitivities: bool = False
 ) -> Sequence[Trajectory] | None:
-    """Return the states of all experiments; None where an integration fails.
+    """Return the states of all experiments; None if an integration fails.
 
-    With `sensitivities` they are integrated with their derivatives, which nothing here needs.
+    With `sensitivities` they are integrated with their derivatives, which are not used here.
     """
     found: Sequence[Trajectory | Failure]
     if times is None:
@@ -205,7 +205,7 @@ def _trajectories(
 def _compared(
     forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory], noise: bool
 ) -> list[_Values] | None:
-    """Return what is compared of trajectories; None where residuals are not defined."""
+    """Return the quantities compared between trajectories; None if residuals are undefined."""
     if noise:
         return _measured(forward, vector, trajectories)
     found = []
@@ -246,7 +246,7 @@ def _measured(
             predicted, standardised = block.predicted, block.residuals
             sds = np.abs(block.sds)
             if not forward.given_noise:
-                # Plain least squares: the noise is as large as what is left of the data.
+                # Plain least squares: the residuals give the size of the noise.
                 sds = sds * math.sqrt(float(np.mean(standardised**2)))
             asked = np.abs(predicted)
             if not forward.given_noise:
@@ -282,7 +282,7 @@ def _predicted(
 
 
 def _largest(used: Sequence[_Values], other: Sequence[_Values]) -> Difference:
-    """Return the largest difference, relative to what does not count."""
+    """Return the largest difference, relative to the negligible one."""
     worst = Difference(
         ratio=0.0,
         relative=0.0,

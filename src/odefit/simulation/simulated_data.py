@@ -20,7 +20,7 @@ from odefit.simulation.residuals.residual_groups import SeriesResiduals
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 Draw = Callable[[str, int], Array]
-"""Returns so many standardised residuals for the observable of this name."""
+"""Returns a number of standardised residuals for the observable of this name."""
 
 
 def with_simulated_data(
@@ -31,16 +31,16 @@ def with_simulated_data(
     unit_sd: float,
     random: np.random.Generator,
 ) -> Problem | Failure:
-    """Return the problem with measurements that the model makes at `vector`, and noise.
+    """Return the problem with measurements simulated by the model at `vector`, with noise.
 
-    Priors are measurements of the unknowns: their means and locations are drawn anew like all
-    others; families without a location stay as they are.
+    Priors are measurements of the unknowns: their means and locations are drawn afresh like all
+    others; families without a location do not change.
 
     Standardised residuals come from `draw`; those of noise that is not normal, or of censored
     values, and the means of priors are drawn with `random`. `unit_sd` is the standard deviation of
     noise that is not given (plain least squares). The problem is for searches only: its
-    ``experiments`` still hold what was measured. A failure is returned where the model has no
-    values to measure.
+    ``experiments`` still hold the measured data. Returns a failure if the model has no values to
+    measure.
     """
     problem = forward.problem
     factor = 1.0 if forward.given_noise else unit_sd
@@ -81,6 +81,6 @@ def with_simulated_data(
 def _simulated(noise: Noise, series: Series, block: SeriesResiduals, residuals: Array) -> Series:
     values = displaced(block.predicted, residuals * block.sds, noise.transform)
     if noise.relative is not None and series.sds is None:
-        # The noise is a fraction of what was measured: it stays what it was.
+        # The noise is a fraction of the measured values, so it is unchanged.
         return Series(series.rows, values, noise.relative * np.abs(series.values))
     return Series(series.rows, values, series.sds)

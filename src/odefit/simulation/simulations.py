@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_TIMES = 1_000_000
-"""Largest number of times that a text may ask for: as many as a table may have rows."""
+"""Largest number of times that a text may request: the largest number of rows of a table."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,7 +48,7 @@ class Simulation:
     states, observables
         Values by name, shape (k,) each; `states` also holds the algebraic variables.
     calendar
-        The dates of the times, where the data have dates.
+        The dates of the times, if the data have dates.
     """
 
     times: Array
@@ -60,7 +60,7 @@ class Simulation:
     def table(self) -> pd.DataFrame:
         """The simulation as a table with the columns ``t``, the states, the observables.
 
-        Where the data have dates, those of the times are in the column ``date``.
+        If the data have dates, those of the times are in the column ``date``.
         """
         dates: Mapping[str, Any] = {}
         if self.calendar is not None:
@@ -91,7 +91,8 @@ def simulate(
     vector
         Unknowns, by name or as numbers, shape (n,), in the order of ``problem.keys``.
     times
-        Times, increasing, not before t0; None for the data times. Dates where the data have such.
+        Times, increasing, not before t0; None for the data times. Dates are accepted if the data
+        have dates.
     experiment
         Name of the experiment; None for the first.
     forward
@@ -103,7 +104,7 @@ def simulate(
         Unknown experiment, values that are not one for each unknown, or times that are not
         increasing or before t0.
     SimulationError
-        The integration fails; the message says when and why.
+        The integration fails; the message gives the time and the reason.
     """
     if not isinstance(problem, Problem):
         raise not_a_problem("simulate", problem)
@@ -116,7 +117,7 @@ def simulate(
 
 
 def _vector(problem: Problem, given: npt.ArrayLike) -> Array:
-    """Return values of the unknowns as a vector, whatever sequence they come in."""
+    """Return values of the unknowns as a vector, from any kind of sequence."""
     keys = problem.keys
     expected = f"expected a number for each of {', '.join(keys)}, in this order, or by name"
     try:
@@ -136,7 +137,7 @@ def simulated(
     *,
     forward: ForwardMap | None = None,
 ) -> Simulation | Failure:
-    """Return what :func:`simulate` does; a failure as a value."""
+    """Return the result of :func:`simulate`, or a failure as a value."""
     forward = forward or ForwardMap(problem)
     trajectory = forward.trajectory(vector, experiment, times, sensitivities=False)
     if isinstance(trajectory, Failure):
@@ -157,7 +158,7 @@ def simulate_answer(
     times: Array | None = None,
     experiment: str | None = None,
 ) -> Simulation:
-    """Return the simulation of an answer, by another engine where the usual one fails."""
+    """Return the simulation of an answer, by another engine if the usual one fails."""
     forward = ForwardMap(problem, nodes=nodes)
     found = simulated(problem, vector, times, experiment, forward=forward)
     if isinstance(found, Failure) and nodes is None:
@@ -194,9 +195,9 @@ def residual_table(
 
 
 def residuals_by(forward: ForwardMap, vector: Array) -> list[Residuals] | Failure:
-    """Return what :func:`residual_table` does, by a map that integrates at the vector."""
+    """Return the result of :func:`residual_table`, by a map that integrates at the vector."""
     found = _residuals(forward, vector, sensitivities=True)  # as an evaluation integrates them
-    if isinstance(found, Failure):  # values may be finite where their derivatives are not
+    if isinstance(found, Failure):  # values may be finite although their derivatives are not
         values = _residuals(forward, vector, sensitivities=False)
         return found if isinstance(values, Failure) else values
     return found
@@ -208,7 +209,7 @@ def _residuals(
     trajectories = forward.trajectories(vector, sensitivities=sensitivities)
     if isinstance(trajectories, Failure):
         return trajectories
-    if not sensitivities:  # small problems get them all the same
+    if not sensitivities:  # small problems get them anyway
         trajectories = [without_sensitivities(course) for course in trajectories]
     found = []
     residuals = forward.series_residuals(vector, trajectories)
@@ -234,9 +235,9 @@ def _residuals(
 def values_from_text(
     texts: Sequence[str], option: str = "--set", example: str = "k1=0.5 or k1=1/6"
 ) -> dict[str, float]:
-    """Return the values by name that ``NAME=VALUE`` texts of an option say.
+    """Return the values by name from the ``NAME=VALUE`` texts of an option.
 
-    Raises InputError: a text has another form.
+    Raises InputError if a text has another form.
     """
     found = {}
     for text in texts:
@@ -251,9 +252,9 @@ def values_from_text(
 
 
 def times_from_text(text: str, problem: Problem, experiment: str | None = None) -> Array:
-    """Return the times that ``FROM:TO:COUNT`` says for an experiment, shape (COUNT,).
+    """Return the times of an experiment given by ``FROM:TO:COUNT``, shape (COUNT,).
 
-    FROM and TO are numbers, or dates where the data have such. Raises InputError: a text has
+    FROM and TO are numbers, or dates if the data have dates. Raises InputError if a text has
     another form.
     """
     ends, _, count = text.rpartition(":")
@@ -275,9 +276,9 @@ def times_from_text(text: str, problem: Problem, experiment: str | None = None) 
 
 
 def _ends(text: str, problem: Problem, condition: Condition) -> tuple[float, float] | None:
-    """Return the two times in a text, between which is a colon, as there is in times of day.
+    """Return the two times in a text, separated by a colon, which times of day contain as well.
 
-    None stands for any other text.
+    Returns None for any other text.
     """
     parts = text.split(":")
     for i in range(1, len(parts)):
@@ -290,9 +291,10 @@ def _ends(text: str, problem: Problem, condition: Condition) -> tuple[float, flo
 
 
 def times_of_all(text: str, problem: Problem) -> Array:
-    """Return what :func:`times_from_text` does for all experiments at once.
+    """Return the result of :func:`times_from_text` for all experiments at once.
 
-    Raises InputError: they are other numbers for some experiment, as its dates count from another.
+    Raises InputError if the numbers differ between experiments, as their dates have different
+    origins.
     """
     first, *others = [times_from_text(text, problem, c.name) for c in problem.conditions]
     if any(not np.array_equal(first, other) for other in others):
@@ -329,19 +331,19 @@ def confirmed_simulation(
 ) -> tuple[pd.DataFrame, SecondOpinion | None]:
     """Return such a table after a second opinion, and this opinion.
 
-    Where several engines agree on other values than the usual one, the table has theirs. A
+    If several engines agree on values other than those of the usual one, the table has theirs. A
     trajectory through nodes has no second opinion.
 
     Values are by the key of an unknown, or by the name of a parameter or state that is not
-    estimated; the others have their guesses. The times hold for every experiment, instead of those
-    of its data. With `strict`, a name that the problem does not have is an error. Raises
-    InputError: a name is unknown, an unknown has no value, or an integration fails.
+    estimated; the others have their guesses. The times replace those of the data in every
+    experiment. With `strict`, a name that the problem does not have is an error. Raises InputError
+    if a name is unknown, an unknown has no value, or an integration fails.
     """
     problem, vector = chosen_values(problem, values, strict=strict)
     forward = ForwardMap(problem, nodes=nodes)
     if nodes is not None:
         return _table(forward, vector, times), None
-    table = _table(forward, vector, times)  # tells what fails
+    table = _table(forward, vector, times)  # reports the failure
     opinion = second_opinion(forward, vector, times, noise=False)
     better = better_map(forward, opinion)
     return table if better is None else _table(better, vector, times), opinion
@@ -374,11 +376,11 @@ def _table(forward: ForwardMap, vector: Array, times: Array | None) -> pd.DataFr
 def chosen_values(
     problem: Problem, values: Mapping[str, float], *, strict: bool = True
 ) -> tuple[Problem, Array]:
-    """Return the problem with the values of what is not estimated, and the vector of unknowns.
+    """Return the problem with given values of fixed quantities, and the vector of unknowns.
 
     See :func:`simulation_table` for the arguments.
 
-    Raises InputError: a name is unknown, or an unknown has no value.
+    Raises InputError if a name is unknown, or an unknown has no value.
     """
     keys = set(problem.keys)
     fixed = (set(problem.parameters) | set(problem.initial)) - {u.name for u in problem.unknowns}

@@ -1,8 +1,8 @@
-"""Values of trajectories on which measurements depend, and derivatives of the cost by them.
+"""Values of trajectories on which measurements depend, and derivatives of the cost with these.
 
-The residuals of an observable depend on few of the states. So states that no observable has in
-common with each other share a direction: residuals then have as many derivatives as the largest
-observable has states, and not as many as the model has.
+The residuals of an observable depend on few of the states. So states that occur together in no
+observable share a direction: residuals then have as many derivatives as the largest observable has
+states, instead of one for every state of the model.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from odefit.simulation.trajectories.trajectory import switched_scalars
 class Watched:
     """Values of trajectories on which measurements depend, and their directions.
 
-    A direction is a column of derivatives beside those by the unknowns.
+    A direction is a column of derivatives besides those of the unknowns.
     """
 
     states: IntArray  # Numbers of the states, shape (s,)
@@ -36,7 +36,7 @@ class Watched:
 
     @classmethod
     def of(cls, problem: Problem, field: VectorField) -> Watched:
-        """Return what the measurements of a problem may depend on."""
+        """Return the values on which the measurements of a problem may depend."""
         names = {name: _names(problem, name) for name in problem.model.observables}
         every = {n for found in names.values() for n in found}
         states = [i for i, name in enumerate(field.states) if name in every]
@@ -66,7 +66,7 @@ class Watched:
 
 
 class Weights:
-    """The derivatives of the cost by what is watched, from those of the residuals.
+    """The derivatives of the cost with respect to the watched values, from those of the residuals.
 
     `lengths` are the numbers of times of the conditions, `sources` those of the residuals.
     """
@@ -127,7 +127,7 @@ def _names(problem: Problem, observable: str) -> set[str]:
 
 
 def _directions(count: int, together: Sequence[IntArray]) -> IntArray:
-    """Return a direction for each of some states, none the same for states that are together."""
+    """Return a direction for each of some states; states that occur together get different ones."""
     taken: list[set[int]] = [set() for _ in together]
     groups_of: list[list[int]] = [[] for _ in range(count)]
     for number, group in enumerate(together):

@@ -1,7 +1,7 @@
 """CasADi's symbols as an algebra of expressions.
 
-CasADi's own operators look at every kind of argument that they might have been given, which takes
-ten times as long as to make the expression; the operators of :class:`Symbol` know theirs.
+CasADi's own operators test every possible kind of argument, which takes ten times as long as making
+the expression; the operators of :class:`Symbol` know theirs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from odefit.expressions.expressions import TIME
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engines.segments import input_value
 
-SMALLEST_BASE = 1e-300  # least base of a power whose exponent is not a constant
+SMALLEST_BASE = 1e-300  # smallest base of a power with a variable exponent
 
 _CONDITIONS: Mapping[str, Callable[..., Any]] = {
     "<": operator.lt,
@@ -91,8 +91,8 @@ class CasadiAlgebra:
     def power(self, base: Symbol, exponent: Symbol) -> Symbol:
         value = base.sx
         if not exponent.sx.is_constant():
-            # The derivative of x^n by n is x^n log(x), which is 0 * inf where x is 0: keep off
-            # zero. A base that roundoff has taken below zero counts as zero.
+            # The derivative of x^n with respect to n is x^n log(x), which is 0 * inf at x = 0:
+            # avoid zero. A base that is negative by rounding counts as zero.
             value = ca.fmax(value, SMALLEST_BASE)
         return Symbol(ca.SX.binary(ca.OP_POW, value, exponent.sx))
 

@@ -1,7 +1,7 @@
 """Implicit engine: CasADi's CVODES, and IDAS for differential-algebraic equations.
 
 The sensitivity equations are written out and integrated with the states, under the same error
-control. CasADi's sparse direct solver sees their block-triangular pattern: measured on HIV
+control. CasADi's sparse direct solver uses their block-triangular pattern: measured on HIV
 proteinase with 7 directions this takes 5.7 ms, CasADi's own forward sensitivities 12.8 ms.
 """
 
@@ -34,20 +34,20 @@ from odefit.simulation.engines.narrow_features import NarrowFeatures
 from odefit.simulation.engines.segments import Segment, SmoothPart, input_value
 
 COARSE_UNIT = 1e-6
-"""Smallest unit of a state, relative to the largest, where an integration with smaller ones
-fails."""
+"""Smallest unit of a state, relative to the largest, after an integration with smaller units has
+failed."""
 
 LONGEST_STEP = 0.01
-"""Longest step, relative to the time that is integrated over, where functions may be flat."""
+"""Longest step, relative to the time span of the integration, if functions may be flat."""
 
 MAX_INTEGRATORS = 500
-"""Number of integrators that are kept at a time: one for each set of relative output times."""
+"""Largest number of cached integrators: one for each set of relative output times."""
 
 MIN_OUTPUT_GAP = 1e-7
-"""Smallest gap between output times, relative to the time integrated at once: with less than 1e-9
-CasADi returns the values of the time before."""
+"""Smallest gap between output times, relative to the time span of one integration: below 1e-9
+CasADi returns the values of the previous time."""
 
-MAX_MEMORIES = 8  # number of a CasADi function's memories that are looked at for statistics
+MAX_MEMORIES = 8  # number of a CasADi function's memories searched for statistics
 
 REASONS = {
     "TOO_MUCH_WORK": "more than {steps} steps are needed between two outputs; the solution may "
@@ -70,10 +70,10 @@ REASONS = {
     "LINESEARCH_FAIL": "no consistent initial values of the algebraic variables were found",
     "BAD_EWT": "the states have become too small or not finite",
 }
-"""The meaning of a failure of CVODES or IDAS for a model, by the name that they give it."""
+"""The meaning of a failure of CVODES or IDAS for a model, by their name for it."""
 
 OUTPUT_LOCK = threading.Lock()
-"""Lock that is held while standard output and error, which all threads share, are diverted."""
+"""Lock held while standard output and error, which all threads share, are redirected."""
 
 
 class CasadiEngine:
@@ -82,7 +82,7 @@ class CasadiEngine:
     Every smooth part of a segment is integrated on the time interval [0, 1], so that one
     integrator serves all parts with the same relative output times.
 
-    The equations may be differential-algebraic and have kinks. If something can be flat, steps are
+    The equations may be differential-algebraic and have kinks. If functions can be flat, steps are
     limited to a share of the time, :data:`LONGEST_STEP`.
     """
 
@@ -172,8 +172,8 @@ class CasadiEngine:
             if self._features is not None:
                 options["max_step_size"] = LONGEST_STEP
             if self._a:
-                # In the error test they make IDAS reject step after step at tight tolerances;
-                # their accuracy follows from that of the states, as g = 0 is solved anyway.
+                # In the error test they would make IDAS reject step after step at tight tolerances;
+                # the accuracy of the states determines theirs, as g = 0 is solved anyway.
                 options["suppress_algebraic"] = True
             name = "idas" if self._a else "cvodes"
             function = ca.integrator("F", name, self._dae, 0.0, list(grid), options)
@@ -200,14 +200,14 @@ class CasadiEngine:
         found = self._in_units(scale, segment, initial, max_steps)
         coarser = np.maximum(scale, COARSE_UNIT * scale.max(initial=0.0))
         if isinstance(found, EngineFailure) and (coarser > scale).any():
-            # A state that is small at first may be more accurate so than there are digits.
+            # For an initially small state, this tolerance may exceed the available digits.
             return self._in_units(coarser, segment, initial, max_steps)
         return found
 
     def _in_units(
         self, scale: Array, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
-        """Integrate with states in given units, in which their absolute tolerances are the same."""
+        """Integrate with states in given units, in which their absolute tolerances are equal."""
         n, m, a = self._n, self._m, self._a
         states = np.concatenate([initial.states / scale, (initial.sensitivities.T / scale).ravel()])
         algebraic = np.concatenate([initial.algebraic, np.zeros(a * m)])
@@ -297,7 +297,7 @@ class _Integrator:
         return states.copy(), algebraic.copy(), steps
 
     def _statistics(self) -> Mapping[str, Any]:
-        """Return those of the memory that the buffer has taken: no other memory has any."""
+        """Return the statistics of the memory that the buffer uses: no other memory has any."""
         for memory in range(self._memory, MAX_MEMORIES):
             with contextlib.suppress(RuntimeError):
                 statistics: Mapping[str, Any] = self._function.stats(memory)
@@ -307,7 +307,7 @@ class _Integrator:
 
 
 def _failure(error: str, messages: str, start: float, span: float, max_steps: int) -> EngineFailure:
-    """Return in words why CVODES or IDAS failed, from CasADi's error and what it has printed."""
+    """Return in words why CVODES or IDAS failed, from CasADi's error and its output."""
     at = re.search(r"[Aa]t t = ([-+0-9.eE]+)", messages)
     time = start + span * float(at.group(1)) if at else start
     flag = re.search(r'"(?:CV|IDA)_([A-Z_]+)"', error)

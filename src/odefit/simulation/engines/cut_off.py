@@ -1,14 +1,14 @@
-"""Limits of integrations that hold for all of a thread: a cut-off, and an amount of work.
+"""Limits for all integrations of a thread: a cut-off, and an amount of work.
 
-A search asks between two evaluations whether to stop. One trajectory may take longer than anybody
-wants to wait, such as where steps become tiny; so the engines look at a flag while they integrate.
-Whoever runs a search sets it, from another thread, some time after the search was told to stop.
+A search checks between two evaluations whether to stop. One trajectory may take unacceptably long,
+for example if steps become tiny; so the engines check a flag while they integrate. The caller of a
+search sets it, from another thread, some time after the search was told to stop.
 
-What is to be the same on every computer cannot be limited by seconds. So work is counted in
-operations, of which a computer does some 50 millions a second: steps of integrations count by what
-they are predicted to cost (:mod:`odefit.simulation.engines.steps`), and the study of equations
-counts its own (:mod:`odefit.structure.series.deadline`). All work of this thread is noted, whoever
-does it.
+Results that must be the same on every computer cannot be limited by seconds. So work is counted in
+operations, of which a computer does some 50 millions a second. Steps of integrations count by their
+predicted costs (:mod:`odefit.simulation.engines.steps`), and the analysis of equations counts its
+own operations (:mod:`odefit.structure.series.deadline`). All work of this thread is counted,
+whatever its purpose.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ REASON = "the integration was stopped because the search had to end"
 
 
 class CutOffError(Exception):
-    """The cut-off came before something that is not essential; see :class:`CutOff`."""
+    """Raised if the cut-off interrupts work that is not essential; see :class:`CutOff`."""
 
 
 @dataclass(frozen=True, eq=False)
 class CutOff:
-    """True if integrations are to end now."""
+    """A flag that is true if integrations are to stop now."""
 
-    # One number, which compiled integrators look at: not zero if they are to end.
+    # One number, which compiled integrators check: nonzero if they are to stop.
     flag: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(1, dtype=np.uint8))
     # Whether an evaluation after the cut-off raises :class:`CutOffError`. Otherwise it is a failure
     # with its reason, as the searches expect it.
@@ -42,15 +42,15 @@ class CutOff:
 
     @property
     def reached(self) -> bool:
-        """True if integrations are to end now."""
+        """True if integrations are to stop now."""
         return bool(self.flag[0])
 
     def now(self) -> None:
-        """Let all integrations end."""
+        """Let all integrations stop."""
         self.flag[0] = 1
 
     def as_error(self) -> CutOff:
-        """Return the same cut-off, which raises."""
+        """Return the same cut-off in the form that raises an error."""
         return CutOff(self.flag, True)
 
 
@@ -60,13 +60,13 @@ _cut_off: ContextVar[CutOff] = ContextVar("cut_off", default=NEVER)
 
 
 def cut_off() -> CutOff:
-    """Return the cut-off that holds here."""
+    """Return the cut-off in force here."""
     return _cut_off.get()
 
 
 @contextmanager
 def cutting_off(by: CutOff) -> Iterator[None]:
-    """Let a cut-off hold for all integrations of this thread within the block."""
+    """Apply a cut-off to all integrations of this thread within the block."""
     token = _cut_off.set(by)
     try:
         yield
@@ -78,19 +78,19 @@ NANOSECONDS = 20.0  # nanoseconds that one operation takes
 
 
 class CountedSeconds(float):
-    """A limit in seconds of a computer that does 50 million operations each, the same on all.
+    """A limit in seconds of a reference computer with 50 million operations each, the same on all.
 
-    It is the default where users may give seconds of the clock.
+    It is the default if users may give seconds of the clock.
     """
 
     @property
     def operations(self) -> float:
-        """The operations that are done in that time."""
+        """The number of operations in that time."""
         return self * 1e9 / NANOSECONDS
 
 
 class WorkLimit(threading.Event):
-    """An event that is set once so much work was done; or another one is set.
+    """An event that is set after an amount of work, or when another event is set.
 
     Another event, `also`, has the same effect.
     """
@@ -111,7 +111,7 @@ _work_limit: ContextVar[WorkLimit | None] = ContextVar("work", default=None)
 
 
 def count_work(operations: float) -> None:
-    """Count work of this thread for the limit that is in force, if there is one."""
+    """Count work of this thread towards the limit in force, if there is one."""
     limit = _work_limit.get()
     if limit is not None:
         limit.spent += operations

@@ -14,14 +14,14 @@ from odefit.common.arrays import Array
 from odefit.simulation.engines.segments import Segment, places
 
 ABSOLUTE_OVER_RELATIVE = 1e-3
-"""Absolute tolerance of all engines but the Taylor method over the relative one, in units of each
-state's own magnitude: a state that passes through zero does not stop the others."""
+"""Ratio of the absolute to the relative tolerance of all engines but the Taylor method, in units of
+each state's own magnitude: a state that passes through zero does not stop the others."""
 
 
 class Values(NamedTuple):
     """Values at one time of a trajectory, and their changes along the scaled directions.
 
-    Algebraic variables are a first guess, unless something says that they are consistent.
+    Algebraic variables are a first guess, unless they are marked as consistent.
     """
 
     states: Array  # differential states, shape (n,)
@@ -58,7 +58,7 @@ class SegmentSolution:
     algebraic: Array  # Algebraic variables, shape (k, a)
     algebraic_sensitivities: Array  # Derivatives of the algebraic variables, shape (k, a, m)
     steps: int
-    # Rates of the states just before the last time, shape (n,), where the right-hand side switches
+    # Rates of the states just before the last time, shape (n,), if the right-hand side switches
     arrival: Array | None = None
 
     @classmethod
@@ -74,7 +74,7 @@ class SegmentSolution:
         )
 
     def at(self, place: int, before: Values) -> Values:
-        """Return the values at one of the times, with the scalars that the segment began with."""
+        """Return the values at one of the times, with the scalars of the segment's beginning."""
         return before._replace(
             states=self.states[place],
             sensitivities=self.sensitivities[place],
@@ -86,40 +86,41 @@ class SegmentSolution:
 class EngineFailure:
     """An integration that did not reach the end of its segment."""
 
-    time: float  # The time at which it stopped
+    time: float  # The time at which the integration stopped
     reason: str
-    # Whether it stopped because it had taken as many steps as it was allowed.
+    # Whether it stopped at its limit of steps.
     out_of_steps: bool = False
     steps: int = 0
-    # Number of steps, each as long as the last one, that the rest would have taken.
+    # Number of steps of the last length that the rest would have needed.
     steps_ahead: float = math.inf
 
 
 LOST_DIGITS = 1e6
-"""Error of the smallest state, in units of the tolerance and of its largest value, from which on
-states are integrated in units of their own: at a tolerance of 1e-12 six digits remain."""
+"""Error of the smallest state, in units of the tolerance and of its largest value, above which
+states are integrated in their own units: at a tolerance of 1e-12 six digits remain."""
 
 LOST_DIGITS_OF_SEARCHES = 1e9
-"""The factor :data:`LOST_DIGITS` while many starts look for the basin of the best solution."""
+"""The factor :data:`LOST_DIGITS` while many starts search for the basin of the best solution."""
 
 UNSEEN = 1e-10
 """Size of a state, relative to the largest or to one, that error control at 1e-12 hardly sees.
 
-What grows out of it would be stepped across."""
+A feature that grows out of it would be missed.
+"""
 
 RATES_LOOKED_AT = 4
-"""Times within each smooth part at which the rates of states that begin at zero are looked at."""
+"""Number of times within each smooth part at which the rates of states that begin at zero are
+evaluated."""
 
 FEWEST_DIGITS = 1e-14
-"""Smallest unit of an absolute tolerance that is given beforehand, relative to the largest
-state."""
+"""Smallest unit of an absolute tolerance given in advance, relative to the largest state."""
 
 
 def smallest_share(states: Array, least: float = 1.0) -> float:
-    """Return the smallest magnitude that is not zero, over the largest one, or over `least`.
+    """Return the ratio of the smallest nonzero magnitude to the largest one, or to `least`.
 
-    With one that is what counts beside heyoka's error control, which is relative to the largest
-    state, and absolute below one. It is infinite where all states are zero.
+    With `least` equal to one this ratio matches heyoka's error control, which is relative to the
+    largest state, and absolute below one. It is infinite if all states are zero.
     """
     smallest, largest = math.inf, least
     for value in states.tolist():
@@ -132,10 +133,10 @@ def smallest_share(states: Array, least: float = 1.0) -> float:
 
 
 def magnitudes(states: Array, rates: Array, ahead: float) -> Array:
-    """Return the unit of each state's absolute tolerance where it has to be given beforehand.
+    """Return the unit of each state's absolute tolerance, if it must be given in advance.
 
-    It is the state's value; for one that begins at zero what its rate makes of it in the time
-    `ahead`, or the smallest other one where nothing moves it.
+    It is the state's value. For a state that begins at zero it is the value that its rate gives
+    after the time `ahead`, or the smallest other unit if the rate is zero.
     """
     size = np.abs(states)
     moved = np.abs(rates) * ahead
@@ -151,10 +152,10 @@ def magnitudes(states: Array, rates: Array, ahead: float) -> Array:
 def initial_magnitudes(
     segment: Segment, states: Array, rates_at: Callable[[float, Array], Array]
 ) -> Array:
-    """Return the units of :func:`magnitudes` with which the integration of a segment begins.
+    """Return the units of :func:`magnitudes` at the beginning of a segment.
 
     `rates_at` returns the rates of these states at a time with the inputs' polynomials. It is
-    called only if a state begins at zero, and the largest rates count.
+    called only if a state begins at zero, and the largest rates are used.
     """
     rates = np.zeros(len(states))
     if not states.all():
@@ -175,18 +176,18 @@ class Engine(Protocol):
 
 
 class Adjoint(Protocol):
-    """The adjoint of the integration of a segment, with the steps that were taken."""
+    """The adjoint of the integration of a segment, for the steps that were taken."""
 
     def pull_back(self, by_values: Array) -> tuple[Array, Array] | None:
-        """Return derivatives of a scalar by the initial states and by the scalars.
+        """Return derivatives of a scalar with respect to the initial states and to the scalars.
 
-        They have shapes (n,) and (p,); `by_values` are its derivatives by the states at the times
-        of the segment, shape (k, n). None is returned where they cannot be found.
+        They have shapes (n,) and (p,); `by_values` are its derivatives with respect to the states
+        at the times of the segment, shape (k, n). Returns None if they cannot be computed.
         """
 
 
 class AdjointEngine(Engine, Protocol):
-    """An engine whose integrations of states can be gone through backwards."""
+    """An engine that can traverse its integrations of states backwards."""
 
     def recorded(
         self, segment: Segment, initial: Values, max_steps: int
@@ -199,8 +200,7 @@ class InitialValueProblems:
     """A batch of independent initial value problems of one field, without breakpoints."""
 
     starts: Array  # Initial times, shape (k,)
-    # For each problem the times at which values are wanted: increasing, after its start, never
-    # empty.
+    # The output times of each problem: increasing, after its start, never empty.
     times: Sequence[Array]
     polynomials: Array  # Inputs, shape (k, inputs, 5), as in :class:`Segment`
     states: Array  # Initial states, shape (k, n)
@@ -225,7 +225,7 @@ class BatchFailure:
     """A batch of which one problem could not be solved."""
 
     index: int  # Number of the problem that failed
-    failure: EngineFailure  # How far its integration got, and why it stopped there
+    failure: EngineFailure  # The time that its integration reached, and why it stopped there
 
 
 class BatchIntegrator(Protocol):

@@ -1,4 +1,4 @@
-"""The choice of an engine as a value: for an integration, and for the units of an evaluation."""
+"""The choice of an engine as a value, for an integration and for the units of an evaluation."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from dataclasses import dataclass, field, replace
 class EngineChoice:
     """The stiffness of a problem, as far as integrations have shown it.
 
-    Every integration takes a choice and returns one. A search that hands the choice of one
-    evaluation to the next tries first what served last; a search that does not, pays for the
-    comparison of both engines at each evaluation, and gets the same values.
+    Every integration takes a choice and returns one. A search that passes the choice of one
+    evaluation to the next first tries the engine used last. A search that does not, compares both
+    engines at each evaluation, and gets the same values.
     """
 
     stiff: bool = False  # whether the implicit engine has needed less work than the Taylor method
-    # Steps that the Taylor method gets for a segment before the implicit engine is asked; None for
-    # as many as are as much work as a usual integration by the implicit engine.
+    # Steps that the Taylor method may take for a segment before the implicit engine is tried; None
+    # for the work of a usual integration by the implicit engine.
     taylor_steps: int | None = None
     # Integrations by the implicit engine since the Taylor method was last tried; the number begins
-    # below zero where the next trial is put off.
+    # below zero if the next trial is delayed.
     since: int = 0
-    # The last integrations in succession that were more work for the Taylor method than usual ones
-    # are for the implicit engine, while the problem is not known to be stiff.
+    # Number of the last consecutive integrations that were more work for the Taylor method than
+    # usual for the implicit engine, while the problem is not known to be stiff.
     costly: int = field(default=0, repr=False)
 
 
 UNDECIDED = EngineChoice()  # the choice of an engine before anything has been integrated
 
 LAST_SERVED = EngineChoice()
-"""The choice of whoever gives none: that object itself stands for the engine that served last."""
+"""The choice of a caller that gives none: that object itself stands for the engine used last."""
 
 
 def after_taylor(choice: EngineChoice, cheap: bool, patience: int) -> EngineChoice:
-    """Return the choice after an integration by the Taylor method, which was cheap or was not."""
+    """Return the choice after an integration by the Taylor method, which was cheap or not."""
     if cheap:
         return replace(choice, costly=0) if choice.costly else choice
     if choice.costly + 1 < patience:
@@ -44,18 +44,18 @@ def after_taylor(choice: EngineChoice, cheap: bool, patience: int) -> EngineChoi
 
 @dataclass(frozen=True)
 class UnitChoices(EngineChoice):
-    """A choice of an engine for each of the parts that an evaluation consists of.
+    """A choice of an engine for each of the units of an evaluation.
 
-    Conditions may differ in their stiffness: each goes on with the engine that has served it
-    before, and need not know of the others, so that all may be integrated at the same time. The
-    other attributes say what most of the units do.
+    Conditions may differ in their stiffness: each continues with its previous engine, independently
+    of the others, so that all may be integrated at the same time. The other attributes describe the
+    majority of the units.
     """
 
     units: tuple[EngineChoice, ...] = field(default=(), repr=False)
 
 
 def choices_of(choice: EngineChoice, count: int) -> Sequence[EngineChoice] | None:
-    """Return the choices for `count` units; None if units have no choices of their own."""
+    """Return the choices for `count` units; None if units have no separate choices."""
     if isinstance(choice, UnitChoices) and len(choice.units) == count:
         return choice.units
     return None
@@ -68,7 +68,7 @@ def stiff_everywhere(choice: EngineChoice) -> bool:
 
 
 def plain(choice: EngineChoice) -> EngineChoice:
-    """Return a choice without those of units."""
+    """Return a choice without those of the units."""
     return EngineChoice(choice.stiff, choice.taylor_steps, choice.since, choice.costly)
 
 

@@ -1,13 +1,13 @@
-"""The engines of one problem, and the switch that recognises stiffness.
+"""The engines of one problem, and the switch between them by stiffness.
 
 An explicit method of high order is many times faster than an implicit multistep method until the
 problem is stiff; then its steps shrink without end. It is heyoka's Taylor method, or odefit's
-Runge-Kutta method where heyoka is missing. It gets as many steps as are as much work as a usual
-integration by the implicit engine. When these are spent, the implicit engine computes the same
-segment, and the one whose work for it is less is tried first from then on. Work is counted, in
-steps times what a step is predicted to cost (:mod:`odefit.simulation.engines.steps`). What is
-known of it is a value, :class:`EngineChoice`, which every integration takes and returns: it depends
-on its arguments alone, never on time, so that results are the same on any machine.
+Runge-Kutta method where heyoka is missing. It may take as much work as a usual integration by the
+implicit engine. When this is spent, the implicit engine computes the same segment, and the engine
+with less work is tried first from then on. Work is counted in steps times the predicted cost of a
+step (:mod:`odefit.simulation.engines.steps`). The knowledge of stiffness is a value,
+:class:`EngineChoice`, which every integration takes and returns. It depends on its arguments alone,
+never on time, so that results are the same on any machine.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ Integrated = tuple[Solved, EngineChoice]
 
 
 class _Integration(NamedTuple):
-    """The object of an integration: a field with a pattern of sensitivities, along a segment."""
+    """The task of an integration: a field with a pattern of sensitivities, along a segment."""
 
     field: VectorField
     pattern: SensitivityPattern
@@ -86,12 +86,12 @@ class _Integration(NamedTuple):
 class Engines:
     """All engines of one problem, each compiled when it is first needed.
 
-    `setting` is ``"auto"`` or the only engine to use. `tolerance` is a relative one, None for each
-    engine's own; "auto" gives it to those for stiff equations alone, as accuracy costs the others
-    little. `steps` is what the implicit engine gets for a segment, beside the steps that many
-    outputs need; None for IMPLICIT_STEPS. `controlled` says whether odefit's own engines hold the
-    errors of sensitivities to the tolerance, too. Raises InputError: a package of the engine that
-    is asked for cannot be imported.
+    `setting` is ``"auto"`` or the only engine to use. `tolerance` is relative, None for each
+    engine's own; "auto" gives it only to engines for stiff equations, as accuracy costs the others
+    little. `steps` is the limit of the implicit engine for a segment, besides the steps that many
+    outputs need; None for IMPLICIT_STEPS. With `controlled`, odefit's own engines hold the errors
+    of sensitivities to the tolerance, too. Raises InputError if a package of the requested engine
+    cannot be imported.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Engines:
         self._of_modes: dict[VectorField, Engines] = {}
 
     def with_accuracy(self, tolerance: float, controlled: bool) -> Engines:
-        """Return engines with another accuracy of the implicit ones; what is compiled is shared."""
+        """Return engines with another accuracy of the implicit ones; compiled code is shared."""
         other = Engines(self.setting, tolerance, self.steps, controlled, self.needed)
         other._engines, other._step_costs = self._engines, self._step_costs
         other._watched = self._watched
@@ -133,13 +133,13 @@ class Engines:
         return Engines(self.setting, self.tolerance, self.steps, self.controlled, needed)
 
     def of_mode(self, field: VectorField) -> Engines:
-        """Return engines with the same settings for a field that has the same states, made once."""
+        """Return engines with the same settings for a field with the same states, made once."""
         if field not in self._of_modes:
             self._of_modes[field] = self.for_another_field(self.needed)
         return self._of_modes[field]
 
     def preferred(self, choice: EngineChoice = UNDECIDED) -> EngineName:
-        """Return the name of the engine that is tried first, whatever the equations are."""
+        """Return the name of the engine that is tried first, whatever the equations."""
         if self.setting != "auto":
             return self.setting
         explicit = None if choice.stiff else explicit_engine()
@@ -159,8 +159,8 @@ class Engines:
     def _only(self, field: VectorField) -> EngineName | None:
         """Return the one engine that integrates the equations; None if stiffness decides.
 
-        An engine that was asked for and cannot integrate them gives way if it serves in fits; an
-        engine for other purposes refuses them.
+        A requested engine that cannot integrate them is replaced if it serves in fits; an engine
+        for other purposes refuses them.
         """
         if self.setting == "auto":
             return None if TAYLOR.can_integrate(field) else self.implicit_name(field)
@@ -172,22 +172,22 @@ class Engines:
     def states_alone(
         self, field: VectorField, directions: int, outputs: int, choice: EngineChoice = UNDECIDED
     ) -> bool:
-        """Return whether it pays to integrate the states alone where no derivatives are needed.
+        """Return whether to integrate the states alone if no derivatives are needed.
 
-        `outputs` is the number of times at which values are wanted.
+        `outputs` is the number of output times.
         """
         if self.first(field, choice) != TAYLOR.name or outputs >= OUTPUTS_ALONE:
             return True
         return self._costs(field, directions).operations >= OPERATIONS_ALONE
 
     def warnings(self, field: VectorField) -> tuple[str, ...]:
-        """Return sentences about engines that `field` would use and whose packages are missing."""
+        """Return sentences about missing packages of engines that `field` would use."""
         return missing_engines(field) if self.setting == "auto" else ()
 
     def has_adjoint(
         self, field: VectorField, directions: int, outputs: int, choice: EngineChoice
     ) -> bool:
-        """Return whether the gradient by so many directions is best found by an adjoint."""
+        """Return whether the adjoint is the best way to the gradient in so many directions."""
         name = self.implicit_name(field)
         if not ENGINES[name].adjoint or self.setting not in ("auto", name):
             return False
@@ -204,10 +204,10 @@ class Engines:
         initial: Values,
         choice: EngineChoice,
     ) -> Integrated:
-        """Integrate a segment by the engine that suits; if that fails, by the other.
+        """Integrate a segment by the suitable engine; if that fails, by the other one.
 
-        Raises InputError: the engine that was asked for cannot integrate such equations, or no
-        engine that could is installed.
+        Raises InputError if the requested engine cannot integrate such equations, or if no engine
+        that could is installed.
         """
         if cut_off().reached:
             return EngineFailure(segment.start, REASON), choice
@@ -228,14 +228,14 @@ class Engines:
         flat = features is not None and features.acts(initial.scalars)
         unseen = smallest_share(initial.states, 0.0) < UNSEEN
         fine = self.needed.digits < self.tolerances[TAYLOR.name]
-        if fine or (self._searching and (flat or unseen)):  # which need not be as accurate
+        if fine or (self._searching and (flat or unseen)):  # which need less accuracy
             return self._watched_first(problem, choice)
         return first(explicit, problem, choice)
 
     def _watched_first(self, problem: _Integration, choice: EngineChoice) -> Integrated:
-        """Integrate what heyoka's own error control does not suffice for.
+        """Integrate a problem for which heyoka's own error control does not suffice.
 
-        The implicit engine looks at its defects in compiled code, the Taylor method in Python.
+        The implicit engine checks its defects in compiled code, the Taylor method in Python.
         """
         implicit = self._implicit(problem)
         if isinstance(implicit, SegmentSolution) or self._suffices(implicit):
@@ -246,7 +246,7 @@ class Engines:
     def _implicit_first(
         self, explicit: EngineRow, problem: _Integration, choice: EngineChoice
     ) -> Integrated:
-        """Integrate what was stiff so far; the explicit engine is tried where it may be no more."""
+        """Integrate a problem that was stiff so far; perhaps try the explicit engine."""
         implicit = self._implicit(problem)
         if isinstance(implicit, SegmentSolution) and choice.since + 1 < TAYLOR_TRIAL:
             return implicit, EngineChoice(True, choice.taylor_steps, choice.since + 1)
@@ -266,7 +266,7 @@ class Engines:
     def _explicit_first(
         self, explicit: EngineRow, problem: _Integration, choice: EngineChoice
     ) -> Integrated:
-        """Integrate what is not known to be stiff; the implicit engine is asked where it may be."""
+        """Integrate a problem not known to be stiff; try the implicit engine if it may be."""
         costs, name = self._costs(problem.field, problem.pattern.directions), explicit.name
         allowed = costs.explicit_steps(name, usual_steps(problem.segment))
         allowed = choice.taylor_steps or allowed
@@ -286,7 +286,7 @@ class Engines:
             return last, choice
         second = self._implicit(problem)
         if not first.out_of_steps:
-            # A singular start that only series mind: x^n at x = 0.
+            # A singular start that is a problem only for series: x^n at x = 0.
             return _either(second, first), choice
         needed = first.steps + first.steps_ahead
         if (
@@ -304,7 +304,7 @@ class Engines:
         return _either(longer, second), EngineChoice(taylor_steps=steps)
 
     def _by(self, name: EngineName, problem: _Integration, steps: int | None = None) -> Solved:
-        """Integrate by one engine, in some steps; None for as many as it gets."""
+        """Integrate by one engine, in a number of steps; None for its usual limit."""
         field, pattern, segment, initial = problem
         most = ENGINES[name].most_steps(segment, self.steps) if steps is None else steps
         return self._engine(name, field, pattern).integrate(segment, initial, most)
@@ -320,7 +320,7 @@ class Engines:
         initial: Values,
         max_steps: int,
     ) -> Solved:
-        """Integrate a segment by the implicit engine, in a number of steps at most."""
+        """Integrate a segment by the implicit engine, in at most a number of steps."""
         problem = _Integration(field, pattern, segment, initial)
         return self._by(self.implicit_name(field), problem, max_steps)
 
@@ -346,12 +346,12 @@ class Engines:
     def batch_integrator(
         self, field: VectorField, pattern: SensitivityPattern, choice: EngineChoice
     ) -> BatchIntegrator | None:
-        """Return what integrates batches; None where problems are integrated one by one."""
+        """Return the integrator of batches; None if problems are integrated one by one."""
         row = ENGINES[self.preferred(choice)]
         if row.make_batch is None or not row.can_integrate(field):
             return None
         if self._features(field) is not None:
-            return None  # a batch has no stops, and nothing is watched along its steps
+            return None  # a batch has no stops, and its steps are not watched
         if pattern not in self._batch_integrators:
             made = row.make_batch(field, pattern, self.tolerances[row.name])
             self._batch_integrators[pattern] = made
@@ -370,7 +370,7 @@ class Engines:
         return round(USUAL_IMPLICIT_STEPS * min(shorter, 1.0))
 
     def _suffices(self, failure: EngineFailure) -> bool:
-        """Return whether a failure of the implicit engine suffices: a search waits for no other."""
+        """Return whether a failure of the implicit engine is final: a search tries no other."""
         return self.steps is not None and not failure.out_of_steps
 
     def _features(self, field: VectorField) -> NarrowFeatures | None:
@@ -383,7 +383,7 @@ class Engines:
         return self._watched[field]
 
     def step_time(self, field: VectorField, directions: int, choice: EngineChoice) -> float:
-        """Return the predicted time of a step, in ns, where that engine is tried first."""
+        """Return the predicted time of a step, in ns, of the engine that is tried first."""
         costs = self._costs(field, directions)
         return costs.of_step(self.preferred(choice))
 
@@ -414,7 +414,7 @@ class Engines:
 
 
 def _either(second: Solved, first: Solved) -> Solved:
-    """Return the second attempt if it succeeded, else the failure that says more."""
+    """Return the second attempt if it succeeded, otherwise the more informative failure."""
     if isinstance(second, SegmentSolution) or isinstance(first, SegmentSolution):
         return second if isinstance(second, SegmentSolution) else first
     return second if first.out_of_steps else first

@@ -9,7 +9,7 @@ from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a trajectory could not be computed.
+    """The reason why a trajectory could not be computed.
 
     Attributes
     ----------
@@ -18,7 +18,7 @@ class Failure:
     time
         The time at which the integration stopped.
     reason
-        Why it stopped there, in words.
+        The reason for stopping there, in words.
     choice
         The choice of an engine for the next integration.
     """

@@ -1,8 +1,8 @@
 """SciPy's LSODA on the states alone: the engine of the second opinion.
 
-It switches between Adams' and Gear's methods with a step control of its own, and shares no code
-with the engines that fits are made with, but CasADi's expressions. Steps are limited to a share of
-the time, so that it looks at the equations at places that do not follow from them.
+It switches between Adams' and Gear's methods with its own step control, and shares only CasADi's
+expressions with the engines used in fits. Steps are limited to a share of the time, so that it
+evaluates the equations at places independent of them.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from odefit.simulation.engines.narrow_features import NarrowFeatures
 from odefit.simulation.engines.segments import Segment
 
 LONGEST_STEP, LONGEST_FLAT_STEP = 0.05, 0.002
-"""Longest step, relative to the time between two events or corners; and where functions may be
-flat, so that steps and pulses may be narrow."""
+"""Longest steps, relative to the time between two events or corners: in general, and if functions
+may be flat, so that steps and pulses may be narrow."""
 
 
 class LsodaEngine:
     """LSODA on the states of a field.
 
-    Raises InputError: sensitivities are wanted, or there are algebraic equations.
+    Raises InputError if sensitivities are requested, or if there are algebraic equations.
     """
 
     name = "lsoda"
@@ -58,7 +58,7 @@ class LsodaEngine:
         function = ca.Function("f", [variables], [rhs])
         buffer: Any
         buffer, self._run = function.buffer()
-        self._kept = function, buffer  # what they point to has to stay
+        self._kept = function, buffer  # keep the objects to which they point
         self._given, self._rates = np.zeros(len(symbols)), np.zeros(n)
         buffer.set_arg(0, self._given.data)
         buffer.set_res(0, self._rates.data)
@@ -107,10 +107,10 @@ class LsodaEngine:
     def _through(
         self, start: float, times: Array, states: Array, sizes: Array, longest: float
     ) -> tuple[Array, int, str]:
-        """Return the states at times, the number of steps, and why there are none, if so."""
+        """Return the states at times, the number of steps, and the reason for any failure."""
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", ODEintWarning)  # the message says the same
-            integrate: Any = odeint  # its types know of no tolerance by component
+            integrate: Any = odeint  # its types lack tolerances by component
             found: tuple[Array, dict[str, Any]] = integrate(
                 self._rate,
                 states,

@@ -1,4 +1,4 @@
-"""The making of each engine, whose package is imported only then."""
+"""The construction of each engine, which imports its package."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
 
 LL_ORDER: Literal[2, 3] = 3
 """Order of the Local Linearization method: 2 as published, 3 with states and sensitivities
-corrected by the defect of each step. At equal error of the states the latter takes a tenth of
-the steps, and its sensitivities are usable for standard errors."""
+corrected by the defect of each step. At equal error of the states, order 3 takes a tenth of the
+steps, and its sensitivities are usable for standard errors."""
 
 LONGEST_LL_STEP = 0.01
-"""Longest step of that method where functions may be flat, relative to the segment."""
+"""Longest step of that method if functions may be flat, relative to the segment."""
 
 
 @dataclass(frozen=True)
 class EngineTask:
-    """The purpose of an engine, and the accuracy that it has to have."""
+    """The purpose of an engine, and its required accuracy."""
 
     field: VectorField
     pattern: SensitivityPattern
-    # What an integration could step across; None if nothing can be flat.
+    # Features that an integration could miss; None if no function can be flat.
     features: NarrowFeatures | None
     relative: float
-    # Absolute tolerance over the relative one, in units of each state's size.
+    # Ratio of the absolute to the relative tolerance, in units of each state's size.
     absolute: float
-    # Whether the errors of sensitivities are held to the tolerance, too, where that can be chosen.
+    # Whether sensitivities are under error control, too, if that can be chosen.
     controlled: bool
-    # The largest measured value of each state, zero where it is not measured as it is.
+    # The largest measured value of each state, zero if it is not measured directly.
     measured: tuple[float, ...]
     # Factor up to which an engine with one tolerance for all states may lose digits of a state.
     lost: float

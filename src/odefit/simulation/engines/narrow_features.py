@@ -1,12 +1,12 @@
-"""Features that an integration could step across unseen: functions that are flat elsewhere.
+"""Features that an integration could miss: functions that are flat elsewhere.
 
 A step or a pulse that is smooth, such as ``tanh((t - t1)/0.1)`` or ``exp(-((x - 5)/0.1)^2)``, is
-constant to all digits away from its centre. Derivatives show nothing of it there, so that the
-error control of a method of any order lets it pass. What is inside such a function shows where
-its centre is: a difference there changes its sign, or an argument has an extremum. These terms
-are watched along each step, and the equations are evaluated where one of them is zero.
+constant to all digits away from its centre. Derivatives there contain no trace of it, so that the
+error control of a method of any order misses it. The inner terms of such a function show its
+centre: a difference there changes its sign, or an argument has an extremum. These terms are watched
+along each step, and the equations are evaluated where one of them is zero.
 
-What depends on time alone is known before the integration, which then stops where a feature begins.
+Functions of time alone are known before the integration, which then stops where a feature begins.
 """
 
 from __future__ import annotations
@@ -39,35 +39,35 @@ from odefit.simulation.engines.sign_changes import sign_changes
 FLAT = frozenset({"exp", "tanh", "sinh", "cosh"})
 """Functions that can be flat to all orders, alone or in quotients."""
 
-FLAT_EXPONENT = 4.0  # exponents beyond which a power is taken for flat beside its zero
+FLAT_EXPONENT = 4.0  # exponents beyond which a power counts as flat near its zero
 
 POSITIVE = frozenset({"exp", "cosh", "sqrt", "abs"})
-"""Functions whose values have no sign to change."""
+"""Functions whose values never change sign."""
 
 GRID = 512
-"""Intervals of the time between two corners of the inputs that are looked at for features."""
+"""Number of intervals between two corners of the inputs that are searched for features."""
 
 HALVINGS = 40
-"""Distances from the centre of a feature that are looked at, each half as far as the one before."""
+"""Number of checked distances from the centre of a feature, each half the previous one."""
 
-MAX_CENTRES = 200  # centres that are looked at between two corners of the inputs
-VISIBLE = 1e-11  # change of a function of time that counts, relative to all that it changes
+MAX_CENTRES = 200  # centres that are checked between two corners of the inputs
+VISIBLE = 1e-11  # visible change of a function of time, relative to its whole change
 
 QUIET = 1e-2
-"""Length, relative to the time that is integrated over, of a time without change that could be
-stepped across with what follows."""
+"""Length of a time without change, relative to the time span of the integration, that a step could
+skip together with the following feature."""
 
 FADING = 0.1
-"""Share of the change before a quiet time that the change after it has where something begins."""
+"""Ratio of the changes after and before a quiet time above which a feature begins."""
 
-KEPT = 256  # results of the search for features that are kept, for evaluations at the same values
+KEPT = 256  # cached results of the search for features, for evaluations at the same values
 
 
 class _Term:
-    """An expression, with what is known of it while the equations are gone through.
+    """An expression, with its properties found in traversing the equations.
 
-    `inner` is what it was made of. It may depend on states, on the time or inputs, contain a
-    function that can be flat, and have a sign whose changes are worth watching.
+    `inner` are the terms of which it is made. It may depend on states, on time or inputs, contain a
+    function that can be flat, and have a sign whose changes need watching.
     """
 
     __slots__ = ("balance", "by_states", "by_time", "finder", "flat", "inner", "sign", "value")
@@ -118,7 +118,7 @@ class _Term:
 
 
 class _Finder:
-    """The algebra over which equations are gone through to find what has to be watched."""
+    """The algebra that traverses equations to find the terms to be watched."""
 
     def __init__(self) -> None:
         self._algebra = CasadiAlgebra()
@@ -177,13 +177,13 @@ class _Finder:
         return _Term(self, value, arguments, flat=flat, sign=function not in POSITIVE and not kink)
 
     def note_edge(self, terms: Sequence[_Term]) -> None:
-        """Note terms of time alone that meet others which are not: they are scanned as they are."""
+        """Record terms of time alone that meet others which are not: they are scanned unchanged."""
         if any(term.by_states for term in terms):
             for term in terms:
                 self.note_of_time(term)
 
     def note_of_time(self, term: _Term) -> None:
-        """Note a term that is scanned, if it depends on time alone and has something flat."""
+        """Record a term to scan, if it depends on time alone and contains a flat function."""
         if term.flat and term.by_time and not term.by_states:
             self.of_time[id(term)] = term
 
@@ -208,7 +208,7 @@ class _Finder:
 
 @dataclass(frozen=True, eq=False)
 class NarrowFeatures:
-    """The terms of a vector field to be watched, so that no integration steps across them."""
+    """The terms of a vector field that are watched so that no integration misses a feature."""
 
     # CasADi's symbols: time, states, scalars, and five numbers of each input's polynomial.
     variables: Any
@@ -216,21 +216,21 @@ class NarrowFeatures:
     states: int
     scalars: int
     watched: Any  # Expressions whose changes of sign show features, shape (w,)
-    # Those expressions that depend on time alone: functions to look at, shape (g,), followed by
+    # The expressions that depend on time alone: functions to scan, shape (g,), followed by
     # expressions whose changes of sign show their features.
     of_time: Any
     functions: int  # Number g of functions of time
-    by_scalars: BoolArray  # Whether each scalar acts on the latter
-    always: bool  # Whether something is flat whatever the values of the scalars
-    exponents: Any  # Exponents that the scalars decide, of powers that are flat if these are large
+    by_scalars: BoolArray  # Whether each scalar acts on the functions of time
+    always: bool  # Whether a function is flat whatever the values of the scalars
+    exponents: Any  # Exponents that depend on scalars, of powers that may be flat
     _kept: OrderedDict[Any, Array]
 
     @classmethod
     @lru_cache(maxsize=4)
     def of(cls, field: VectorField) -> NarrowFeatures | None:
-        """Return what has to be watched of a field; None if nothing can be flat.
+        """Return the features of a field; None if no function can be flat.
 
-        The last ones are kept, for other forward maps of the same equations.
+        The last ones are cached for other forward maps of the same equations.
         """
         if not _may_be_flat(field):
             return None
@@ -283,7 +283,7 @@ class NarrowFeatures:
         )
 
     def acts(self, scalars: Array) -> bool:
-        """Return whether something is flat at these values of the scalars, shape (p,)."""
+        """Return whether a function is flat at these values of the scalars, shape (p,)."""
         if self.always:
             return True
         with np.errstate(all="ignore"):
@@ -308,8 +308,8 @@ class NarrowFeatures:
     def with_stops(self, segment: Segment, scalars: Array, *, centres: bool = False) -> Segment:
         """Return a segment in which integrations stop where a function of time begins to change.
 
-        With `centres` they stop at the centres of features, too: engines need that whose steps
-        cannot be looked into.
+        With `centres` they stop at the centres of features, too, for engines without access to the
+        interior of their steps.
         """
         if not (self.functions and np.isfinite(segment.times[-1]) and self.acts(scalars)):
             return segment
@@ -327,8 +327,8 @@ class NarrowFeatures:
         start, end = float(part.start), float(part.times[-1])
         constants = np.concatenate([scalars, part.polynomials.ravel()])
         key = (centres, start, end, scalars[self.by_scalars].tobytes(), part.polynomials.tobytes())
-        # Equal fields share these features, in several threads, too. An entry that is taken out and
-        # put back cannot vanish between two looks at it.
+        # Equal fields share these features, also across threads. An entry that is taken out and put
+        # back cannot vanish between two accesses.
         found = self._kept.pop(key, None)
         if found is None:
             with np.errstate(all="ignore"):
@@ -362,7 +362,7 @@ class NarrowFeatures:
         first = np.concatenate([[True], last[1:] > last[:-1]])
         length = grid[last] - grid
         quiet = first & (length >= QUIET * span) & (last < len(grid) - 1)
-        # Where a change ends, there is less of it after the quiet time than before.
+        # At the end of a change, less of it follows the quiet time than precedes it.
         before = travelled - np.interp(grid - length, grid, travelled)
         after = np.interp(grid[last] + length, grid, travelled) - travelled[last]
         found = np.unique(grid[last[quiet & (after >= FADING * before)]])
@@ -382,7 +382,7 @@ class NarrowFeatures:
 
 
 def _may_be_flat(field: VectorField) -> bool:
-    """Return whether the equations have a function or a power that can be flat, at first sight."""
+    """Return whether the equations contain a function or a power that might be flat."""
     expressions = (*field.model.ode.values(), *field.model.algebraic.values())
     for expression in expressions:
         if expression.functions & (FLAT | NON_SMOOTH):
@@ -394,5 +394,5 @@ def _may_be_flat(field: VectorField) -> bool:
 
 
 def _low(exponent: Instruction) -> bool:
-    """Return whether an exponent is a number that leaves a power far from flat."""
+    """Return whether an exponent is a number too low for a flat power."""
     return exponent.kind == "number" and float(exponent.text) <= FLAT_EXPONENT

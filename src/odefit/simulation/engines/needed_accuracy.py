@@ -1,4 +1,4 @@
-"""The accuracy that small values need, from the measurements and their accuracy."""
+"""The accuracy needed for small values, from the measurements and their noise."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from odefit.problem.problem import Problem
 from odefit.simulation.engines.engine import ABSOLUTE_OVER_RELATIVE
 
 USUAL_RELATIVE_NOISE = 0.1
-"""Relative noise that is supposed where the standard deviation is an expression."""
+"""Relative noise assumed if the standard deviation is an expression."""
 
-ABSOLUTE_OVER_NOISE = 0.01  # absolute tolerance over the standard deviation of the noise, at most
+ABSOLUTE_OVER_NOISE = 0.01  # largest absolute tolerance over the noise
 
 SMALLEST_ABSOLUTE = 1e-40
-"""Absolute tolerance over the relative one, at least: no measurement counts below that."""
+"""Smallest ratio of the absolute to the relative tolerance: no measurement needs less."""
 
 _KNOWN: WeakKeyDictionary[Problem, float] = WeakKeyDictionary()
 
@@ -34,18 +34,18 @@ class NeededAccuracy:
 
     @classmethod
     def of(cls, problem: Problem) -> NeededAccuracy:
-        """Return what the measurements of a problem ask."""
+        """Return the accuracy that the measurements of a problem require."""
         return cls(finest_noise(problem), measured_sizes(problem))
 
     @property
     def digits(self) -> float:
-        """The error that counts, relative to the largest value of a series."""
+        """The relevant error, relative to the largest value of a series."""
         return ABSOLUTE_OVER_NOISE * self.finest
 
     def absolute(self, relative: float) -> float:
-        """Return the absolute tolerance over a relative one, in units of each largest value.
+        """Return the absolute tolerance for a relative one, in units of each largest value.
 
-        It is less than usual where values are measured so accurately that are so much smaller.
+        It is smaller than usual if much smaller values are measured accurately.
         """
         return min(ABSOLUTE_OVER_RELATIVE, max(self.digits / relative, SMALLEST_ABSOLUTE))
 
@@ -53,9 +53,9 @@ class NeededAccuracy:
 def finest_noise(problem: Problem) -> float:
     """Return the smallest standard deviation, relative to the largest value of the same series.
 
-    It is infinite where the noise is not given, or estimated as a constant: then values count in
+    It is infinite if the noise is not given, or estimated as a constant: values then matter in
     units of the largest ones. With relative noise and on a logarithmic scale the smallest values
-    count as well.
+    matter as well.
     """
     if problem not in _KNOWN:
         _KNOWN[problem] = _finest(problem)
@@ -89,9 +89,9 @@ def _finest(problem: Problem) -> float:
 
 
 def measured_sizes(problem: Problem) -> dict[str, float]:
-    """Return the largest measured value of each state that is measured as it is, by name.
+    """Return the largest measured value of each directly measured state, by name.
 
-    A value of such a state that is far below need not be accurate in itself.
+    A far smaller value of such a state needs no relative accuracy.
     """
     found: dict[str, float] = {}
     for name, expression in problem.model.observables.items():

@@ -1,4 +1,4 @@
-"""Straight-line programs: equations as arrays of instructions, for kernels and for whole arrays."""
+"""Straight-line programs: equations as arrays of instructions, for kernels and whole arrays."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ BINARY = "ADD SUB MUL DIV POW LT LE EQ NE AND OR IF_ELSE_ZERO FMIN FMAX".split()
 """CasADi's operations with two arguments that programs can hold."""
 
 OPERATIONS = {name: code for code, name in enumerate([*BINARY, *UNARY])}
-"""Numbers of the operations, by which the kernels know them."""
+"""Numbers of the operations in the kernels."""
 
-SYNONYMS = {"CONSTPOW": "POW"}  # CasADi's names of operations that do the same as another one
+SYNONYMS = {"CONSTPOW": "POW"}  # CasADi's names of operations that are equal to another one
 
 NAMES = {
     getattr(ca, name): SYNONYMS.get(name[3:], name[3:]) for name in dir(ca) if name[:3] == "OP_"
@@ -32,24 +32,24 @@ NAMES = {
 """Names of CasADi's operations by CasADi's numbers."""
 
 Indices = npt.NDArray[np.uint32]
-"""Positions in arrays, unsigned so that compiled code need not look for negative ones."""
+"""Positions in arrays, unsigned so that compiled code needs no check for negative values."""
 
 
 class Program(NamedTuple):
     """A function of many variables, instruction by instruction.
 
-    Registers hold the variables first, then constants, then results of instructions. A register
-    is used again as soon as its value is no longer needed, so that programs stay in the cache.
+    Registers hold the variables first, then constants, then results of instructions. A register is
+    reused as soon as its value is no longer needed, so that programs stay in the cache.
     """
 
-    # Operation, and number of consecutive instructions that carry it out, shape (b, 2).
+    # Operation, and number of consecutive instructions with it, shape (b, 2).
     blocks: Indices
     # Register of the result, and registers of the two arguments, shape (k, 3).
     instructions: Indices
     constants: Array  # Values of the registers after the variables, shape (c,)
     # Registers of the function's values when all instructions have been carried out.
     outputs: Indices
-    # Number of variables, and number of registers in all.
+    # Number of variables, and total number of registers.
     variables: int
     registers: int
 
@@ -57,7 +57,7 @@ class Program(NamedTuple):
 def program(variables: Any, values: Any) -> Program:
     """Return the program that computes CasADi expressions.
 
-    Raises KeyError: CasADi uses an operation that is not among :data:`OPERATIONS`.
+    Raises KeyError if CasADi uses an operation that is not among :data:`OPERATIONS`.
     """
     function = ca.Function("f", [variables], ca.cse([values]))
     count = variables.numel()
@@ -89,10 +89,10 @@ def program(variables: Any, values: Any) -> Program:
 def _scheduled(
     operations: list[tuple[int, int, int, int]], count: int
 ) -> list[tuple[int, int, int, int]]:
-    """Return the operations in an order in which those of one kind follow each other.
+    """Return the operations in an order that groups those of one kind.
 
-    Of all kinds of operations, the one is taken that most operations are ready for; all of these
-    are carried out, with those that become ready meanwhile.
+    The kind with the most ready operations comes next; all of these are executed, and those that
+    become ready in the meantime.
     """
     waiting = []
     users: list[list[int]] = [[] for _ in operations]
@@ -108,7 +108,7 @@ def _scheduled(
     while ready:
         chosen = max(ready, key=lambda operation: len(ready[operation]))
         block = ready[chosen]
-        for k in block:  # grows while it is gone through
+        for k in block:  # grows during the loop
             order.append(k)
             for user in users[k]:
                 waiting[user] -= 1
@@ -124,7 +124,7 @@ def _with_registers(
     constants: list[float],
     count: int,
 ) -> Program:
-    """Return the program of operations whose results are numbered, with registers for results.
+    """Return the program of numbered operations, with registers for their results.
 
     Operations are given by kind, number of the result, and numbers of the two arguments. Constants
     have the numbers -1, -2 and so on, the variables 0 to `count` - 1.
@@ -219,9 +219,9 @@ class ArrayFunction:
     def __call__(self, values: list[Any], points: int) -> Array:
         """Return the expressions, shape (k, points).
 
-        What is not defined is NaN or infinite; callers wrap the call in ``numpy.errstate``.
+        Undefined values are NaN or infinite; callers wrap the call in ``numpy.errstate``.
 
-        `values`: one entry a variable: a number, or an array of the shape (points,).
+        `values` has one entry for each variable: a number, or an array of the shape (points,).
         """
         w: list[Any] = [*values, *map(np.float64, self._constants)]
         w.extend([np.float64(0.0)] * (self._registers - len(w)))

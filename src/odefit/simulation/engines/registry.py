@@ -1,7 +1,7 @@
-"""The engines: one row each, from which all that is chosen among engines follows.
+"""The engines: one row each, from which all choices among engines follow.
 
-A row says which packages an engine needs, how it is made, what it can integrate, how accurate it
-is, and in which roles it serves. An engine is added by a module of its own and a row here.
+A row holds the packages that an engine needs, its constructor, the equations that it can integrate,
+its accuracy, and its roles. A new engine is a module and a row here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from odefit.simulation.engines.steps import (
 EngineName = Literal[
     "auto", "heyoka", "runge-kutta", "bdf", "lsoda", "casadi", "local-linearization"
 ]
-"""Names of all engines; "auto" chooses between those that serve in fits, by their stiffness."""
+"""Names of all engines; "auto" chooses by stiffness between those that serve in fits."""
 
 Request = tuple[EngineName, float | None]
 """An engine and its relative tolerance; None for the engine's own."""
@@ -39,60 +39,64 @@ Request = tuple[EngineName, float | None]
 EXPLICIT_TOLERANCE = 1e-12
 """Tolerance of the explicit engines, relative and absolute on the largest component.
 
-They pay little for accuracy, so this is well below what fits need: between 1e-9 and 1e-12 a step of
-the Taylor method grows by a quarter, and the Runge-Kutta method takes twice the steps. Unknowns
-that are poorly determined need it: of data without noise they keep so much fewer digits."""
+Accuracy costs them little, so this is well below the needs of fits: between 1e-9 and 1e-12 a step
+of the Taylor method grows by a quarter, and the Runge-Kutta method takes twice the steps. Poorly
+determined unknowns need it, since they keep fewer digits of data without noise.
+"""
 
 IMPLICIT_TOLERANCE = 1e-9  # relative tolerance of the implicit engines
 
 LL_TOLERANCE = 1e-6
 """Relative tolerance of the Local Linearization method.
 
-Each further digit takes twice the steps. At 1e-6 states have six to seven correct digits, and
-sensitivities four, on the library's problems (at order 2 four to five, and one)."""
+Each further digit doubles the number of steps. At 1e-6 states have six to seven correct digits, and
+sensitivities four, on the library's problems (at order 2 four to five, and one).
+"""
 
-LARGEST_DENSE_MODEL = 60  # states up to which LSODA is asked; it has no sparse Jacobian
-TIGHT = 1e-11  # relative tolerance of the engines that decide between two which do not agree
+LARGEST_DENSE_MODEL = 60  # largest number of states for LSODA, which has no sparse Jacobian
+TIGHT = 1e-11  # relative tolerance of the engines that decide between two that disagree
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineRow:
-    """Everything that is known of an engine without importing its package."""
+    """The properties of an engine that are known without importing its package."""
 
     name: EngineName
     label: str  # in sentences
-    method: str  # as papers name it, in few letters
-    packages: tuple[str, ...]  # the first one is its own, others serve several engines
+    method: str  # abbreviation in the literature
+    packages: tuple[str, ...]  # the first one is specific to it, others serve several engines
     make: Callable[[EngineTask], Engine]
 
-    # What it can integrate.
+    # The equations that it can integrate.
     stiff: bool
-    algebraic: bool = False  # equations that have to be solved for algebraic variables
+    algebraic: bool = False  # equations with algebraic variables that need solving
     kinks: bool = True  # right-hand sides that are not smooth
     sensitivities: bool = True
     adjoint: bool = False  # whether it has `recorded`, see :class:`AdjointEngine`
     most_states: float = math.inf
     make_batch: Callable[[VectorField, SensitivityPattern, float], BatchIntegrator] | None = None
-    # Whether it has to stop at the centres of narrow features, as its steps cannot be looked into.
+    # Whether it must stop at the centres of narrow features, as its steps have no accessible
+    # interior.
     stops_at_centres: bool = False
 
-    # How accurate it is, and what it may take.
+    # Its accuracy, and its limits.
     tolerance: float  # its own relative tolerance
     adjustable: bool = True  # whether a user may choose another tolerance
-    finest: float  # the smallest relative tolerance that it can be asked for
+    finest: float  # the smallest relative tolerance that it accepts
     # Returns the steps that it gets for a segment, given the user's limit.
     most_steps: Callable[[Segment, int | None], int]
-    # Integrations in succession that may be more work than an implicit one, before that is tried.
+    # Number of consecutive integrations that may be more work than an implicit one before that is
+    # tried.
     patience: int = 0
 
-    # In which roles it serves.
+    # Its roles.
     automatic: bool = False  # "auto" chooses it
     # Gives the second opinion on an engine that is not for stiff equations, and on one that is.
     opinion_on_explicit: bool = False
     opinion_on_stiff: bool = False
-    rescues: bool = False  # is tried where the usual engines fail
-    rescue_tolerances: tuple[float, ...] = ()  # larger ones that are tried then
-    rescue_steps: int | None = None  # steps that it gets then; such engines are tried last
+    rescues: bool = False  # is tried if the usual engines fail
+    rescue_tolerances: tuple[float, ...] = ()  # larger tolerances that are tried then
+    rescue_steps: int | None = None  # steps that it may take then; such engines are tried last
 
     # What is said if its package is missing.
     absence: str = ""
@@ -104,17 +108,17 @@ class EngineRow:
         return fits and (self.algebraic or not field.algebraic) and (self.kinks or field.smooth)
 
     def at(self, tolerance: float) -> Request:
-        """Return the request for a tolerance, or for the engine's own if it has no such one."""
+        """Return the request for a tolerance, or for the engine's own if it accepts no other."""
         reached = self.adjustable and self.finest <= tolerance
         return self.name, tolerance if reached else None
 
     def adjustable_in(self, setting: EngineName) -> bool:
-        """Return whether it takes the tolerance that is given to a choice among engines."""
+        """Return whether it accepts the tolerance that is given to a choice among engines."""
         return self.adjustable and (self.stiff or setting == self.name)
 
     @cached_property
     def problem(self) -> str:
-        """Why it cannot be used: the problem of a package; an empty text if there is none."""
+        """The problem of a package that prevents its use; an empty text if there is none."""
         for package in self.packages:
             if problem := import_problem(package):
                 return problem
@@ -186,7 +190,7 @@ _ROWS = (
         tolerance=IMPLICIT_TOLERANCE,
         finest=TIGHT,
         most_steps=lambda segment, limit: limit or MAX_TAYLOR_STEPS,
-        # SciPy takes a tenth of a second to be loaded, which small fits do not need otherwise.
+        # SciPy takes a tenth of a second to load, and small fits do not need it otherwise.
         opinion_on_stiff=True,
     ),
     EngineRow(
@@ -222,15 +226,15 @@ _ROWS = (
 )
 
 ENGINES: Mapping[EngineName, EngineRow] = {row.name: row for row in _ROWS}
-"""All engines by name, in the order in which they are preferred among equals."""
+"""All engines by name, in the order of preference among equals."""
 
 TAYLOR, EXPLICIT, *STIFF = (row for row in _ROWS if row.automatic)
-"""The engines of "auto": the one that is fastest until equations are stiff, the one that stands in
-for it, and those that integrate the others, the better ones first."""
+"""The engines of "auto": the fastest one for equations that are not stiff, its substitute, and
+those for all other equations, the better ones first."""
 
 
 def explicit_engine() -> EngineRow | None:
-    """Return the engine that is tried first where nothing is known to be stiff, if there is one."""
+    """Return the engine that is tried first unless equations are known to be stiff, if any."""
     return next((row for row in (TAYLOR, EXPLICIT) if not row.problem), None)
 
 
@@ -241,12 +245,12 @@ def stiff_engine(field: VectorField | None = None) -> EngineRow:
 
 
 def fit_engines() -> tuple[EngineName, ...]:
-    """Return the names that users may give to a fit: of the engines with sensitivities."""
+    """Return the names of engines with sensitivities, which users may choose for a fit."""
     return ("auto", *(row.name for row in _ROWS if row.sensitivities))
 
 
 def rescue_engines() -> Iterator[tuple[Request, int | None]]:
-    """Yield what is tried where the usual engines fail, each with a limit of steps.
+    """Yield the engines tried if the usual engines fail, each with a limit of steps.
 
     The fast ones come first: at their own tolerances, then at larger ones.
     """
@@ -261,9 +265,9 @@ def rescue_engines() -> Iterator[tuple[Request, int | None]]:
 
 
 def accurate_engines(tolerance: float) -> list[Request]:
-    """Return the engines that integrate an answer anew, which is doubted, with sensitivities.
+    """Return the engines with sensitivities that integrate a doubtful answer again.
 
-    Engines for stiff equations come first, as they integrate what the others can and more.
+    Engines for stiff equations come first, as they can integrate more than the others.
     """
     able = [row for row in _ROWS if row.sensitivities]
     others = sorted((row for row in able if not row.stiff), key=lambda row: row.automatic)
@@ -282,10 +286,10 @@ def opinion_engine(field: VectorField, on: EngineRow) -> EngineRow:
 
 
 def judging_engines(field: VectorField, on: EngineRow) -> list[Request]:
-    """Return the engines that decide where a second opinion differs from an engine.
+    """Return the engines that decide if a second opinion differs from an engine.
 
     The engine in question comes last, at a tighter tolerance than before. The Taylor method, which
-    has none, does not judge engines that are not for stiff equations either.
+    has no tighter tolerance, judges no engine for non-stiff equations either.
     """
     able = [
         row
@@ -293,7 +297,7 @@ def judging_engines(field: VectorField, on: EngineRow) -> list[Request]:
         if row.finest <= TIGHT and row.can_integrate(field) and (row.stiff or on.stiff)
     ]
     able.sort(key=lambda row: row.name == on.name)
-    # The explicit engine integrates more accurately than that as a rule.
+    # The explicit engine usually integrates more accurately than that.
     return [row.at(min(TIGHT, row.tolerance)) for row in able]
 
 
@@ -312,10 +316,10 @@ _failed: set[str] = set()  # packages whose import has failed in this process
 
 
 def is_missing(package: str) -> bool:
-    """Return whether a package cannot be imported, as far as is known without trying.
+    """Return whether a package cannot be imported, as far as is known without an import.
 
-    A package that is installed counts as missing once its import has failed. To try takes more than
-    a tenth of a second for numba, which fits in which nothing stiff has come up do not need.
+    An installed package counts as missing once its import has failed. The import of numba takes
+    more than a tenth of a second, and fits without stiffness do not need it.
     """
     if package in _failed:
         return True
@@ -323,7 +327,7 @@ def is_missing(package: str) -> bool:
 
 
 def missing_package(package: str) -> str:
-    """Return in one sentence that a package is missing, why, and how to install it."""
+    """Return a sentence that a package is missing, with the reason and the installation command."""
     elsewhere = [row.install_elsewhere for row in _ROWS if package in row.packages]
     if any(elsewhere) and sys.platform != "linux":
         return f"the package {package} cannot be imported; {max(elsewhere)}"
@@ -334,7 +338,7 @@ def missing_package(package: str) -> str:
 
 
 def missing_engines(field: VectorField) -> tuple[str, ...]:
-    """Return sentences about engines that would serve and whose packages are missing."""
+    """Return sentences about missing packages of engines that would serve."""
     sentences = []
     for row in (TAYLOR, *STIFF):
         package = row.packages[0]
@@ -345,7 +349,7 @@ def missing_engines(field: VectorField) -> tuple[str, ...]:
 
 
 def require_engine(name: EngineName, consequence: str) -> None:
-    """Refuse to go on if a package of an engine cannot be imported."""
+    """Refuse to continue if a package of an engine cannot be imported."""
     for package in ENGINES[name].packages:
         if import_problem(package):
             raise InputError(f"{consequence}: {missing_package(package)}")

@@ -1,4 +1,4 @@
-"""Segments: the time spans between events, the inputs within them, and their order in time."""
+"""Segments: the time spans between events, their inputs, and their order in time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SmoothPart(NamedTuple):
     times: Array
     # Polynomials of the inputs on this part, shape (inputs, 5), see :class:`Segment`.
     polynomials: Array
-    end_is_wanted: bool  # Whether the caller has asked for the values at the end of the part
+    end_is_wanted: bool  # Whether the caller needs the values at the end of the part
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +30,8 @@ class Segment:
     """A time span between two events."""
 
     start: float
-    # Times at which values are wanted, shape (k,), increasing, after `start`; never empty. If the
-    # last one is infinite, the steady state is wanted that is approached at last.
+    # Output times, shape (k,), increasing, after `start`; never empty. If the last one is infinite,
+    # the output is the final steady state.
     times: Array
     # Times strictly inside the segment at which an input has a corner or a jump, shape (c,),
     # increasing. No integration step may cross one.
@@ -57,9 +57,9 @@ class Segment:
 
 
 def places(segment: Segment, count: int) -> list[tuple[float, Array]]:
-    """Return times of a segment, its breakpoints among them, each with the inputs' polynomials.
+    """Return times of a segment, including its breakpoints, each with the inputs' polynomials.
 
-    They are the beginnings of its smooth parts, and as many times as `count` within each.
+    They are the beginnings of its smooth parts, and `count` times within each part.
     """
     found: list[tuple[float, Array]] = []
     for part in segment.smooth_parts:
@@ -74,12 +74,12 @@ class TimelineEntry:
 
     # Assignments of the events before the segment, in the order in which they happen.
     events: tuple[Mapping[str, Expression], ...]
-    segment: Segment | None  # The segment; None if no values are wanted after the events
-    # Rows of the trajectory that the segment's times belong to; the last one is -1 if the end of
-    # the segment is needed only to go on from.
+    segment: Segment | None  # The segment; None if no values are needed after the events
+    # Rows of the trajectory for the segment's times; the last one is -1 if the end of the segment
+    # is only the next start.
     rows: tuple[int, ...]
-    # Row of the trajectory at the very time of the events that sees the values after them; -1 if
-    # there is none.
+    # Row of the trajectory at the time of the events with the values after them; -1 if there is
+    # none.
     row_after: int = -1
 
 
@@ -105,7 +105,7 @@ def inputs_before(condition: Condition, inputs: Sequence[str]) -> Array:
 
 
 def before_rest(segment: Segment) -> Segment | None:
-    """Return the part of a segment without end until which something is wanted or changes."""
+    """Return the part of a segment without end until the last output or change."""
     wanted = segment.times[:-1]
     last = max([segment.start, *wanted[-1:], *segment.breakpoints[-1:]])
     if last == segment.start:
@@ -125,10 +125,10 @@ def part_of(segment: Segment, start: float, times: Array) -> Segment:
 def timeline(
     condition: Condition, inputs: tuple[str, ...], times: Array
 ) -> tuple[int, list[TimelineEntry]]:
-    """Return the events and segments that lead to the states at given times.
+    """Return the events and segments up to given times.
 
-    The times are increasing, not before t0. Also returned is how many of the first times are t0
-    itself (0 or 1) and have the values before any event.
+    The times are increasing, and not before t0. Also returns the number of first times equal to t0
+    (0 or 1), which have the values before any event.
     """
     end = times[-1] if len(times) else condition.t0
     after = {t for t, _ in condition.events if t in condition.measured_after}

@@ -1,4 +1,4 @@
-"""Times at which expressions change their signs, for many of them at once."""
+"""Times at which expressions change sign, for many of them at once."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from odefit.common.arrays import Array
 def sign_changes(
     times: Array, signs: Array, at: Callable[[Array], Array], most: int, *, iterations: int
 ) -> Array:
-    """Return times close to both sides of where expressions change their signs, shape (k,).
+    """Return times close to both sides of sign changes of expressions, shape (k,).
 
     The times are increasing, shape (n,), with the expressions there, shape (w, n); `at` returns
-    them at other times. At most so many changes are looked at, with iterations of the secant rule
-    of Illinois.
+    them at other times. At most `most` changes are located, with iterations of the Illinois variant
+    of the secant method.
     """
     row, column = np.nonzero(signs[:, 1:] * signs[:, :-1] < 0)
     row, column = row[:most], column[:most]
@@ -29,7 +29,7 @@ def sign_changes(
         middle = left - below * (right - left) / (above - below)
         value = at(middle)[pick]
         same = np.sign(value) == np.sign(below)
-        # An end that stays counts half.
+        # A retained end has half the weight.
         above = np.where(same, 0.5 * above, value)
         right = np.where(same, right, middle)
         below = np.where(same, value, 0.5 * below)

@@ -1,4 +1,4 @@
-"""The costs of a step of each engine, the number of steps of each, and the switch to another."""
+"""The costs and number of steps of each engine, and the switch between engines."""
 
 from __future__ import annotations
 
@@ -13,106 +13,110 @@ USUAL_IMPLICIT_STEPS = 1_000
 STEP_ORDER = 6  # order of the local error in the length of a step of the implicit engine
 
 USUAL_STEPS_PER_OUTPUT = 5
-"""Steps of a usual integration by the implicit engine between two outputs, where these are many.
+"""Steps of a usual integration by the implicit engine between two outputs, if these are many.
 
-Oscillators that are measured fifty to a hundred times a period take five to eight."""
+Oscillators measured fifty to a hundred times per period need five to eight.
+"""
 
 MAX_TAYLOR_STEPS = 100_000
-"""Steps that the Taylor method gets for a segment that is long rather than stiff, at most."""
+"""Largest number of steps of the Taylor method for a segment that is long rather than stiff."""
 
 TAYLOR_MARGIN = 4
-"""Times the steps that were needed, which the Taylor method gets for the next segment."""
+"""Factor from the steps that were needed to the limit of the Taylor method for the next segment."""
 
 COSTLY_TAYLOR = 5
-"""Integrations by the Taylor method in succession, each more work than a usual one by the implicit
-engine, after which this one is tried: it has to be made first, which takes 0.1 s."""
+"""Number of consecutive integrations by the Taylor method, each more work than a usual one by the
+implicit engine, after which the latter is tried: its construction takes 0.1 s."""
 
 TAYLOR_TRIAL = 20
-"""Integrations by the implicit engine after which the Taylor method is tried again."""
+"""Number of integrations by the implicit engine before another trial of the Taylor method."""
 
 LATER_TRIALS = 100
-"""Integrations by the implicit engine after which the Taylor method is tried again where its last
-trial has failed: stiffness seldom goes away during a search."""
+"""Number of integrations by the implicit engine before another trial of the Taylor method if the
+last one failed: stiffness seldom disappears during a search."""
 
-IMPLICIT_STEPS = 100_000  # steps that odefit's implicit engine gets for a segment
-STEPS_FOR_OUTPUT = 20  # steps that it gets for each output, where it has a limit of its own
+IMPLICIT_STEPS = 100_000  # limit of steps of odefit's implicit engine for a segment
+STEPS_FOR_OUTPUT = 20  # additional steps for each output, if it has its own limit
 
 CVODES_STEPS = 20_000
-"""Steps that CVODES and IDAS get for a segment, but at least :data:`CVODES_STEPS_PER_OUTPUT`
+"""Limit of steps of CVODES and IDAS for a segment, but at least :data:`CVODES_STEPS_PER_OUTPUT`
 between two outputs."""
 
-CVODES_STEPS_PER_OUTPUT = 5_000  # steps that CVODES and IDAS always get between two outputs
+CVODES_STEPS_PER_OUTPUT = 5_000  # limit of steps of CVODES and IDAS between two outputs, at least
 
 OPERATIONS_ALONE = 500
-"""Operations of states and sensitivities from which on the Taylor method is also compiled for the
-states alone."""
+"""Number of operations of states and sensitivities above which the Taylor method is also compiled
+for the states alone."""
 
 OUTPUTS_ALONE = 200
-"""Outputs from which on it is so for any number of operations: compiling takes as long as a few
-dozen evaluations, and an integration of the states alone a third to a tenth."""
+"""Number of outputs above which it is so for any number of operations: compiling takes as long as a
+few dozen evaluations, and an integration of the states alone takes a third to a tenth of the
+time."""
 
 
 def usual_steps(segment: Segment, steps: int = USUAL_IMPLICIT_STEPS) -> int:
-    """Return the steps of a usual integration by the implicit engine, with those for outputs."""
+    """Return the steps of a usual implicit integration, including those for outputs."""
     return max(steps, USUAL_STEPS_PER_OUTPUT * len(segment.times))
 
 
 def implicit_steps(segment: Segment, limit: int | None) -> int:
-    """Return the steps of odefit's implicit engine, with those for outputs if it has a limit."""
+    """Return the limit of odefit's implicit engine, with steps for outputs if it has a limit."""
     if limit is None:
         return IMPLICIT_STEPS
     return min(IMPLICIT_STEPS, limit + STEPS_FOR_OUTPUT * len(segment.times))
 
 
 def cvodes_steps(segment: Segment, limit: int | None) -> int:
-    """Return the steps of CVODES and IDAS between two outputs, which no other limit changes."""
+    """Return the limit of CVODES and IDAS between two outputs, which no other limit changes."""
     return max(CVODES_STEPS // len(segment.times), CVODES_STEPS_PER_OUTPUT)
 
 
 TAYLOR_OPERATION = 45.0
-"""Time that the Taylor method takes for an operation of the equations in a step, in ns."""
+"""Time of the Taylor method for an operation of the equations in a step, in ns."""
 
 TAYLOR_OPERATION_IN_LANES = 22.0
-"""Time that it takes for an operation where directions are spread over vector lanes, in ns."""
+"""Time for an operation if directions are spread over vector lanes, in ns."""
 
 DIRECTIONS_IN_LANES = 12
-"""Number of directions from which on the Taylor method spreads them over the lanes of vectors.
+"""Number of directions above which the Taylor method spreads them over vector lanes.
 
-That pays then for the longer compilation (0.1 to 0.2 s more)."""
+The gain then outweighs the longer compilation (0.1 to 0.2 s more).
+"""
 
-IMPLICIT_STEP = 500.0  # time of an implicit step beside what grows with the equations, in ns
+IMPLICIT_STEP = 500.0  # fixed time of an implicit step, independent of the equations, in ns
 
 IMPLICIT_OPERATION = 1.5
-"""Time that the implicit engine takes for an operation of the equations, in ns."""
+"""Time of the implicit engine for an operation of the equations, in ns."""
 
 IMPLICIT_VALUE = 7.0
-"""Time that the implicit engine takes for each state or sensitivity in a step, in ns."""
+"""Time of the implicit engine for each state or sensitivity in a step, in ns."""
 
-EXPLICIT_STEP = 900.0  # time of a step of the explicit engine beside what grows, in ns
+EXPLICIT_STEP = 900.0  # fixed time of a step of the explicit engine, in ns
 
 EXPLICIT_OPERATION = 20.0
-"""Time that the explicit engine takes for an operation of the equations, at all stages, in ns."""
+"""Time of the explicit engine for an operation of the equations, at all stages, in ns."""
 
 EXPLICIT_VALUE = 17.0
-"""Time that the explicit engine takes for each state or sensitivity in a step, in ns."""
+"""Time of the explicit engine for each state or sensitivity in a step, in ns."""
 
 MAX_TAYLOR_OPERATIONS = 10_000
-"""Operations of states and sensitivities beyond which the Taylor method is not compiled.
+"""Number of operations of states and sensitivities above which the Taylor method is not compiled.
 
-It takes a second then, which the implicit engine does not need."""
+Compilation would take a second, which the implicit engine does not need.
+"""
 
-ADJOINT_STEP = 2.5  # time of a step forwards and back, relative to that of a step alone
+ADJOINT_STEP = 2.5  # time of a step forwards and back, relative to a step forwards
 
-MIN_TAYLOR_STEPS = 25  # steps that the Taylor method always gets
+MIN_TAYLOR_STEPS = 25  # steps that the Taylor method may always take
 
 
 @dataclass(frozen=True)
 class StepCosts:
     """Predicted times of a step.
 
-    The predictions are right within a factor of about two on published models of 2 to 25 states
-    with up to 43 directions. They are numbers of the equations, so that choices that depend on them
-    are the same on any machine.
+    The predictions are accurate to a factor of about two on published models of 2 to 25 states with
+    up to 43 directions. They depend only on the equations, so that choices based on them are the
+    same on any machine.
     """
 
     taylor: float  # Time of a step of the Taylor method, in ns
@@ -149,16 +153,16 @@ class StepCosts:
         return {"heyoka": self.taylor, "runge-kutta": self.runge_kutta}.get(engine, self.implicit)
 
     def explicit_steps(self, engine: str, implicit_steps: int) -> int:
-        """Return the steps of an explicit engine that are as much work as some implicit ones."""
-        # A right-hand side that is a number alone costs nothing.
+        """Return the steps of an explicit engine that are as much work as some implicit steps."""
+        # A constant right-hand side costs nothing.
         step = max(self.of_step(engine), 1.0)
         return max(int(implicit_steps * self.implicit / step), MIN_TAYLOR_STEPS)
 
     def adjoint_pays(self, alone: StepCosts, outputs: int) -> bool:
         """Return whether an adjoint is less work than the fewest explicit steps with directions.
 
-        `alone` are the costs of the states, which the implicit engine goes through forwards and
-        back, with as many steps as `outputs` times need.
+        `alone` are the costs of the states, which the implicit engine integrates forwards and back,
+        with the steps needed for `outputs` times.
         """
         steps = max(USUAL_IMPLICIT_STEPS, USUAL_STEPS_PER_OUTPUT * outputs)
         explicit = min(self.taylor, self.runge_kutta)

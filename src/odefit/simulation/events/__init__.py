@@ -1,1 +1,1 @@
-"""Events at known times, and those that a condition on the states triggers."""
+"""Events at known times, and events triggered by a condition on the states."""

@@ -42,7 +42,7 @@ class EventAssignments:
         self._gradients = [
             (name, Gradient(e, moving)) for name, e in assignment.items() if name not in constants
         ]
-        # Switches are most often numbers, and many at a time.
+        # Switches are mostly numbers, and there are often many at a time.
         fixed = [n for n in constants if n in self._scalars]
         self._fixed_scalars = np.array([self._scalars[n] for n in fixed], dtype=np.intp)
         self._fixed_values = np.array([constants[n] for n in fixed], dtype=float)
@@ -110,7 +110,7 @@ class EventAssignments:
         return new
 
     def taken(self, chosen: Values, before: Values) -> Values:
-        """Return the values after the event, those it assigns as they were chosen earlier."""
+        """Return the values after the event, with the assigned ones as chosen earlier."""
         new = before._replace(
             states=before.states.copy(),
             sensitivities=before.sensitivities.copy(),
@@ -127,10 +127,11 @@ class EventAssignments:
     def pull_back(
         self, time: float, vector: Array, before: Values, by_states: Array, by_scalars: Array
     ) -> Array:
-        """Take derivatives of a scalar by the values after the event to those by the values before.
+        """Convert derivatives of a scalar after the event to derivatives before it.
 
-        Derivatives by the states and scalars after the event, shapes (n,) and (p,), become those by
-        the values before. Returns what the assignments add to those by the unknowns, shape (m,).
+        Derivatives with respect to the states and scalars after the event, shapes (n,) and (p,),
+        become those with respect to the values before. Returns the contribution of the assignments
+        to those with respect to the unknowns, shape (m,).
         """
         by_unknowns = np.zeros(len(self._unknowns))
         after_states, after_scalars = by_states.copy(), by_scalars.copy()
@@ -162,7 +163,7 @@ class EventAssignments:
         return by_unknowns
 
     def _values(self, time: float, vector: Array, before: Values) -> dict[str, Any]:
-        """Return the values of all names that are read."""
+        """Return the values of all names that the event reads."""
         values: dict[str, Any] = {TIME: np.float64(time)}
         for name in self._names:
             if name in self._states:

@@ -10,21 +10,21 @@ import numpy as np
 from odefit.common.arrays import Array
 
 ROUNDING = 1e-13
-"""Differences of times, relative to the time or the time span, that count as none."""
+"""Difference of times, relative to the time or the time span, that counts as zero."""
 
 NOISE = 1e-9
-"""Differences of times, relative to the time or the time span, that count as none where times are
-roots, which are found among the errors of an integration."""
+"""Difference of times, relative to the time or the time span, that counts as zero between roots,
+which have integration errors."""
 
 CUBIC_STEPS = 40
-"""Bisections of the cubic between two points, whose root is the first guess of that of the true
-quantity."""
+"""Number of bisections of the cubic between two points, whose root is the first guess for that of
+the true quantity."""
 
 
 def near_extrema(times: Array, values: Array, rates: Array) -> Array:
     """Return times at which a quantity may touch or cross zero between points of the same sign.
 
-    Between two points, with its derivatives in time, the quantity is taken for a cubic. Where that
+    Between two points, the values and time derivatives of the quantity define a cubic. If that
     turns around near zero, the time of its extremum is returned.
     """
     left, right = values[:-1], values[1:]
@@ -66,7 +66,8 @@ def cubic_root(holds: Callable[[Any], Any], times: Array, values: Array, rates: 
 
 
 ROOT_STEPS = 100
-"""Steps of the search, each of which integrates from the last point before the change."""
+"""Largest number of steps of the search, each of which integrates from the last point before the
+change."""
 
 
 def change_time(
@@ -81,10 +82,10 @@ def change_time(
     """Return the time at which a compared quantity passes through zero.
 
     `at` returns the quantity and its rate at a time, `holds_before` whether the comparison of such
-    a quantity is still as it was at the start. The bracket is from `start` to `high`, where it has
-    changed. Steps of the size of `noise` are no longer believed if they do not shrink. Where the
-    quantity comes to a halt at its zero, as the right-hand side jumps there, the time is one just
-    before, at which the quantity still moves.
+    a quantity is still unchanged since the start. The bracket is from `start` to `high`, where it
+    has changed. Steps of the size of `noise` that do not shrink end the search. If the quantity
+    stops at its zero, as the right-hand side jumps there, the returned time is just before, while
+    the quantity still moves.
     """
     low, time, last = start, guess, np.inf
     halted = False

@@ -96,7 +96,7 @@ class MovingExpression:
 
 
 def input_rate(given: Input, time: float) -> float:
-    """Return the derivative of an input in time; at a knot that after it."""
+    """Return the derivative of an input in time; at a knot the one after it."""
     piece = int(np.searchsorted(given.times, time, side="right"))
     c = given.polynomials()[piece]
     tau = time - given.times[max(piece - 1, 0)]
@@ -104,7 +104,7 @@ def input_rate(given: Input, time: float) -> float:
 
 
 def clock_of(inputs: Mapping[str, Input], time: float, change: Array) -> dict[str, Array]:
-    """Return the changes of time and inputs where an event's time changes, each of shape (m,)."""
+    """Return the changes of time and inputs with an event's time, each of shape (m,)."""
     return {TIME: change, **{n: input_rate(given, time) * change for n, given in inputs.items()}}
 
 
@@ -132,30 +132,30 @@ def rates_of(
 class Comparison:
     """A comparison of a quantity with zero."""
 
-    difference: Expression  # The quantity: the left side less the right one
+    difference: Expression  # The quantity: the left side minus the right one
     sign: str
 
     def holds(self, value: Any) -> Any:
-        """Return whether it holds where the quantity has a value; arrays are taken as well."""
+        """Return whether it holds at a value of the quantity; arrays are accepted as well."""
         return COMPARE[self.sign](value, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Trigger:
-    """An event that happens each time that a condition becomes true."""
+    """An event that happens each time its condition becomes true."""
 
     event: LocatedEvent
     # Its condition, with names ``c0``, ``c1``, ... of comparisons that are 0 or 1.
     logic: Expression
 
     def holds(self, flags: BoolArray) -> Any:
-        """Return whether the condition holds where comparisons do, shape (comparisons, ...)."""
+        """Return whether the condition holds for given comparisons, shape (comparisons, ...)."""
         values = {n: flags[int(n[1:])] for n in self.logic.names}
         return self.logic.evaluate(values, NUMPY)
 
 
 def text_of(triggers: Sequence[Trigger], before: BoolArray, flags: BoolArray) -> str:
-    """Return words for the condition that has become true, as it is written."""
+    """Return the text of the condition that has become true."""
     for trigger, was in zip(triggers, before, strict=True):
         if not was and trigger.holds(flags) and trigger.event.when is not None:
             return f"the condition {trigger.event.when.text!r}"
@@ -164,7 +164,7 @@ def text_of(triggers: Sequence[Trigger], before: BoolArray, flags: BoolArray) ->
 
 @dataclass(frozen=True)
 class _Flag:
-    """A condition: as it is written, and by the names of comparisons."""
+    """A condition: its text, and its form with names of comparisons."""
 
     program: Part
     logic: Part

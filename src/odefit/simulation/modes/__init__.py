@@ -1,1 +1,1 @@
-"""Modes: which of the fields that a switching right-hand side has is in force, and until when."""
+"""Modes: which field of a switching right-hand side is in force, and until when."""

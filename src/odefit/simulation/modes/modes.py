@@ -1,4 +1,4 @@
-"""Modes of a vector field: which field is in force at a point, and what decides it."""
+"""Modes of a vector field: the field in force at a point, and the rules for it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from odefit.simulation.modes.surfaces import Mode, Surfaces, with_side
 
 MOST_TOGETHER = 6  # surfaces that can be met at one time
 
-STILL = 1e-12  # rates through a surface, relative to the largest of their terms, that count as none
+STILL = 1e-12  # rate through a surface, relative to its largest term, that counts as zero
 
 ON_SURFACE = 1e-9
-"""Distance to a surface, relative to the largest of its terms, or to what is passed in a time span,
-that counts as none where a motion begins."""
+"""Distance to a surface, relative to its largest term, or to the distance covered in a time span,
+that counts as zero at the beginning of a motion."""
 
 
 class Inputs(NamedTuple):
@@ -39,7 +39,7 @@ class Inputs(NamedTuple):
         return values.T, (c[1] + s * (2.0 * c[2] + s * 3.0 * c[3])).T
 
     def pieces(self, times: Array) -> IntArray:
-        """Return the pieces that hold from these times on."""
+        """Return the pieces that apply from these times on."""
         return np.searchsorted(self.breakpoints, times, side="right")
 
 
@@ -47,13 +47,13 @@ class Crossing(NamedTuple):
     """A surface at a point."""
 
     value: float  # of its quantity
-    normal: Array  # the derivatives of that by the states, shape (n,)
-    by_scalars: Array  # and by the run-time scalars, shape (p,)
-    in_time: float  # and by the time, with the inputs, where the states stand still
-    size: float  # the size of what is subtracted in the quantity
+    normal: Array  # its derivatives with respect to the states, shape (n,)
+    by_scalars: Array  # its derivatives with respect to the run-time scalars, shape (p,)
+    in_time: float  # its time derivative, through the inputs, with the states fixed
+    size: float  # the size of the terms that are subtracted in the quantity
 
     def rate(self, speed: Array) -> float:
-        """Return the derivative in time, where the states change with `speed`."""
+        """Return the time derivative, for states that change with `speed`."""
         return float(self.normal @ speed) + self.in_time
 
     def changes(self, now: Values) -> Array:
@@ -62,12 +62,12 @@ class Crossing(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """The end of a mode: where the expression, times a sign, gets negative."""
+    """The end of a mode: the point where the expression, times a sign, becomes negative."""
 
     number: int  # of the surface
     sign: int
-    # The quantity of a surface beside the motion, whose side is the sign; of one along which it
-    # slides its share, with the sign 1 where it falls below 0, and -1 where it exceeds 1.
+    # For a surface off the motion, its quantity, with the side as sign; for a surface along which
+    # the motion slides, its share, with the sign 1 for falling below 0, and -1 for exceeding 1.
     of: Expression
 
 
@@ -89,7 +89,7 @@ class Modes:
         self.count = len(surfaces.quantities)
 
     def field(self, mode: Mode) -> ModeField:
-        """Return the field of a mode that goes on."""
+        """Return the field of a mode that continues."""
         found = mode_field(self.surfaces, mode)
         assert found is not None
         return found
@@ -107,7 +107,7 @@ class Modes:
         return Point(time, now, values, rates[:, 0])
 
     def crossing(self, number: int, point: Point) -> Crossing:
-        """Return what a surface is at a point."""
+        """Return the quantity of a surface and its derivatives at a point."""
         field, now = self.surfaces.field, point.now
         n, p = len(field.states), len(field.scalars)
         values: dict[str, Dual] = {TIME: Dual(np.float64(point.time), {n + p: 1.0})}
@@ -130,9 +130,9 @@ class Modes:
         return np.array([float(r) for r in rates])
 
     def begin(self, point: Point, span: float) -> tuple[Mode, Values]:
-        """Return the mode in which a motion goes on from a point, and its values.
+        """Return the mode in which a motion continues from a point, and its values.
 
-        A motion that slides is put onto its surfaces, with its sensitivities.
+        A sliding motion is projected onto its surfaces, with its sensitivities.
         """
         crossings = [self.crossing(k, point) for k in range(self.count)]
         sides = [1 if c.value >= 0.0 else -1 for c in crossings]
@@ -148,7 +148,7 @@ class Modes:
         mode = self.settled(point, on, tuple(sides), crossings) if on else tuple(sides)
         for k in on:
             if crossings[k].value != 0.0 and mode[k] != 0:
-                mode = with_side(mode, k, sides[k])  # what has not yet crossed is found to cross
+                mode = with_side(mode, k, sides[k])  # not yet crossed, but about to
         now = point.now
         for k in np.flatnonzero(np.equal(mode, 0)).tolist():
             before = self.speed(with_side(mode, k, sides[k]), point)
@@ -158,7 +158,7 @@ class Modes:
         return mode, now
 
     def onto(self, number: int, point: Point) -> Values:
-        """Return the values of a point put onto a surface that is near but for rounding."""
+        """Return the values of a point put onto a surface from which only rounding separates it."""
         now, crossing = point.now, self.crossing(number, point)
         if not crossing.normal.any():
             return now
@@ -171,10 +171,10 @@ class Modes:
     def settled(
         self, point: Point, on: Sequence[int], sides: Mode, crossings: Sequence[Crossing]
     ) -> Mode:
-        """Return the mode that goes on where a point lies on some surfaces.
+        """Return the mode that continues from a point on some surfaces.
 
-        `sides` are those of the others, and for these surfaces the ones that the motion prefers
-        where it could go on either way. `crossings` has all surfaces by number.
+        `sides` are those of the other surfaces and, for these surfaces, the sides to prefer if the
+        motion could continue on either. `crossings` holds all surfaces by number.
         """
         on = list(on)[:MOST_TOGETHER]
         base = [-1 if k in on or s == 0 else s for k, s in enumerate(sides)]
@@ -200,7 +200,7 @@ class Modes:
     # Along a motion ----------------------------------------------------------------------------
 
     def guards(self, mode: Mode) -> list[Guard]:
-        """Return what ends a mode."""
+        """Return the guards that end a mode."""
         shares = self.field(mode).shares
         found = []
         for k, side in enumerate(mode):
@@ -220,7 +220,7 @@ class Modes:
         inputs: Inputs,
         guards: Sequence[Guard],
     ) -> tuple[Array, Array]:
-        """Return guards of a mode, which are negative behind its end, and their rates.
+        """Return guards of a mode, which are negative after its end, and their rates.
 
         They are evaluated at states of shape (k, n), and have shape (guards, k).
         """
@@ -258,10 +258,10 @@ def jump(crossing: Crossing, now: Values, before: Array, after: Array) -> Array:
 
 
 def _is_consistent(choice: Array, drift: Array, slopes: Array, still: Array) -> bool:
-    """Return whether a motion can go on with these sides, 0 where it slides.
+    """Return whether a motion can continue with these sides, 0 for sliding.
 
-    The quantities of the surfaces have the rates ``drift + slopes @ shares``. To slide along
-    surfaces, the motion has to be led back to them.
+    The quantities of the surfaces have the rates ``drift + slopes @ shares``. A motion can slide
+    along surfaces only if the fields lead back to them.
     """
     shares = (choice > 0).astype(float)
     slides = np.flatnonzero(choice == 0)

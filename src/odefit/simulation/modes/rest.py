@@ -1,4 +1,4 @@
-"""The steady state that a motion approaches through its modes, or within one that it slides in."""
+"""The steady state that a motion approaches through its modes, or within a sliding one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odefit.simulation.modes.modes import Inputs, Modes
 from odefit.simulation.modes.walk import ModeWalk, Solve
 from odefit.simulation.steady.steady_state import LEAST_FACTOR, SteadyStateSearch, Surroundings
 
-SPANS = 12  # time spans over which a motion is followed, each tenfold
+SPANS = 12  # number of time spans over which a motion is followed, each ten times the last
 
 
 def rest_in_a_mode(
@@ -27,9 +27,10 @@ def rest_in_a_mode(
     now: Values,
     around: Surroundings,
 ) -> ConsistentValues | EngineFailure | None:
-    """Return the steady state to which a motion comes, or why it comes to none.
+    """Return the steady state of a motion, or the reason why it has none.
 
-    None where the equations contain the time, or where no mode is found in which it comes to rest.
+    Returns None if the equations contain the time, or if no mode is found in which it comes to
+    rest.
     """
     field = modes.surfaces.field
     if any(TIME in e.names for e in field.model.ode.values()):

@@ -1,9 +1,9 @@
 """The fields of sliding motions: Filippov's combinations, written as equations.
 
-Where the fields on both sides of a surface g = 0 point at it, the motion stays in it: the
-right-hand side is the combination f = f- + s (f+ - f-) along which g does not change, with a share
-s from 0 to 1 (Filippov 1988, chapter 2). A mass that friction holds is one: its velocity rests.
-Along several surfaces at once the shares solve linear equations together.
+If the fields on both sides of a surface g = 0 point at it, the motion stays in it: the right-hand
+side is the combination f = f- + s (f+ - f-) along which g does not change, with a share s from 0 to
+1 (Filippov 1988, chapter 2). An example is a mass held by friction: its velocity rests. Along
+several surfaces at once the shares solve linear equations together.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ModeField:
     """The field of a mode."""
 
     field: VectorField
-    # The shares of the fields on the positive sides, by the surfaces along which the motion slides.
+    # The shares of the fields on the positive sides, by surface of the sliding motion.
     shares: Mapping[int, Expression]
     # Numbers of the inputs whose derivatives in time are further inputs.
     derived: tuple[int, ...] = ()
@@ -35,9 +35,9 @@ class ModeField:
 
 @lru_cache(maxsize=256)
 def mode_field(surfaces: Surfaces, sides: Mode) -> ModeField | None:
-    """Return the field where each surface has a side, or 0 for those along which the motion slides.
+    """Return the field for the side of each surface, or 0 for sliding along it.
 
-    None if no combination of the fields keeps the motion in the surfaces.
+    Returns None if no combination of the fields keeps the motion in the surfaces.
     """
     sliding = [k for k, side in enumerate(sides) if side == 0]
     base = tuple(side or -1 for side in sides)
@@ -101,14 +101,14 @@ class _Written:
 
 
 def _only(quantity: Expression, field: VectorField) -> str | None:
-    """Return the state that a quantity depends on, if nothing else moves it."""
+    """Return the state on which a quantity depends, if nothing else moves the quantity."""
     moving = quantity.names & {*field.states, *field.inputs, TIME}
     only = next(iter(moving)) if len(moving) == 1 else None
     return only if only in field.states else None
 
 
 def _solved(matrix: list[list[Part]], right: list[Part]) -> list[Part] | None:
-    """Return the solution of linear equations; None where they are singular as they are written."""
+    """Return the symbolic solution of linear equations; None if they are singular as written."""
     rows = [[*row, r] for row, r in zip(matrix, right, strict=True)]
     count = len(rows)
     for k in range(count):

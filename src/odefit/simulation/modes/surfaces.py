@@ -1,9 +1,9 @@
 """Surfaces at which right-hand sides switch, and the equations on each side of them.
 
 A comparison of states in ``piecewise`` makes the right-hand side jump where both of its sides are
-equal. Comparisons of the same two sides, as those in ``sign(w)``, share one surface. On either side
-of it the condition is known, so that equations without it remain, which are as smooth as the user
-has written them.
+equal. Comparisons of the same two sides, such as those in ``sign(w)``, share one surface. On either
+side of it the condition is known, so that it drops out of the equations, which are then as smooth
+as the user wrote them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from odefit.expressions.grammar import COMPARISONS, CONDITIONS
 from odefit.problem.vector_field import VectorField, with_equations
 
 Mode = tuple[int, ...]
-"""The side of each surface on which the motion is, -1 or 1; 0 if it slides along the surface."""
+"""The side of the motion for each surface, -1 or 1; 0 if it slides along the surface."""
 
-MAX_SURFACES = 100  # with more of them the conditions are left to the engines
+MAX_SURFACES = 100  # with more surfaces the engines handle the conditions
 
 ONE = number(1.0)
 
@@ -45,7 +45,7 @@ class Surfaces:
     """The surfaces of a vector field, numbered from zero."""
 
     field: VectorField
-    # Each surface is where one of these is zero; its sides are -1 and 1, by the sign.
+    # Each surface is the zero set of one of these; its sides are -1 and 1, by the sign.
     quantities: tuple[Expression, ...]
     _numbers: Mapping[_Program, int]
 
@@ -54,7 +54,7 @@ class Surfaces:
     def of(cls, field: VectorField) -> Surfaces | None:
         """Return the surfaces of a field; None if it has no surface, or too many.
 
-        A field whose algebraic variables have to be solved for counts as one without surfaces.
+        A field whose algebraic variables need solving is treated as one without surfaces.
         """
         equations = (*field.model.ode.values(), *field.model.algebraic.values())
         if field.algebraic or field.smooth:
@@ -84,7 +84,7 @@ class Surfaces:
 
 
 def with_side(sides: Sequence[int], number: int, side: int) -> Mode:
-    """Return sides with another one for one surface."""
+    """Return sides with a different side for one surface."""
     return tuple(side if k == number else old for k, old in enumerate(sides))
 
 
@@ -101,9 +101,9 @@ def _is_plain(expression: Expression) -> bool:
 
 
 def _absolute_arguments(expression: Expression) -> list[Part]:
-    """Return what stands in ``abs`` under a root or broken power, or by which is divided.
+    """Return the arguments of ``abs`` under a root or fractional power, or in a divisor.
 
-    A quotient jumps there, and the slope of a root has no bounds.
+    A quotient jumps there, and the slope of a root is unbounded.
     """
     found: list[Part] = []
 
@@ -146,7 +146,7 @@ def _positive(difference: Part) -> tuple[Part, int]:
 
 
 class _Finding(PartAlgebra):
-    """The algebra that finds the surfaces in what it goes through."""
+    """The algebra that collects the surfaces in an expression."""
 
     def __init__(self, moving: set[str], numbers: dict[_Program, int]) -> None:
         self._moving, self._numbers = moving, numbers
@@ -157,14 +157,14 @@ class _Finding(PartAlgebra):
         return call(function, arguments)
 
     def note(self, difference: Part) -> None:
-        """Note the surface where a difference is zero."""
+        """Record the surface where a difference is zero."""
         quantity, _ = _positive(difference)
         if quantity.names & self._moving and (-difference).program not in self._numbers:
             self._numbers.setdefault(quantity.program, len(self._numbers))
 
 
 class _Both(NamedTuple):
-    """A part as it is written, and as it is where conditions are left out."""
+    """A part as written, and its form without the decided conditions."""
 
     written: Part
     here: Any
@@ -189,7 +189,7 @@ class _Both(NamedTuple):
 
 
 class _OnSides:
-    """The algebra that leaves out what is decided where each surface has one known side."""
+    """The algebra that drops decided conditions if each surface has one known side."""
 
     def __init__(self, numbers: Mapping[_Program, int], sides: Sequence[int]) -> None:
         self._numbers, self._sides = numbers, sides
@@ -206,7 +206,7 @@ class _OnSides:
         return _Both(written, self._here(function, arguments))
 
     def _side(self, difference: Part) -> int:
-        """Return the sign of a difference; 0 where it is not known."""
+        """Return the sign of a difference; 0 if it is unknown."""
         for quantity, sign in ((difference, 1), (-difference, -1)):
             number = self._numbers.get(quantity.program)
             if number is not None:
@@ -234,9 +234,9 @@ class _OnSides:
 
 
 def _cancelled(above: Part, below: Part) -> Part | None:
-    """Return a quotient in which what it is divided by stands as a factor, without that.
+    """Return a quotient whose divisor is a factor of the numerator, without that factor.
 
-    So v/abs(v) is 1 or -1 on the sides of v = 0, and there as well.
+    Thus v/abs(v) is 1 or -1 on the sides of v = 0, and also at v = 0.
     """
     if above.program == below.program:
         return ONE
@@ -259,7 +259,7 @@ def _cancelled(above: Part, below: Part) -> Part | None:
 
 
 def _joined(sign: str, conditions: Sequence[_Condition]) -> _Condition:
-    """Return what joins conditions of which some are known."""
+    """Return the combination of conditions of which some are known."""
     left = [c for c in conditions if not isinstance(c, bool)]
     known = [c for c in conditions if isinstance(c, bool)]
     if sign == "!":
@@ -273,7 +273,7 @@ def _joined(sign: str, conditions: Sequence[_Condition]) -> _Condition:
 
 
 def _chosen(arguments: Sequence[Any]) -> Part:
-    """Return the value of ``piecewise`` whose condition is known to hold, or what remains of it."""
+    """Return the value of ``piecewise`` whose condition is known to hold, or the remaining form."""
     left: list[Part] = []
     for value, condition in zip(arguments[:-1:2], arguments[1::2], strict=True):
         if condition is True:

@@ -1,8 +1,9 @@
 """The way of a motion through a segment, from one mode to the next.
 
-A mode is integrated some time ahead, and what ends it is looked at on the way: a quantity that
-changes its sign, or a share of a sliding motion that leaves 0 to 1. That time is located, the
-sensitivities jump there, and the next mode goes on. See :mod:`odefit.simulation.modes.sliding`.
+A mode is integrated some time ahead, and its possible ends are checked on the way: a quantity that
+changes its sign, or a share of a sliding motion that leaves the range from 0 to 1. That time is
+located, the sensitivities jump there, and the next mode begins. See
+:mod:`odefit.simulation.modes.sliding`.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ from odefit.simulation.modes.surfaces import Mode, with_side
 Solve = Callable[[VectorField, Segment, Values, EngineChoice], Integrated]
 """Integrates a field along a segment."""
 
-MONITORED = 64  # points in the time ahead between which ends of modes are looked for
-REFINEMENTS = 3  # how often points are added where a quantity may change its sign twice
-LEAST_AHEAD = 1e-3  # time ahead after a switch, relative to the time span, at least
-LOOK_AHEAD = 4.0  # time ahead over the time that the last switch took to come
-SHORTENED = 0.9  # part of the time that a failed integration covered which is tried again
-MAX_FAILURES = 15  # failed integrations in succession, each of which may only see a switch too late
+MONITORED = 64  # points in the time ahead between which ends of modes are sought
+REFINEMENTS = 3  # rounds of adding points where a quantity may change its sign twice
+LEAST_AHEAD = 1e-3  # smallest time ahead after a switch, relative to the time span
+LOOK_AHEAD = 4.0  # ratio of the time ahead to the time before the last switch
+SHORTENED = 0.9  # part of the time covered by a failed integration that is tried again
+MAX_FAILURES = 15  # consecutive failed integrations, each of which may have missed a switch
 MAX_SWITCHES = 1000  # switches within one segment
-MAX_STUCK = 20  # switches in succession between which no time passes
+MAX_STUCK = 20  # consecutive switches without passing time
 STEP_AWAY = 1e-12  # length of a step away from a surface, relative to the time span
-STEP_FROM_REST = 1e-8  # the same where it is left with a rate of zero
-NOT_CROSSED = 1e-12  # a quantity on its other side, relative to its largest value, that is rounding
-NO_SHARE = 1e-9  # the same of shares
+STEP_FROM_REST = 1e-8  # the same if the surface is left with a rate of zero
+NOT_CROSSED = 1e-12  # rounding of a quantity on the other side, relative to its largest
+NO_SHARE = 1e-9  # the same for shares
 
 
 class ModeWalk:
@@ -64,14 +65,14 @@ class ModeWalk:
         self._last, self._ahead = segment.start, self._span
         self._largest = np.zeros(modes.count)
         self._mode: Mode = ()
-        self._before: Mode = ()  # in which the motion has last come forward
+        self._before: Mode = ()  # the last mode with progress in time
         self._guards: list[Guard] = []
         self._rounding = np.zeros(0)
         shape = len(segment.times), *now.sensitivities.shape
         self._states, self._sensitivities = np.empty(shape[:2]), np.empty(shape)
 
     def run(self) -> Integrated:
-        """Return the solution at the segment's times, or why it has no solution."""
+        """Return the solution at the segment's times, or the reason why there is none."""
         self._mode, self._now = self._modes.begin(self._point(), self._span)
         while self._time < self._end:
             self._before = self._mode
@@ -89,7 +90,7 @@ class ModeWalk:
     # One look ahead ---------------------------------------------------------------------------
 
     def _go_on(self) -> EngineFailure | None:
-        """Go on to the next switch, or as far as is looked ahead; return what stops the motion."""
+        """Go to the next switch, or as far as the look-ahead; return a failure of the motion."""
         small = NOISE * self._span
         end = min(self._end, self._time + max(self._ahead, small))
         if end > self._end - small:
@@ -110,16 +111,16 @@ class ModeWalk:
             return self._end_mode(found, last)
         self._ahead *= LOOK_AHEAD
         if self._time == self._end:
-            # What has just reached the other side will not be seen to cross from here on.
+            # A quantity that has just reached the other side cannot be detected as crossing later.
             for (k, _, _), value in zip(self._guards, found.values[:, -1], strict=True):
                 if value < 0.0 and (side := self._mode[k]):
                     self._switch(k, with_side(self._mode, k, -side), located=True)
         return None
 
     def _step_away(self, failure: EngineFailure) -> EngineFailure | None:
-        """Make a step by Heun's method away from a surface at which derivatives have no bounds.
+        """Make a step by Heun's method away from a surface with unbounded derivatives.
 
-        Where a motion leaves it with a rate of zero, nothing else leads away from there.
+        If a motion leaves it with a rate of zero, no other method leads away from there.
         """
         stops = np.concatenate([self._segment.times, self._segment.breakpoints])
         ahead = float((stops[stops > self._time] - self._time).min())
@@ -133,7 +134,7 @@ class ModeWalk:
         return None if np.isfinite(self._now.states).all() else failure
 
     def _looked_ahead(self, end: float) -> _Ahead | EngineFailure:
-        """Integrate the mode to a time, and look at what ends it on the way."""
+        """Integrate the mode to a time, and check the possible ends on the way."""
         segment, start, refinements = self._segment, self._time, REFINEMENTS
         scalars = self._now.scalars
         wanted = segment.times[(segment.times > start) & (segment.times <= end)]
@@ -147,7 +148,7 @@ class ModeWalk:
             found = self._integrated(grid)
             if isinstance(found, EngineFailure):
                 return found
-            # A corner of the inputs is looked at twice: with the inputs before and after it.
+            # A corner of the inputs is checked twice: with the inputs before and after it.
             times = np.concatenate([[start], grid, corners])
             pieces = np.searchsorted(segment.breakpoints, times, side="left")
             pieces[0] = self._piece
@@ -167,7 +168,7 @@ class ModeWalk:
             grid, refinements = np.union1d(grid, added), refinements - 1
 
     def _integrated(self, times: Array) -> SegmentSolution | EngineFailure:
-        """Integrate the mode from where the motion is through some times."""
+        """Integrate the mode from the present point through some times."""
         made, first = self._modes.field(self._mode), self._piece
         corners = self._segment.breakpoints
         inside = corners[(corners > self._time) & (corners < times[-1])]
@@ -182,7 +183,7 @@ class ModeWalk:
         return found
 
     def _note_sizes(self, values: Array) -> None:
-        """Note the largest value of each guard, beside which rounding errors count as none."""
+        """Record the largest value of each guard, relative to which rounding is judged."""
         self._rounding = np.full(len(self._guards), NO_SHARE)
         for row, (k, _, _) in enumerate(self._guards):
             if self._mode[k]:
@@ -190,7 +191,7 @@ class ModeWalk:
                 self._rounding[row] = NOT_CROSSED * self._largest[k]
 
     def _move(self, ahead: _Ahead, row: int) -> None:
-        """Move to a row, and keep what is wanted on the way."""
+        """Move to a row, and store the requested values on the way."""
         if row < 0 or (place := int(ahead.places[row])) < 0:
             return
         times, solved = self._segment.times, ahead.solved
@@ -207,7 +208,7 @@ class ModeWalk:
     # The end of a mode --------------------------------------------------------------------------
 
     def _end_mode(self, ahead: _Ahead, row: int) -> EngineFailure | None:
-        """Find which guard ends the mode before a row of what was looked at, and let it end."""
+        """Find the guard that ends the mode before a row of the look-ahead, and apply it."""
         guards = np.flatnonzero(ahead.values[:, row] < -self._rounding)
         ends = slice(row - 1, row + 1)
         located = row > 0 and ahead.times[row] > self._time
@@ -273,14 +274,14 @@ class ModeWalk:
         return stopped[0] if stopped else None
 
     def _switch(self, number: int, other: Mode, located: bool) -> None:
-        """Let the next mode begin at a surface, on its `other` side or along it.
+        """Begin the next mode at a surface, on its `other` side or along it.
 
-        Where the time was located it depends on the unknowns, and the sensitivities jump. Elsewhere
-        an input has jumped.
+        A located time depends on the unknowns, and the sensitivities jump. Otherwise an input has
+        jumped.
         """
         modes, old = self._modes, self._mode
         if located:
-            # What is left of rounding would be a state of a size of its own for the engines.
+            # The engines would treat a residue of rounding as a state with its own size.
             self._now = self._now._replace(states=modes.onto(number, self._point()).states)
         point, now = self._point(), self._now
         crossings = [modes.crossing(k, point) for k in range(modes.count)]
@@ -298,12 +299,12 @@ class ModeWalk:
 
 
 class _Ahead(NamedTuple):
-    """A part of a mode that was looked at: the rows, and their places in the solution."""
+    """A checked part of a mode: the rows, and their places in the solution."""
 
     solved: SegmentSolution
     times: Array
     pieces: IntArray
-    places: IntArray  # -1 is where the motion stands
+    places: IntArray  # -1 is the present point
     # The guards, negative where the mode has ended, and their rates, shape (guards, rows).
     values: Array
     rates: Array

@@ -11,7 +11,7 @@ from odefit.expressions.algebras import DUAL, Dual
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engines.engine import EngineFailure
 
-MAX_ITERATIONS = 100  # Newton steps from one start, at most
+MAX_ITERATIONS = 100  # largest number of Newton steps from one start
 
 
 def consistent(
@@ -31,7 +31,7 @@ def consistent(
         gradients = np.array([row.gradient(directions + count) for row in rows])
         return np.array([float(row.value) for row in rows]), gradients
 
-    # A guess of zero, where none is given, is singular for z^2 - x: look from beside it as well.
+    # The default guess of zero is singular for z^2 - x: also start close to it.
     for start in (guess, guess + 0.5 * (1 + np.abs(guess))):
         found = _newton(evaluate, start, directions)
         if found is not None:
@@ -61,7 +61,7 @@ def _newton(
             if better or damping < 1e-10:
                 break
             damping /= 2
-        # The full step: a damped one may be short far from any solution.
+        # Test the full step: a damped one may be short far from any solution.
         arrived = np.linalg.norm(step) <= 1e-10 * (1 + np.linalg.norm(z))
         z, residual, jacobian = z + damping * step, trial, trial_jacobian
         if arrived and np.isfinite(jacobian).all():

@@ -1,11 +1,11 @@
-"""Edges of the domain of a right-hand side: where a root, a broken power, a logarithm or 1/x ends.
+"""Edges of the domain of a right-hand side: where a root, power, logarithm or 1/x ends.
 
-An edge has an argument, which is zero there. Where the argument is a multiple of one state, as in
-``sqrt(2*g*h)`` or ``D/r``, that state is the level of something that may run out: it is held at
-zero as long as its rate, with its limit at the edge, does not make it positive. Any other argument,
-as in ``sqrt(h1 - h2)``, is held at zero only while its own rate there is zero; where it would
-become negative, the model ends. Roots of ``max(u, 0)`` and ``abs(u)`` have an edge, too, as their
-derivatives have no bounds there; but the motion may cross it.
+An edge has an argument, which is zero there. If the argument is a multiple of one state, as in
+``sqrt(2*g*h)`` or ``D/r``, that state is a level that may run out: it is held at zero as long as
+its rate, with its limit at the edge, does not make it positive. Any other argument, as in
+``sqrt(h1 - h2)``, is held at zero only while its own rate there is zero; if it would become
+negative, the model ends. Roots of ``max(u, 0)`` and ``abs(u)`` have an edge, too, as their
+derivatives are unbounded there; but the motion may cross it.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.segments import Segment, input_value
 from odefit.simulation.propagation.steep import ZERO, AtZero, with_rates
 
-TINY = 1e-200  # a state in place of zero, where a rate has a limit but no value there
+TINY = 1e-200  # value of a state in place of zero, if a rate has only a limit there
 WITH_EDGES = frozenset({"sqrt", "log", "log10", "/", "^"})
 """The operations of :func:`_place`."""
 
 
 @dataclass(frozen=True)
 class Edge:
-    """An argument of an operation that is not defined, or steep without bounds, where it is zero.
+    """An argument of an operation that is undefined or infinitely steep where it is zero.
 
-    `ends` says whether nothing is defined beyond, `infinite` whether the operation has no limit.
+    `ends` is set if the operation is undefined beyond, `infinite` if it has no finite limit.
     """
 
     operation: str  # The text of the operation
     argument: Expression
-    state: str | None  # The state of which the argument is a multiple
+    state: str | None  # The state whose multiple is the argument
     ends: bool
     infinite: bool
-    flat: bool  # Whether the operation is zero where the argument is negative
+    flat: bool  # Whether the operation is zero for negative arguments
 
 
 class HeldEdges(NamedTuple):
-    """States and arguments of operations that are held at zero; arguments by their programs."""
+    """States and arguments of operations held at zero, the arguments by their programs."""
 
     states: frozenset[str] = frozenset()
     arguments: frozenset[Any] = frozenset()
@@ -58,9 +58,9 @@ class HeldEdges(NamedTuple):
         return edge.state in self.states or edge.argument.program in self.arguments
 
     def changed(self, edge: Edge, *, flat: bool = False) -> HeldEdges:
-        """Return the mode in which an edge is held that was not, or the other way round.
+        """Return the mode in which one edge is held instead of free, or the other way round.
 
-        With `flat` the argument alone counts as zero, and its state moves on.
+        With `flat` only the argument counts as zero, and its state continues to move.
         """
         if edge.state is not None and not flat:
             return self._replace(states=self.states ^ {edge.state})
@@ -82,7 +82,7 @@ def edges_of(field: VectorField) -> tuple[Edge, ...]:
 
 
 def edges_with_crossings(field: VectorField, crossed: Sequence[Expression]) -> tuple[Edge, ...]:
-    """Return the edges of a field, with those of some quantities as ones that may be crossed."""
+    """Return the edges of a field, and those of some quantities that may be crossed."""
     programs = {p.program for q in crossed for p in (Part(q.program), -Part(q.program))}
     return tuple(
         replace(edge, ends=False, flat=True) if edge.argument.program in programs else edge
@@ -107,7 +107,7 @@ def _place(text: str, arguments: Sequence[Part]) -> tuple[Part, bool] | None:
 
 
 def _edge(field: VectorField, part: Part, argument: Part, infinite: bool) -> Edge | None:
-    """Return the edge of an operation, if the states move its argument towards one."""
+    """Return the edge of an operation, if the states can move its argument to zero."""
     inside, ends, flat = argument, True, False
     last = argument.program[-1]
     if last.text == "abs":
@@ -130,7 +130,7 @@ def _edge(field: VectorField, part: Part, argument: Part, infinite: bool) -> Edg
 
 
 def _vanishes_with(argument: Part, names: frozenset[str], others: set[str]) -> str | None:
-    """Return the one moving name with which an argument becomes zero, and positive before."""
+    """Return the one moving name whose zero makes an argument zero, if it is positive before."""
     if len(names) > 1 or argument.names & others:
         return None
     (name,) = names
@@ -143,7 +143,7 @@ def _vanishes_with(argument: Part, names: frozenset[str], others: set[str]) -> s
 def inputs_at(segment: Segment, times: Array, side: Any = "right") -> Array:
     """Return the polynomials of the inputs at times of a segment, shape (k, inputs, 5).
 
-    At a breakpoint those of the part that begins there count, or with "left" of that which ends.
+    At a breakpoint they belong to the part that begins there, or with "left" to the part that ends.
     """
     return segment.polynomials[np.searchsorted(segment.breakpoints, times, side)]
 
@@ -181,7 +181,7 @@ def moving_arguments(
     """Return arguments of edges and their derivatives along directions, (edges, 1 + m, k).
 
     The states change with `changes`, shape (k, n, m), the scalars with `scalar_changes`, (p, m).
-    Along the first direction the time goes on.
+    The first direction is time.
     """
     times, m = course.times, changes.shape[2]
     values: dict[str, Any] = {TIME: Dual(times, {0: np.ones(len(times))})}
@@ -223,7 +223,7 @@ class _Held(AtZero):
 def held_field(
     field: VectorField, engines: Engines, mode: HeldEdges, scalars: Array
 ) -> tuple[VectorField, Engines]:
-    """Return a field in which a mode is in force, and its engines."""
+    """Return the field with a mode in force, and its engines."""
     if not mode.states and not mode.arguments:
         return field, engines
     algebra, zeros = _algebra(field, mode, scalars), dict.fromkeys(mode.states, ZERO)
@@ -238,7 +238,7 @@ def held_field(
 
 
 def is_kept(field: VectorField, mode: HeldEdges, scalars: Array, state: str) -> bool:
-    """Return whether the equations alone say that a state stays at zero in a mode that holds it."""
+    """Return whether the equations alone keep a state at zero in a mode that holds it."""
     zeros = dict.fromkeys(mode.states, ZERO)
     rate = evaluated(field.model.ode[state], zeros, _algebra(field, mode, scalars))
     return rate.number == 0.0
@@ -261,7 +261,7 @@ class Argument(NamedTuple):
 def arguments_of(
     field: VectorField, edges: Sequence[Edge], here: Course, now: Values, speeds: Array
 ) -> list[Argument]:
-    """Return the arguments of edges at a point, where the states change with `speeds`, (n,)."""
+    """Return the arguments of edges at a point, for states that change with `speeds`, (n,)."""
     n, m = now.sensitivities.shape
     changes = np.concatenate([speeds[:, None], now.sensitivities, np.diag(now.states)], axis=1)
     by_scalars = np.zeros((len(now.scalars), 1 + m + n))
@@ -282,7 +282,7 @@ def next_zero(times: tuple[float, float], before: Argument, after: Argument) -> 
 
 
 def limits(field: VectorField, course: Course, state: str) -> Array:
-    """Return the rates of the states where one of them is at its edge, shape (k, n)."""
+    """Return the rates of the states with one of them at its edge, shape (k, n)."""
     at = field.states.index(state)
     found = []
     for value in (0.0, TINY):
@@ -293,7 +293,7 @@ def limits(field: VectorField, course: Course, state: str) -> Array:
 
 
 def rates_while_held(field: VectorField, here: Course) -> Array | None:
-    """Return the rates of the states at a point at which one is held; None if none is."""
+    """Return the rates of the states at a point where one is held; None if none is held."""
     found = None
     for edge in edges_of(field):
         if edge.state is None or not edge.ends:
@@ -306,7 +306,7 @@ def rates_while_held(field: VectorField, here: Course) -> Array | None:
 
 
 def not_defined(field: VectorField, values: Mapping[str, Any]) -> str:
-    """Return words for the operations that are not defined at these values of all names."""
+    """Return a description of the undefined operations at these values of all names."""
     found = []
     for edge in edges_of(field):
         value = edge.argument.evaluate({n: values[n] for n in edge.argument.names}, NUMPY)
@@ -316,7 +316,7 @@ def not_defined(field: VectorField, values: Mapping[str, Any]) -> str:
 
 
 def model_ends(edge: Edge, time: float) -> EngineFailure:
-    """Return why a model ends at an edge, and what to write instead."""
+    """Return the reason why a model ends at an edge, with a remedy."""
     inside = edge.argument.text
     reason = f"{edge.operation} ends here: {inside} reaches 0 and would become negative"
     if "log" in edge.operation or edge.infinite:

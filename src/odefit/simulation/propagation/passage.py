@@ -1,10 +1,10 @@
-"""The way of a solution to an edge of the domain of its equations, along it, and away from it.
+"""The passage of a solution to an edge of its equations' domain, along it, and away from it.
 
-An engine fails where it reaches an edge. Then the edge is approached: with u its argument, -u/u' is
-a smooth function of time with a simple zero there, whatever the power of time with which u goes to
-zero, so that a secant predicts the time tau, and each integration covers nearly all that is left.
-What remains of u is far below the accuracy of any engine. There the motion changes its mode, with
-the jump of the sensitivities that belongs to the change of the right-hand side from f- to f+,
+An engine fails on reaching an edge. Then the edge is approached. With u its argument, -u/u' is a
+smooth function of time with a simple zero there, whatever the power of time with which u goes to
+zero. So a secant predicts the time tau, and each integration covers nearly all of the rest. The
+remaining u is far below the accuracy of any engine. There the motion changes its mode, with the
+jump of the sensitivities for the change of the right-hand side from f- to f+,
 
     S+ = S- + (f- - f+) tau',    tau' = -(du/dtheta)/u',
 
@@ -44,27 +44,27 @@ from odefit.simulation.propagation.edges import (
 )
 
 SHARES = (1e-3, 1e-2, 0.1)
-"""Distances before the time at which an engine has failed, relative to the time until then, to
-which the solution is integrated again; a later one counts where it fails before that."""
+"""Distances before the time of an engine's failure, relative to the time until then, to which the
+solution is integrated again; a larger one is used if the engine fails before that."""
 
 AROUND = 10.0
-"""Distance between the time to which an edge is predicted and that at which an engine has failed,
-in units of the distance from which it is predicted, up to which one may belong to the other."""
+"""Largest distance between the predicted time of an edge and that of an engine's failure for which
+the edge may explain the failure, in units of the distance of the prediction."""
 
-CLOSER = 0.01  # share of the predicted time to an edge that an integration leaves
+CLOSER = 0.01  # share of the predicted time to an edge that an integration leaves out
 MAX_APPROACHES = 12  # integrations towards one edge
-GONE = 1e-14  # size of an argument, relative to the largest it had, that counts as zero
-SMALL = 1e-5  # the same of one that cannot be followed further
-NEAREST = 1e-12  # time to an edge, relative to the time, that counts as none
+GONE = 1e-14  # size of an argument, relative to its largest, that counts as zero
+SMALL = 1e-5  # the same for an argument that cannot be followed further
+NEAREST = 1e-12  # time to an edge, relative to the time, that counts as zero
 
 RATE_OF_NONE = 1e-10
 """Change of an argument until the end of the segment, relative to its largest size, below which a
 rate counts as zero."""
 
 MAX_CHANGES = 200  # changes of the mode in one segment
-WATCHED = 256  # times of a segment at which the end of a mode is looked for, in all its parts
+WATCHED = 256  # total number of times of a segment at which the end of a mode is sought
 CLOSE_UP = 32  # parts into which the time in which a mode ends is divided
-ROUNDS = 6  # times that this is done
+ROUNDS = 6  # repetitions of this division
 
 Side = Literal["left", "right"]
 SIDES: tuple[Side, ...] = ("left", "right")  # the inputs before a breakpoint, and after it
@@ -75,8 +75,8 @@ Integrator = Callable[[VectorField, Engines, Segment, Values, EngineChoice], Int
 class Passage:
     """A segment in which an engine has failed, and which may lead to edges.
 
-    Where `crossed` are zero the equations become others, and someone else looks for that: such an
-    argument may become negative, and its operation is zero then.
+    Where `crossed` are zero the equations change, and other code detects that: such an argument may
+    become negative, and its operation is then zero.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Passage:
         self._time, self._now = segment.start, now
         self._mode = HeldEdges()
         self._held: list[Edge] = []
-        self._flat: set[Edge] = set()  # Those of them beyond which the motion goes on
+        self._flat: set[Edge] = set()  # Those of them beyond which the motion continues
         self._sizes = dict.fromkeys(self._edges, 0.0)
         self._steps = 0
         count, (n, m) = len(segment.times), now.sensitivities.shape
@@ -119,17 +119,17 @@ class Passage:
     # Integration in a mode ---------------------------------------------------------------------
 
     def _wanted(self, until: float, *more: float) -> Array:
-        """Return the times of the segment from now until then, with others."""
+        """Return the times of the segment from now to a time, with additional ones."""
         times = self._segment.times
         return np.union1d(times[(times > self._time) & (times <= until)], more)
 
     def _solve(self, times: Array) -> SegmentSolution | EngineFailure:
-        """Integrate from now through times in the mode that is in force."""
+        """Integrate from now through times in the present mode."""
         field, engines = self._in_force(self._mode)
         segment = part_of(self._segment, self._time, times)
         found, choice = self._integrate(field, engines, segment, self._now, self._choice)
         if isinstance(found, EngineFailure) and not found.time > self._time and not choice.stiff:
-            # The Taylor method does not say where it has failed.
+            # The Taylor method does not report where it has failed.
             stiff = EngineChoice(stiff=True)
             found, _ = self._integrate(field, engines, segment, self._now, stiff)
         else:
@@ -141,7 +141,7 @@ class Passage:
         return held_field(self._field, self._engines, mode, self._now.scalars)
 
     def _move(self, found: SegmentSolution, times: Array, place: int) -> None:
-        """Go to one of the times of a solution, and keep what is wanted on the way."""
+        """Go to one of the times of a solution, and store the requested values on the way."""
         wanted = self._segment.times
         rows = np.flatnonzero((wanted > self._time) & (wanted <= times[place]))
         at = np.searchsorted(times, wanted[rows])
@@ -155,7 +155,7 @@ class Passage:
     # Towards an edge ---------------------------------------------------------------------------
 
     def _approach(self, failure: EngineFailure) -> list[Edge]:
-        """Go to just before the edge where an engine has failed, and return it; or several."""
+        """Go to just before the edge at which an engine has failed; return the edge, or several."""
         start, span = self._time, failure.time - self._time
         here = self._arguments()
         at_once = [e for e in self._edges if self._gone(e, here[e]) or self._beyond(e, here[e])]
@@ -191,7 +191,7 @@ class Passage:
         return self._arguments()
 
     def _closer(self, edge: Edge, time: float) -> bool:
-        """Go as close to an edge as it takes, whose time is predicted; return whether it is one."""
+        """Approach an edge with a predicted time as far as needed; return whether it is one."""
         share = CLOSER
         for _ in range(MAX_APPROACHES):
             left = time - self._time
@@ -212,12 +212,12 @@ class Passage:
         return abs(self._arguments()[edge].value) <= SMALL * self._sizes[edge]
 
     def _gone(self, edge: Edge, argument: Argument) -> bool:
-        """Return whether an argument is as good as zero and not held there."""
+        """Return whether an argument is practically zero and not held there."""
         self._sizes[edge] = max(self._sizes[edge], argument.size)
         return abs(argument.value) <= GONE * self._sizes[edge] and not self._mode.holds(edge)
 
     def _beyond(self, edge: Edge, argument: Argument) -> bool:
-        """Return whether an operation is zero beyond its edge, and its argument is there."""
+        """Return whether an operation is zero beyond its edge, and its argument is beyond."""
         return edge.flat and argument.value < 0.0 and not self._mode.holds(edge)
 
     def _arguments(self) -> dict[Edge, Argument]:
@@ -232,7 +232,7 @@ class Passage:
     def _enter(self, failure: EngineFailure, edges: list[Edge]) -> EngineFailure | None:
         """Hold the first of some edges that the motion does not leave, or cross it.
 
-        Returned is why that is not possible.
+        Returns the reason if that is impossible.
         """
         ended = failure
         for edge in edges:
@@ -315,7 +315,7 @@ class Passage:
             self._go_beyond(edge)
 
     def _go_beyond(self, edge: Edge) -> None:
-        """Let an operation be zero until its argument becomes positive."""
+        """Keep an operation at zero until its argument becomes positive."""
         self._mode = self._mode.changed(edge, flat=True)
         self._held.append(edge)
         self._flat.add(edge)
@@ -323,7 +323,7 @@ class Passage:
     # Away from an edge -------------------------------------------------------------------------
 
     def _go_on(self) -> EngineFailure | None:
-        """Integrate to the end, and leave modes; return the failure of an engine, if one fails."""
+        """Integrate to the end, leaving modes on the way; return any failure of an engine."""
         end = float(self._segment.times[-1])
         for _ in range(MAX_CHANGES):
             rest = part_of(self._segment, self._time, self._wanted(end, end))
@@ -348,7 +348,7 @@ class Passage:
         return EngineFailure(self._time, "the solution leaves and reaches this point without end")
 
     def _may_leave(self, edge: Edge) -> bool:
-        """Return whether the rate at an edge may become positive, as far as the equations say."""
+        """Return whether the rate at an edge may become positive, according to the equations."""
         scalars = self._now.scalars
         return (
             edge.state is None
@@ -377,8 +377,8 @@ class Passage:
     ) -> tuple[Edge, int, bool] | None:
         """Return the edge that is left first, with the first time that shows it.
 
-        Times are numbered; -1 is now. The flag says whether it is left at that very time, as where
-        an input jumps.
+        Times are numbered; -1 is now. The flag tells whether it is left exactly at that time, as at
+        a jump of an input.
         """
         every = np.append(self._time, times)
         states = np.concatenate([self._now.states[None], found.states])
@@ -400,7 +400,7 @@ class Passage:
         return (rate if edge.ends else np.abs(rate)) > self._rate_of_none(edge)
 
     def _close_in(self, edge: Edge, end: float) -> None:
-        """Go to where a mode ends between now and a time."""
+        """Go to the end of a mode between now and a time."""
         for _ in range(ROUNDS):
             times = np.unique(np.linspace(self._time, end, CLOSE_UP + 1)[1:])
             times = np.union1d(times[times > self._time], self._wanted(end, end))

@@ -1,4 +1,4 @@
-"""The way of a condition through time: its initial values, events, and the engines between."""
+"""The passage of a condition through time: its initial values, events, and integrations."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ from odefit.simulation.steady.steady_state import SteadyStateSearch, Surrounding
 
 
 class PeriodicBeginning(Protocol):
-    """Finds what a condition begins with after repeated events."""
+    """Computes the values with which a condition begins after repeated events."""
 
     def __call__(
         self, propagation: Propagation, vector: Array, sizes: Array, now: Values
     ) -> ConsistentValues | EngineFailure:
-        """Return the periodic state, or why there is none."""
+        """Return the periodic state, or the reason why there is none."""
 
 
 class Propagation:
     """Initial values, events and segments of a condition, with sensitivities by some unknowns.
 
-    Unknowns count with `minimal_sizes` at least for error control. The sparsity pattern of the
-    scalars' sensitivities is that of the condition unless another is given.
+    For error control the sizes of unknowns are at least `minimal_sizes`. The sparsity pattern of
+    the scalars' sensitivities is by default that of the condition.
     """
 
-    # Finds the periodic state of repeated events with which the condition begins, if it does.
+    # Computes the periodic state of repeated events with which the condition begins, if any.
     periodic: PeriodicBeginning | None = None
 
     def __init__(
@@ -76,7 +76,7 @@ class Propagation:
         self.condition = condition
         self._engines = engines
         self.limited = engines.steps is not None
-        """True if a trajectory that takes much work is given up, as in a search."""
+        """True if trajectories that need much work are given up, as in a search."""
         scalars = condition.scalars
         self._algebraic_guess = np.array([condition.algebraic_guess[z] for z in field.algebraic])
         self._initial = Binding([condition.initial[s] for s in field.states], scalars, known)
@@ -93,9 +93,9 @@ class Propagation:
         self._fixed = np.array([isinstance(scalars[s], float) for s in field.scalars], dtype=bool)
 
     def sizes(self, vector: Array) -> Array:
-        """Return what a unit step along each direction is: the unknown's own size, shape (m,).
+        """Return the unit step along each direction: the unknown's own size, shape (m,).
 
-        The error control then sees numbers of the states' own size.
+        Error control then works with numbers of the states' own size.
         """
         sizes = np.maximum(np.abs(vector[self._indices]), self._minimal_sizes)
         sizes[sizes == 0.0] = 1.0
@@ -104,10 +104,10 @@ class Propagation:
     def begin(
         self, vector: Array, sizes: Array, *, at_rest: bool | None = None
     ) -> ConsistentValues | EngineFailure:
-        """Return what the condition begins with, before any event, or why there is nothing.
+        """Return the values before any event with which the condition begins, or a failure.
 
-        `sizes` are unit steps along the directions, shape (m,). The condition says whether it
-        begins at the steady state, unless `at_rest` does.
+        `sizes` are unit steps along the directions, shape (m,). By default the condition decides
+        whether it begins at the steady state; `at_rest` overrides it.
         """
         now, t0 = self._start(vector, sizes), self.condition.t0
         if isinstance(now, EngineFailure):
@@ -140,9 +140,9 @@ class Propagation:
     def consistent(
         self, time: float, vector: Array, now: Values
     ) -> ConsistentValues | EngineFailure:
-        """Return values with the algebraic variables that belong to them.
+        """Return values with the algebraic variables that solve their equations.
 
-        A failure is returned where no solution is found from those that they have.
+        Returns a failure if no solution is found from the present algebraic variables.
         """
         if not len(now.algebraic):
             return ConsistentValues(now, np.zeros((0, len(self._indices))))
@@ -164,12 +164,12 @@ class Propagation:
     ) -> Values:
         """Return the values after an event, all of them computed from the values before.
 
-        `chosen` has the new ones where they were computed earlier.
+        `chosen` has the new values if they were computed earlier.
 
-        `clock` has the changes of the time and of inputs by name, each of shape (m,), where the
-        time of the event changes along the directions.
+        If the time of the event changes along the directions, `clock` has the changes of time and
+        of inputs by name, each of shape (m,).
         """
-        key = id(assignment)  # the condition keeps it
+        key = id(assignment)  # the condition holds the assignment
         if key not in self._events:
             self._events[key] = EventAssignments(
                 self.field, self.condition, assignment, self._indices
@@ -179,7 +179,7 @@ class Propagation:
         return self._events[key](time, vector, sizes, before, clock)
 
     def integrate(self, segment: Segment, now: Values, choice: EngineChoice) -> Integrated:
-        """Integrate a segment from these values; one without end ends at a steady state."""
+        """Integrate a segment from these values; a segment without end ends at a steady state."""
         if np.isinf(segment.times[-1]):
             return self._to_rest(segment, now, choice)
         if self._modes is not None:
@@ -226,16 +226,16 @@ class Propagation:
         return solved, choice
 
     def _resting_in(self, field: VectorField, engines: Engines) -> RestingStates | None:
-        """Return what knows of states that rest at zero, if the field has roots or powers."""
+        """Return the handler of states that rest at zero, if the field has roots or powers."""
         if field not in self._resting:
             steep = not field.algebraic and is_steep(field)
             self._resting[field] = RestingStates(field, engines) if steep else None
         return self._resting[field]
 
     def rates(self, time: float, now: Values) -> Array | None:
-        """Return the rates of the states, shape (n,), where the right-hand side does not say them.
+        """Return the rates of the states, shape (n,), if the right-hand side does not give them.
 
-        There it switches, or a state is at an edge of its domain.
+        That is so where it switches, or a state is at an edge of its domain.
         """
         if self._modes is None and now.states.all():
             return None
@@ -247,7 +247,7 @@ class Propagation:
         return self._modes.speed(self._modes.begin(point, 1.0)[0], point)
 
     def _to_rest(self, segment: Segment, now: Values, choice: EngineChoice) -> Integrated:
-        """Integrate until all has happened, and add the steady state that is approached then."""
+        """Integrate past all events and changes, and add the steady state approached then."""
         before, time, reached = before_rest(segment), segment.start, None
         if before is not None:
             solved, choice = self.integrate(before, now, choice)
@@ -345,7 +345,7 @@ def _may_pass(field: VectorField, failure: EngineFailure) -> bool:
 
 
 def _begun(field: VectorField, segment: Segment, now: Values) -> tuple[Segment, Values]:
-    """Return a segment and its values behind a point where derivatives have no bounds."""
+    """Return a segment and its values just after a point with unbounded derivatives."""
     at = np.array([input_value(p, segment.start) for p in segment.polynomials[0]])
     first = min(float(segment.times[0]), *segment.breakpoints.tolist(), math.inf)
     found = first_step(field, segment.start, first, at, now)
@@ -357,10 +357,10 @@ def _begun(field: VectorField, segment: Segment, now: Values) -> tuple[Segment, 
 def sensitivity_pattern(
     field: VectorField, conditions: Sequence[Condition], unknowns: Sequence[int]
 ) -> SensitivityPattern:
-    """Return which run-time scalars may change along which directions in some conditions.
+    """Return the run-time scalars that may change along each direction in some conditions.
 
-    Those that events assign change with whatever the new value depends on: with nothing if it is a
-    number, along all directions if it depends on states.
+    Scalars that events assign change with the dependencies of the new value: along no direction if
+    it is a number, along all directions if it depends on states.
     """
     column = {unknown: k for k, unknown in enumerate(unknowns)}
     entries: set[tuple[int, int]] = set()
@@ -402,5 +402,5 @@ def _reach(field: VectorField, condition: Condition, every: set[int]) -> dict[st
 
 
 def _moves(event: LocatedEvent, scalars: Mapping[str, Bound], every: set[int]) -> set[int]:
-    """Return the unknowns that the time of an event may depend on."""
+    """Return the unknowns on which the time of an event may depend."""
     return every if event.time is None else unknowns_of(event.time, scalars)

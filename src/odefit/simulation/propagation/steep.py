@@ -1,15 +1,15 @@
-"""Equations whose derivatives have no bounds where a state is zero: under a root or a power.
+"""Equations with unbounded derivatives where a state is zero: under a root or a power.
 
-States that rest at zero are left out of such equations. What is not there decays, binds and is
-consumed at a rate of zero, and stays at zero. Engines fail where nothing moves, as derivatives are
-infinite, or those of a higher order. With the number zero in the place of the state the equations
-say the same, and so do their sensitivities: none of them moves the state.
+States that rest at zero are removed from such equations. An absent substance decays, binds and is
+consumed at a rate of zero, and stays at zero. Engines fail there, although nothing moves, as
+derivatives of some order are infinite. Replacing the state by the number zero leaves the equations
+unchanged, and their sensitivities as well, if none of them moves the state.
 
-States that leave zero take a first step. A tank that fills from empty, or a response that is the
-root of a concentration that begins at zero: engines fail at such a point or lose their accuracy,
-since Taylor coefficients, Newton matrices and sensitivities are infinite. A step of Euler's method,
-so short that its error is far below the accuracy of any engine, leads away from it: behind it the
-state is positive.
+States that leave zero take a special first step. Examples are a tank that fills from empty, or a
+response that is the root of a concentration that begins at zero. Engines fail at such a point or
+lose their accuracy, since Taylor coefficients, Newton matrices and sensitivities are infinite. A
+step of Euler's method, so short that its error is far below the accuracy of any engine, leads away
+from it: after the step the state is positive.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _Equations = tuple[tuple[Expression, ...], tuple[Expression, ...]]
 
 _MADE: WeakKeyDictionary[Engines, dict[_Equations, tuple[VectorField, Engines]]]
 _MADE = WeakKeyDictionary()
-"""Fields without resting states, with the engines that integrate them, by the engines of the whole
-field: all conditions share what is compiled."""
+"""Fields without resting states and their engines, by the engines of the whole field, so that all
+conditions share compiled code."""
 
 
 def is_steep(field: VectorField) -> bool:
-    """Return whether a right-hand side has roots of what moves, or its broken powers."""
+    """Return whether a right-hand side has roots or fractional powers of moving quantities."""
     return _steep_operations(field) > 0
 
 
@@ -63,9 +63,9 @@ def _is_steep(rate: Expression, name: str, moving: frozenset[str]) -> bool:
 
 
 def _steep(rate: Expression, moving: frozenset[str]) -> int:
-    """Return the number of roots, and of powers that are not whole numbers, of what moves.
+    """Return the number of roots, and of non-integer powers, of moving quantities.
 
-    A power of constants, such as an allometric factor of a weight, is a constant itself.
+    A power of constants, such as an allometric factor of a weight, is itself constant.
     """
     found, moves = 0, list[bool]()
     for at, (kind, text, arity) in enumerate(rate.program):
@@ -82,7 +82,7 @@ def _steep(rate: Expression, moving: frozenset[str]) -> int:
 
 
 def _whole(exponent: Instruction) -> bool:
-    """Return whether an exponent is a whole number."""
+    """Return whether an exponent is an integer."""
     return exponent.kind == "number" and float(exponent.text).is_integer()
 
 
@@ -94,9 +94,9 @@ class RestingStates:
         self._steep = _steep_operations(field)
 
     def without(self, now: Values) -> tuple[VectorField, Engines]:
-        """Return the field with zeros for what rests, and its engines.
+        """Return the field with zeros for resting states, and its engines.
 
-        They are the same field and engines where nothing rests, or where that makes nothing easier.
+        They are the original field and engines if nothing rests, or if nothing is gained.
 
         A state that the sensitivities move from zero does not rest.
         """
@@ -132,8 +132,8 @@ def with_rates(
 def resting_warnings(field: VectorField, conditions: Sequence[Condition]) -> tuple[str, ...]:
     """Return a sentence on states that begin at zero in all experiments and never leave it.
 
-    Under a root or broken power of a state the equations allow it to leave as well: x' = sqrt(x)
-    has the solutions 0 and t^2/4 from zero, so that the user may have meant another one.
+    Under a root or fractional power of a state the equations also allow it to leave: x' = sqrt(x)
+    has the solutions 0 and t^2/4 from zero, so that the user may have meant the other one.
     """
     if field.algebraic or not is_steep(field):
         return ()
@@ -162,10 +162,10 @@ def resting_warnings(field: VectorField, conditions: Sequence[Condition]) -> tup
 def _resting(
     field: VectorField, names: set[str], scalars: Mapping[str, float]
 ) -> tuple[set[str], dict[str, Part]]:
-    """Return those of some states that rest at zero together, and all rates while they do."""
+    """Return the states that rest at zero together, and all rates while they do."""
     algebra = AtZero({n: np.float64(v) for n, v in scalars.items()})
     switches = {n: number(v) for n, v in scalars.items() if n.startswith(PREFIX)}
-    while names:  # a switch stands still along a segment, and nothing but the time moves it
+    while names:  # a switch is constant along a segment, as only time moves it
         known = switches | dict.fromkeys(names, ZERO)
         rates = {s: evaluated(e, known, algebra) for s, e in field.model.ode.items()}
         leaving = {name for name in names if rates[name].number != 0.0}
@@ -176,10 +176,10 @@ def _resting(
 
 
 class AtZero(PartAlgebra):
-    """Parts in which what zeros decide is written as a number.
+    """Parts in which expressions determined by zeros become numbers.
 
-    Values of parameters and constants decide between branches and tell the sign of an exponent. No
-    value of theirs becomes part of an expression, since they may change.
+    Values of parameters and constants decide between branches and give the sign of an exponent.
+    Their values never become part of an expression, since they may change.
     """
 
     def __init__(self, scalars: Mapping[str, Any]) -> None:
@@ -208,7 +208,7 @@ class AtZero(PartAlgebra):
         return found
 
     def _piecewise(self, arguments: Sequence[Part]) -> Part:
-        """Return the branch that is known to be taken, or all that remain."""
+        """Return the branch that is known to be taken, or all remaining branches."""
         left: list[Part] = []
         for value, condition in zip(arguments[:-1:2], arguments[1::2], strict=True):
             holds = self._value(condition)
@@ -225,33 +225,33 @@ class AtZero(PartAlgebra):
         return whole
 
     def _value(self, part: Part) -> Any:
-        """Return the value of a part in which nothing moves; None for another one."""
+        """Return the value of a part without moving quantities; None for other parts."""
         if not part.names <= self._scalars.keys():
             return None
-        with np.errstate(all="ignore"):  # what is not defined is no value that decides
+        with np.errstate(all="ignore"):  # an undefined value decides nothing
             return part.expression().evaluate(self._scalars, NUMPY)
 
 
 SHORT = 1e-10
-"""Length of the step, relative to the distance to the first output. Where states move as the power
-3/2 of the time, its error relative to their values there is the same power of this."""
+"""Length of the step, relative to the distance to the first output. If states move like the power
+3/2 of the time, the step's error relative to their values there is the same power of this."""
 
 WITHIN = 0.25
-"""Share of the step after which sensitivities have the mean of their rates, where these are without
-bounds at its beginning. That is exact for a root: the mean of s^(-1/2) up to s is (s/4)^(-1/2)."""
+"""Share of the step after which sensitivities have the mean of their rates, if these are unbounded
+at its beginning. It is exact for a root: the mean of s^(-1/2) up to s is (s/4)^(-1/2)."""
 
 FOLLOWING = 2.0 / 3.0
-"""Mean rate of a state that another one moves, over its rate at the end of the step. That is exact
-for a root: the mean of s^(1/2) up to s is 2/3 of it."""
+"""Ratio of the mean rate of a state moved by another one to its rate at the end of the step. It is
+exact for a root: the mean of s^(1/2) up to s is 2/3 of it."""
 
 
 def first_step(
     field: VectorField, start: float, output: float, inputs: Array, now: Values
 ) -> tuple[float, Values] | None:
-    """Return the time and values after a first step, or None where none is needed or possible.
+    """Return the time and values after a first step, or None if none is needed or possible.
 
     It leads towards the time of the first output; inputs have their values at the start. States
-    that only others move, as the second of two tanks, follow these.
+    that only others move, such as the second of two tanks, follow these.
     """
     zero = np.flatnonzero(now.states == 0.0)
     if not len(zero):
@@ -268,10 +268,10 @@ def first_step(
         moves = np.array([[_partial(f, k) for k in range(count)] for f in found])
         return np.array([float(f.value) for f in found]), moves.reshape(len(found), count)
 
-    with np.errstate(all="ignore"):  # what is not defined is found below
+    with np.errstate(all="ignore"):  # undefined values are detected below
         rate, moves = at(now.states)
         if not rate[zero].any():
-            return None  # they stay where they are
+            return None  # the states do not move
         step = SHORT * (output - start)
         if not np.isfinite(moves).all():
             moves = at(now.states + WITHIN * step * rate)[1]
@@ -288,7 +288,7 @@ def first_step(
 
 
 def _moving(value: float, sensitivities: Array) -> Dual:
-    """Return a value with those of its derivatives that are not zero."""
+    """Return a value with its nonzero derivatives."""
     return Dual(value, {k: float(s) for k, s in enumerate(sensitivities) if s != 0.0})
 
 

@@ -1,22 +1,23 @@
 """Residuals of noise that is correlated in time: an Ornstein-Uhlenbeck process.
 
 Within each experiment the noise of an observable, over its standard deviation, is a stationary
-Gaussian process u with the correlation exp(-d/tau) of values at a distance d in time. It is Markov,
-so that the density of the data is a product of those of each value given the one before, whatever
-the distances (R. H. Jones, Maximum likelihood fitting of ARMA models to time series with missing
-observations, Technometrics 22, 1980, 389-395). With c = exp(-d/tau) the *innovations*
+Gaussian process u with the correlation exp(-d/tau) of values at a distance d in time. It is a
+Markov process, so that the density of the data is a product of the densities of each value given
+the previous one, whatever the distances (R. H. Jones, Maximum likelihood fitting of ARMA models to
+time series with missing observations, Technometrics 22, 1980, 389-395). With c = exp(-d/tau) the
+*innovations*
 
     w_i = (u_i - c u_(i-1)) / sqrt(1 - c^2)
 
-are independent and standard normal, and -2 log L is the sum of w^2 + 2 log(sd) + log(1 - c^2).
-They take the place of the residuals. Missing values are longer distances. Values of one experiment
-at the same time belong to replicates, whose noise is independent: the first values of all times are
-one series, the second ones another.
+are independent and standard normal, and -2 log L is the sum of w^2 + 2 log(sd) + log(1 - c^2). They
+replace the residuals. Missing values only make distances longer. Values of one experiment at the
+same time belong to replicates, whose noise is independent: the first values of all times are one
+series, the second ones another.
 
-Let v = sd^2 (1 - c^2) be the variance of a value given the one before. By Fisher scoring the
+Let v = sd^2 (1 - c^2) be the variance of a value given the previous one. By Fisher scoring the
 gradient of w^2/2 + log(v)/2, and the information, come from three rows of the Jacobian for each
-value: that of the innovation by the predictions; one of the correlation, (dc + c (dlog sd_i -
-dlog sd_(i-1))) / sqrt(1 - c^2) with the residual -w_i u_(i-1); and one of the variance,
+value: that of the innovation with respect to the predictions; one of the correlation, (dc + c (dlog
+sd_i - dlog sd_(i-1))) / sqrt(1 - c^2) with the residual -w_i u_(i-1); and one of the variance,
 dlog(v)/sqrt(2) with the residual (1 - w_i^2)/sqrt(2).
 """
 
@@ -38,9 +39,9 @@ SQRT2 = math.sqrt(2.0)
 
 
 def bound_time(noise: Noise, condition: Condition, estimated: int | None) -> Bound:
-    """Return the correlation time of noise in an experiment as the index of an unknown or so on.
+    """Return the correlation time of noise in an experiment: a number, an index or an expression.
 
-    `estimated` is the index of the unknown where it is one of the noise.
+    `estimated` is the index of the unknown if the noise estimates it.
     """
     time = noise.correlation_time
     if isinstance(time, Expression):
@@ -59,10 +60,10 @@ def time_depends_on_unknowns(time: Bound, condition: Condition) -> bool:
 
 
 def chains_of(times: Array) -> tuple[IntArray, Array]:
-    """Return an order of values that has each after the one on which it depends, and distances.
+    """Return an order of values in which each follows the one on which it depends, with distances.
 
     `times` are those of the values of one observable in one experiment, shape (n,). The distances
-    are infinite for those without one before: the first, and those after an infinite time.
+    are infinite for values without a predecessor: the first, and those after an infinite time.
     """
     order = np.argsort(times, kind="stable")
     replicate = np.zeros(len(times), dtype=np.intp)
@@ -89,8 +90,8 @@ class Correlated:
     rows
         The numbers of their residuals in this order, shape (n,).
     lag_rows, sd_rows
-        Those of the rows of the correlations and of the variances, in this order; None where the
-        noise does not depend on unknowns.
+        Those of the rows of the correlations and of the variances, in this order; None if the noise
+        does not depend on unknowns.
     estimates_spread
         Whether the standard deviations depend on unknowns.
     depends
@@ -119,7 +120,7 @@ class Correlated:
         further: tuple[slice, slice] | None,
         estimates_spread: bool,
     ) -> Correlated:
-        """Return those of a series; `further` rows are those of correlations and variances."""
+        """Return the correlated values of a series."""
         order, distances = chains_of(condition.times[series.rows])
         starts = (None, None) if further is None else (further[0].start, further[1].start)
         lag, sd = (None if start is None else start + order for start in starts)
@@ -140,23 +141,23 @@ class Correlated:
         return float(self._time(vector)[0])
 
     def correlations(self, vector: Array) -> tuple[Array, Array]:
-        """Return the correlations with the value before, and 1 - their squares, shape (n,)."""
+        """Return the correlations with the previous value, and 1 - their squares, shape (n,)."""
         time = self.value(vector)
-        if not time > 0:  # not defined: whoever asks sees that nothing is finite
+        if not time > 0:  # undefined: the caller sees that the values are not finite
             time = math.nan
         ratios = self.distances / time
         return np.exp(-ratios), -np.expm1(-2.0 * ratios)
 
     def acting(self, count: int) -> BoolArray:
-        """Return which of `count` unknowns the correlation time depends on, as booleans."""
+        """Return which of `count` unknowns affect the correlation time, as booleans."""
         found = np.zeros(count, dtype=bool)
         found[[unknown for _, unknown in self._time.entries()]] = True
         return found
 
     def fill(self, vector: Array, residuals: Array, jacobian: Array, derivatives: bool) -> float:
-        """Put innovations in the place of residuals over standard deviations, and fill the rest.
+        """Replace residuals over standard deviations by innovations, and fill the other rows.
 
-        The sum of the logarithms of sqrt(1 - c^2) is returned.
+        Returns the sum of the logarithms of sqrt(1 - c^2).
         """
         correlations, variances = self.correlations(vector)
         roots = np.sqrt(variances)

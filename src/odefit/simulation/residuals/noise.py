@@ -1,8 +1,8 @@
 """The noise of measured series: their densities, spreads and standard deviations.
 
 A series has the distribution of its noise model on the scale of the transform, and values beyond
-its limits of quantification are censored. The *spread* is the parameter that says how far values
-scatter: a standard deviation, or the dispersion of counts.
+its limits of quantification are censored. The *spread* is the parameter of the scatter: a standard
+deviation, or the dispersion of counts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Density:
     """The density of some measurements, on the scale of the transform.
 
     `censored` is that of :class:`~odefit.problem.condition.Series`, shape (n,); `limits` are those
-    of quantification, shape (2, n), infinite where there are none.
+    of quantification, shape (2, n), infinite if there are none.
     """
 
     law: NoiseDistribution
@@ -87,7 +87,7 @@ def density_of(noise: Noise, series: Sequence[Series]) -> Density | None:
 def limits_of(noise: Noise, series: Series) -> Array:
     """Return the limits of quantification of each value, shape (2, n).
 
-    Where the problem does not give them, they are those of the values that are censored.
+    If the problem does not give them, they are those of the censored values.
     """
     n = len(series.values)
     limits = np.stack([np.full(n, -math.inf), np.full(n, math.inf)])
@@ -105,7 +105,7 @@ def limits_of(noise: Noise, series: Series) -> Array:
 def log_slopes(noise: Noise, series: Series) -> Array:
     """Return the logarithms of 1 / (derivative of the transform) at each measured value.
 
-    Those of censored values are zero: they have a probability, and no density.
+    They are zero for censored values, which have a probability instead of a density.
     """
     if noise.transform is None:
         return np.zeros(len(series.values))
@@ -115,7 +115,7 @@ def log_slopes(noise: Noise, series: Series) -> Array:
 
 
 def names_in_noise(problem: Problem) -> frozenset[str]:
-    """Return all names in the expressions of standard deviations, observables aside."""
+    """Return all names except observables in the expressions of standard deviations."""
     spreads = [noise.spread for noise in problem.noise.values()]
     names = {n for spread in spreads if isinstance(spread, Expression) for n in spread.names}
     return frozenset(names - problem.model.observables.keys())
@@ -125,9 +125,9 @@ def names_in_noise(problem: Problem) -> frozenset[str]:
 
 
 def known_spreads(noise: Noise, series: Series) -> Array | None:
-    """Return the spreads of a series, shape (n,), where they do not depend on unknowns.
+    """Return the spreads of a series, shape (n,), if they do not depend on unknowns.
 
-    They are zero for a distribution that has none.
+    They are zero for a distribution without a spread.
     """
     if not noise.law.located:
         spread = noise.spread if noise.law.has_spread else 0.0
@@ -142,15 +142,15 @@ def known_spreads(noise: Noise, series: Series) -> Array | None:
 
 
 def known_sds(noise: Noise, series: Series) -> Array | None:
-    """Return the standard deviations, shape (n,), where they do not depend on unknowns."""
+    """Return the standard deviations, shape (n,), if they do not depend on unknowns."""
     spreads = known_spreads(noise, series)
     return None if spreads is None else sds_about(noise, series, spreads)
 
 
 def sds_about(noise: Noise, series: Series, spreads: Array) -> Array:
-    """Return the standard deviations that belong to spreads, with measured values for means.
+    """Return the standard deviations for given spreads, with measured values as means.
 
-    Those of counts depend on their mean, for which the counts themselves stand here.
+    Those of counts depend on their mean, which the counts themselves replace here.
     """
     mean = np.maximum(series.values, 1.0) if noise.law.counts else series.values
     return noise.law.sds(mean, spreads)
@@ -168,8 +168,8 @@ def standard_deviations(
     """Return the standard deviations of observable `name`, on the scale of its noise, shape (n,).
 
     Residuals need not be defined: a curve may be zero where measurements would be on a logarithmic
-    scale. `predicted` has all observables at the condition's times, and what else changes in time
-    in expressions of spreads; `estimated` is the index of the unknown that the spread is.
+    scale. `predicted` holds all observables at the condition's times, and other time-dependent
+    quantities in expressions of spreads; `estimated` is the index of an unknown spread.
     """
     n, times = len(series.values), len(condition.times)
     given = None if series.sds is None or series.sds_given else series.sds

@@ -1,4 +1,4 @@
-"""The problem with normal noise in place of any other, for searches that know squares alone."""
+"""The problem with normal noise in place of any other, for searches that only use squares."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from odefit.simulation.residuals.noise import known_sds
 def normal_approximation(problem: Problem) -> Problem:
     """Return the problem with normal noise of about the same size, and with normal priors.
 
-    Losses and correlations are left out, counts have the variance that belongs to the count as
-    their mean (without the dispersion, where that is estimated), and censored values count as
-    measured at the limit.
-    A prior of another family becomes a normal one of about the same place and width. Unknowns stay
-    as they are, so that a vector of unknowns of one problem is one of the other.
+    Losses and correlations are dropped, counts have the variance for the count as mean (without the
+    dispersion, if that is estimated), and censored values are treated as measured at the limit. A
+    prior of another family becomes a normal one of about the same location and width. Unknowns do
+    not change, so that both problems accept the same vectors.
 
     Returns
     -------

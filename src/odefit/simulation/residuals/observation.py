@@ -30,10 +30,10 @@ def observe(
     Parameters
     ----------
     only
-        Names of the observables that are wanted; all unless given.
+        Names of the requested observables; all by default.
     also
-        Names of other quantities that are wanted: states, algebraic variables, inputs or time.
-        Parameters and constants among them are left out, but for those that events assign.
+        Names of other requested quantities: states, algebraic variables, inputs or time. Parameters
+        and constants among them are omitted, except those that events assign.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def observe(
 def algebraic_variables(
     field: VectorField, condition: Condition, vector: Array, trajectory: Trajectory
 ) -> dict[str, Array]:
-    """Return all algebraic variables at the trajectory's times, the eliminated ones too."""
+    """Return all algebraic variables at the trajectory's times, including the eliminated ones."""
     wanted = set(field.model.algebraic)
     values = _values(field, condition, vector, trajectory, wanted) if wanted else {}
     count = len(trajectory.times)
@@ -74,8 +74,9 @@ def _chained(
 ) -> Dual:
     """Return an expression with its derivatives by unknown.
 
-    Its derivatives by the names in it times theirs by all unknowns at once: with a hundred unknowns
-    this is a hundred times cheaper than to carry each through each operation of the expression.
+    It multiplies the derivatives with respect to the names by the derivatives of these with respect
+    to all unknowns at once. With a hundred unknowns this is a hundred times cheaper than carrying
+    each through every operation of the expression.
     """
     value, partials = gradient({name: values[name].value for name in gradient.names})
     total: Array | None = None
@@ -97,7 +98,7 @@ def _chained(
 
 
 def _sensitivities(field: VectorField, trajectory: Trajectory) -> dict[str, Array]:
-    """Return the sensitivities of all that is integrated, shape (times, unknowns) each."""
+    """Return the sensitivities of all integrated variables, shape (times, unknowns) each."""
     found = {name: trajectory.sensitivities[:, i] for i, name in enumerate(field.states)}
     for i, name in enumerate(field.algebraic):
         found[name] = trajectory.algebraic_sensitivities[:, i]
@@ -133,7 +134,7 @@ def _values(
 
 
 def _names_of_constraints(field: VectorField) -> set[str]:
-    """Return the names that the algebraic variables depend on."""
+    """Return the names on which the algebraic variables depend."""
     return {n for e in field.model.algebraic.values() for n in e.names}
 
 

@@ -19,12 +19,12 @@ from odefit.simulation.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True, eq=False)
 class StackedTrajectories:
-    """Trajectories of several conditions, one below the other.
+    """Trajectories of several conditions, stacked.
 
     Attributes
     ----------
     trajectories
-        The trajectories, which have sensitivities by the same unknowns.
+        The trajectories, which have sensitivities with respect to the same unknowns.
     states, sensitivities
         Shapes (k, n) and (k, n, m).
     """
@@ -53,7 +53,7 @@ class StackedTrajectories:
         )
 
     def switched(self, name: str) -> tuple[Array, Array]:
-        """Return a scalar that events assign, zero in those conditions in which they do not."""
+        """Return a scalar that events assign, zero in conditions in which they do not assign it."""
         parts = []
         for t in self.trajectories:
             shape = len(t.times), len(t.unknowns)
@@ -77,7 +77,7 @@ class _Scalar:
     ) -> None:
         bounds: list[Bound] = [c.scalars[name] for c in conditions]
         self._n = unknowns
-        self.index: int | None = None  # of the unknown, where it is the same in all rows
+        self.index: int | None = None  # of the unknown, if it is the same in all rows
         self.constant = all(
             not unknowns_of(b, c.scalars) for b, c in zip(bounds, conditions, strict=True)
         )
@@ -115,7 +115,7 @@ class _Scalar:
         return values
 
     def add_to(self, jacobian: Array, partial: Any, vector: Array) -> None:
-        """Add to a Jacobian what comes from the derivative by this scalar."""
+        """Add the contribution of the derivative with respect to this scalar to a Jacobian."""
         if self.index is not None:
             jacobian[:, self.index] += partial
             return
@@ -137,13 +137,13 @@ class ObservedRows:
     conditions
         The conditions, one for each part of the rows.
     own_rows
-        For each of them, rows of its times.
+        For each condition, rows of its times.
     rows
-        The same as rows of the stacked trajectories, all together, shape (R,).
+        The same rows in the stacked trajectories, joined, shape (R,).
     switched
         Scalars that events assign in these conditions.
     columns
-        Unknowns by which the trajectories have sensitivities, shape (m,).
+        Unknowns of the trajectories' sensitivities, shape (m,).
     unknowns
         Number of unknowns of the problem.
     """
@@ -204,7 +204,7 @@ class ObservedRows:
         return Gradient(expression, wanted)
 
     def _eliminate(self, name: str) -> None:
-        """Make ready an algebraic variable that is linear in the constraints at zero."""
+        """Prepare an algebraic variable that enters its constraint linearly."""
         field, hidden = self.field, tuple(self.field.model.algebraic)
         assert field.elimination is not None
         if name not in self.eliminated:
@@ -231,7 +231,7 @@ class RowValues:
     stack
         The trajectories.
     derivatives
-        Whether Jacobians are wanted.
+        Whether Jacobians are needed.
     """
 
     def __init__(
@@ -263,12 +263,12 @@ class RowValues:
             )
 
     def give(self, name: str, value: Any, jacobian: Any) -> None:
-        """Let a name have this value and this Jacobian, shapes (R,) and (R, n)."""
+        """Set the value and the Jacobian of a name, shapes (R,) and (R, n)."""
         self._values[name] = value
         self._jacobians[name] = jacobian
 
     def evaluate(self, gradient: Gradient) -> tuple[Array, Any]:
-        """Return value and Jacobian, shapes (R,) and (R, n); without derivatives None for that."""
+        """Return value and Jacobian, shapes (R,) and (R, n), or None without derivatives."""
         count = len(self._rows.rows)
         if not self._derivatives:
             return at_rows(gradient.value(self._values), count), None
@@ -293,7 +293,7 @@ class RowValues:
         return at_rows(value, count), jacobian
 
     def _along_states(self, names: Sequence[str], partials: Mapping[str, Any]) -> Array:
-        """Return what the Jacobian has from the states, shape (R, m)."""
+        """Return the contribution of the states to the Jacobian, shape (R, m)."""
         rows = self._rows.rows
         indices = np.array([self._rows.states[name] for name in names], dtype=np.intp)
         sensitivities = self._stack.sensitivities
@@ -311,13 +311,13 @@ class RowValues:
 
 def at_rows(value: Any, count: int) -> Array:
     """Return a number, or values at all rows, as an array of the shape (count,)."""
-    # Mostly nothing is to be done, and NumPy's broadcasting takes ten times as long as a copy.
+    # Usually nothing needs doing, and NumPy's broadcasting takes ten times as long as a copy.
     same = isinstance(value, np.ndarray) and value.shape == (count,)
     return value if same else np.full(count, value)
 
 
 def keeping_zero(factor: Array, derivatives: Array) -> Array:
-    """Return the product, in which a derivative of zero stays zero however large the factor."""
+    """Return the product in which a zero derivative stays zero, however large the factor."""
     found = factor * derivatives
     if not np.isfinite(factor).all():
         found = np.where(np.equal(derivatives, 0.0), 0.0, found)

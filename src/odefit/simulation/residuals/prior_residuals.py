@@ -1,4 +1,4 @@
-"""Residuals of priors: each unknown with a prior adds one row, as a measurement of it would."""
+"""Residuals of priors: each unknown with a prior adds one row, like a measurement of it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class PriorRows:
     residuals, jacobian
         Deviance residuals and their derivatives, shapes (k,) and (k, n).
     squares
-        Twice the logarithm of the ratio of the largest density and the density, all together.
+        Twice the logarithm of the ratio of the largest density to the density, summed.
     information
-        Rows, shape (k, n), of which the squares are what the priors know of the unknowns, see
+        Rows, shape (k, n), whose squares are the priors' information on the unknowns, see
         :class:`~odefit.problem.prior_families.Deviance`.
     """
 
@@ -32,14 +32,14 @@ class PriorRows:
 
 
 class PriorResiduals:
-    """The priors of a problem as residuals; flat ones have none, since they only bound.
+    """The priors of a problem as residuals; flat priors only bound, and have none.
 
     Parameters
     ----------
     problem
         The problem with the unknowns.
     plain
-        Whether priors that act as measurements are among them (normal in natural units).
+        Whether to include priors that act as measurements (normal in natural units).
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class PriorResiduals:
         self.gaussian = all(prior.gaussian for _, _, prior in self._given)
 
     def at(self, vector: Array) -> PriorRows | str:
-        """Return the rows at unknowns of shape (n,); a reason where a density is zero."""
+        """Return the rows at unknowns of shape (n,), or a reason if a density is zero."""
         residuals = np.empty(self.size)
         jacobian, information = np.zeros((2, self.size, len(vector)))
         squares = 0.0

@@ -1,4 +1,4 @@
-"""Quantile residuals: standard normal under a right model, whatever the distribution of the noise.
+"""Quantile residuals: standard normal under a correct model, for any distribution of noise.
 
 A value whose distribution function is p there has the residual Phi^-1(p). Of counts,
 p is drawn between the probability of less and that of at most the count, and of censored values
@@ -16,7 +16,7 @@ from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import transformed
 
 LEAST = 1e-300
-"""The least probability: that of 37 standard deviations."""
+"""The smallest probability: that of 37 standard deviations."""
 
 
 def quantile_residuals(
@@ -27,12 +27,12 @@ def quantile_residuals(
     sds: Array,
     random: np.random.Generator,
 ) -> Array:
-    """Return the quantile residuals of a series, with the sign of measured less predicted.
+    """Return the quantile residuals of a series, with the sign of measured minus predicted.
 
     `predicted` are the predictions, in natural units, `standardized` the residuals of the search
     and `sds` the standard deviations, on the scale of the noise model; all have the shape (n,).
-    Residuals of normal noise are the standardised ones; of noise that is correlated in time, the
-    innovations. `random` places counts and censored values.
+    Residuals of normal noise are the standardised ones, and those of correlated noise the
+    innovations. `random` draws the places of counts and censored values.
     """
     plain = -standardized
     if noise.gaussian and series.censored is None:
@@ -51,7 +51,7 @@ def quantile_residuals(
     drawn = low + (high - low) * random.random(len(plain))
     residuals = ndtri(np.clip(drawn, LEAST, 1.0 - 1e-16))
     if law.located and law.symmetric:
-        # Close to one, p has few digits: the lower tail of the mirrored value has all of them.
+        # Near one, p has few digits; the lower tail of the mirrored value has all of them.
         mirrored, _ = law.probabilities(-middle, -measured, spread)
         upper = (codes == 0) & (measured > middle)
         residuals = np.where(upper, -ndtri(np.clip(mirrored, LEAST, 1.0)), residuals)

@@ -17,7 +17,7 @@ from odefit.simulation.residuals.residual_groups import SeriesResiduals
 def random_series(
     noise: Noise, series: Series, block: SeriesResiduals, random: np.random.Generator
 ) -> Series:
-    """Return measurements drawn about the predictions of a series, which they replace.
+    """Return measurements drawn around the predictions of a series, which they replace.
 
     Values beyond the limits of quantification are censored there.
     """
@@ -26,7 +26,7 @@ def random_series(
         return replace(series, values=values)
     sds = series.sds
     if noise.relative is not None and sds is None:
-        # The noise is a fraction of what was measured: it stays what it was.
+        # The noise is a fraction of the measured values, so it is unchanged.
         sds = noise.relative * np.abs(series.values)
     low, high = limits_of(noise, series)
     censored = np.where(values <= low, 1, np.where(values >= high, -1, 0))

@@ -1,9 +1,9 @@
 """Residuals of all conditions and their Jacobian, observable by observable in whole arrays.
 
-The measurements of an observable in all conditions are one array. An expression is evaluated on
-it once, with its derivatives by the names in it; the chain rule to the unknowns is one product with
-the sensitivities of the trajectories. Scales, offsets and noise parameters come in here: they are
-no directions of the integration.
+The measurements of an observable in all conditions form one array. An expression is evaluated on it
+once, with its derivatives with respect to the names in it; the chain rule to the unknowns is one
+product with the sensitivities of the trajectories. Scales, offsets and noise parameters enter here:
+they are not directions of the integration.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from odefit.simulation.trajectories.trajectory import Trajectory
 class AssembledResiduals(NamedTuple):
     """Residuals of all measurements, see :class:`odefit.simulation.forward.Evaluation`.
 
-    The Jacobian is zero where derivatives are not wanted. `log_sds` is the sum of the logarithms of
-    the standard deviations that depend on unknowns (of other densities than the normal one, of
-    their terms in the spread): they are part of the cost. `known_log_sds` is that of all others,
-    and what normalises other densities. `information` has the shape (r, n), and
-    information' information is the Fisher matrix; None where the Jacobian has that property.
+    Without derivatives the Jacobian is zero. `log_sds` is the sum of the logarithms of the standard
+    deviations that depend on unknowns (for densities other than the normal one, of their terms in
+    the spread): they are part of the cost. `known_log_sds` is the sum for all others, and the
+    normalisation of other densities. `information` has the shape (r, n), and information'
+    information is the Fisher matrix; None if the Jacobian has that property.
     """
 
     residuals: Array
@@ -69,7 +69,7 @@ class ResidualArrays:
     rows
         The rows of all series.
     count, sources, series_rows
-        What these say, see :class:`SeriesLayout`.
+        As in :class:`SeriesLayout`.
     """
 
     def __init__(self, problem: Problem, field: VectorField) -> None:
@@ -84,17 +84,17 @@ class ResidualArrays:
     def __call__(
         self, vector: Array, trajectories: Sequence[Trajectory], derivatives: bool = True
     ) -> AssembledResiduals | None:
-        """Return residuals and Jacobian; None where something in them is not finite.
+        """Return residuals and Jacobian; None if some of them are not finite.
 
         Parameters
         ----------
         vector
             Unknowns, shape (n,). It may be longer than the problem's: the Jacobian then has columns
-            for whatever else the trajectories have sensitivities of.
+            for the further sensitivities of the trajectories.
         trajectories
             Trajectories of all conditions, at their data times.
         derivatives
-            Whether the Jacobian is wanted.
+            Whether the Jacobian is needed.
         """
         residuals = np.empty(self.count)
         jacobian = np.zeros((self.count, len(vector)))
@@ -114,7 +114,7 @@ class ResidualArrays:
             if self.rows.correlated:
                 squares = squares_of(residuals, [b.rows for b in self.series_rows])
                 self._inform(jacobian, information)
-            # A sum that is finite shows that its terms are; one that is not may have overflowed.
+            # A finite sum shows that its terms are finite; an infinite one may have overflowed.
             finite = math.isfinite(squares) or bool(np.isfinite(residuals).all())
             if derivatives and finite:
                 finite = math.isfinite(jacobian.sum()) or bool(np.isfinite(jacobian).all())
@@ -123,7 +123,7 @@ class ResidualArrays:
         return AssembledResiduals(residuals, jacobian, squares, log_sds, known_log_sds, information)
 
     def _inform(self, jacobian: Array, information: Array | None) -> None:
-        """Let the information of correlated values be that of their innovations."""
+        """Set the information of correlated values to that of their innovations."""
         if information is None:
             return
         for one in self.rows.correlated.values():
@@ -136,7 +136,7 @@ class ResidualArrays:
     def by_series(
         self, vector: Array, trajectories: Sequence[Trajectory]
     ) -> Iterator[SeriesResiduals | Failure]:
-        """Yield residuals by observable, condition by condition, or why there are none."""
+        """Yield residuals by observable, condition by condition, or a failure."""
         every = np.zeros((5, self.count))
         with np.errstate(all="ignore"):
             for group, stack in self._groups(trajectories):
@@ -176,7 +176,7 @@ class ResidualArrays:
     def fault(
         self, vector: Array, trajectories: Sequence[Trajectory], derivatives: bool
     ) -> Failure:
-        """Return why the residuals, or their derivatives, cannot be used."""
+        """Return the reason why the residuals, or their derivatives, cannot be used."""
         for at in self.by_series(vector, trajectories):
             if isinstance(at, Failure):
                 return at
@@ -235,7 +235,7 @@ class ResidualArrays:
         return dict(zip(members, np.cumsum([0, *lengths[:-1]]).tolist(), strict=True))
 
     def _kind(self, block: SeriesRows, switched: Sequence[str]) -> Any:
-        """Return what series must have in common to be one group; None for plain states."""
+        """Return the common properties of series in one group; None for plain states."""
         known = known_spreads(block.noise, block.series) is not None
         expression = self._problem.model.observables[block.name]
         plain = known and block.noise.transform is None and expression.name in self._field.states
@@ -261,7 +261,7 @@ class ResidualArrays:
         blocks: Sequence[SeriesRows],
         offsets: Mapping[int, int],
     ) -> PlainStates:
-        """Return the group of some series of states whose weights are known."""
+        """Return the group of some series of states with known weights."""
         observables, states = self._problem.model.observables, self._field.states
         columns = [
             np.full(len(b.series.rows), states.index(str(observables[b.name].name))) for b in blocks

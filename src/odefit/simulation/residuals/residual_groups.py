@@ -45,10 +45,10 @@ def both(rows: Numbers, columns: Numbers) -> tuple[Numbers, Numbers]:
 
 
 class Out(NamedTuple):
-    """The arrays that groups of measurements write to, and whether derivatives are wanted.
+    """The arrays to which groups of measurements write; derivatives are optional.
 
-    The rows of `information` are those of the Jacobian, unless the density is not normal: their
-    squares then are the Fisher information. It is None where all are normal.
+    The rows of `information` are those of the Jacobian, except for densities that are not normal:
+    their squares are then the Fisher information. It is None if all are normal.
     """
 
     residuals: Array
@@ -58,12 +58,12 @@ class Out(NamedTuple):
 
 
 class SeriesResiduals(NamedTuple):
-    """Measurements beside their predictions, all arrays of the shape (n,).
+    """Measurements with their predictions, all arrays of the shape (n,).
 
-    Predictions are in natural units; residuals are deviance residuals, for normal noise
-    (predicted - measured) / sd on the scale of the noise model, and the innovations of these where
-    it is correlated in time. Squares of Pearson's residuals have the expectation one if noise
-    explains them. Distances are (predicted - measured) / sd whatever the density.
+    Predictions are in natural units. Residuals are deviance residuals; for normal noise they are
+    (predicted - measured) / sd on the scale of the noise model, and the innovations of these if it
+    is correlated in time. Squares of Pearson residuals have the expectation one if noise explains
+    them. Distances are (predicted - measured) / sd for any density.
     """
 
     rows: IntArray
@@ -76,7 +76,7 @@ class SeriesResiduals(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Squares, and logarithms of the standard deviations that depend on unknowns or do not."""
+    """Squares, and logarithms of standard deviations that depend on unknowns or do not."""
 
     squares: float
     log_sds: float
@@ -85,10 +85,10 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PlainStates:
-    """Measurements of plain states whose weights are known: copied with their sensitivities."""
+    """Measurements of plain states with known weights, copied with their sensitivities."""
 
     columns: Numbers
-    """Unknowns by which they have sensitivities."""
+    """Unknowns of the sensitivities."""
     rows: IntArray
     """Row of the stack of each measurement, shape (R,)."""
     states: IntArray
@@ -98,7 +98,7 @@ class PlainStates:
     measured: Array
     sds: Array
     weights: Array | None
-    """Reciprocals of the standard deviations, shape (R,); None where all are one."""
+    """Reciprocals of the standard deviations, shape (R,); None if all are one."""
     known_log_sds: float
     """Sum of the logarithms of the standard deviations."""
 
@@ -123,7 +123,7 @@ class PlainStates:
         return residuals
 
     def compare(self, vector: Array, stack: StackedTrajectories) -> SeriesResiduals:
-        """Return predictions beside measurements."""
+        """Return predictions with measurements."""
         residuals = self._residuals(stack)
         return SeriesResiduals(
             rows=numbers_of(self.out),
@@ -145,13 +145,13 @@ class Group:
     given: Mapping[str, Gradient]
     """Observables in the expression of the spread."""
     spread: Array | int | Gradient
-    """Known, shape (R,); the number of the unknown that it is; or an expression."""
+    """The known spread, shape (R,); the number of the unknown spread; or an expression."""
     measured: Array
     """Measured values, transformed, shape (R,)."""
     out: Numbers
     """Numbers of the residuals."""
     spread_out: Numbers | None
-    """Numbers of those that spreads add where they depend on unknowns."""
+    """Numbers of the residuals that spreads add if they depend on unknowns."""
     density: Density | None
     """The density of the measurements; None for the normal one."""
 
@@ -193,7 +193,7 @@ class Group:
         return Sums(squares, sds, 0.0)
 
     def compare(self, vector: Array, stack: StackedTrajectories) -> SeriesResiduals:
-        """Return predictions beside measurements."""
+        """Return predictions with measurements."""
         at = RowValues(self.rows, vector, stack, False)
         natural, _ = at.evaluate(self.predicted)
         predicted = natural if self.transform is None else NUMPY.call(self.transform, [natural])
@@ -217,7 +217,7 @@ class Group:
         )
 
     def _spread_at(self, at: RowValues, vector: Array) -> tuple[Any, Any]:
-        """Return the spread, and its Jacobian where it is an expression."""
+        """Return the spread, and its Jacobian if it is an expression."""
         if not isinstance(self.spread, Gradient):
             return (vector[self.spread] if isinstance(self.spread, int) else self.spread), None
         given = {name: at.evaluate(gradient) for name, gradient in self.given.items()}
@@ -228,10 +228,10 @@ class Group:
     def _fill_density(
         self, density: Density, predicted: Array, jacobian: Any, sd: Any, by_sd: Any, out: Out
     ) -> Sums:
-        """Write residuals and Jacobian under another density than the normal one.
+        """Write residuals and Jacobian for a density other than the normal one.
 
-        A residual has its derivatives by the prediction alone; what the likelihood has from the
-        scale is in rows of its own, as with normal noise.
+        A residual has derivatives with respect to the prediction alone; the contribution of the
+        scale to the likelihood is in separate rows, as with normal noise.
         """
         scale = sd * np.ones(len(self.measured))
         terms = density.terms(predicted * np.ones(len(scale)), self.measured, scale)

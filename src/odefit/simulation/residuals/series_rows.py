@@ -24,14 +24,14 @@ from odefit.simulation.residuals.noise import known_spreads, log_slopes
 
 @dataclass(frozen=True, eq=False)
 class ResidualSource:
-    """The condition and the times that consecutive residuals come from."""
+    """The condition and the times of consecutive residuals."""
 
     condition: int
     """Number of the condition; -1 for priors."""
     times: npt.NDArray[np.intp]
-    """Rows of the condition's times, shape (k,); for priors as many zeros as there are."""
+    """Rows of the condition's times, shape (k,); for priors, as many zeros."""
     name: str = ""
-    """The observable; nothing for priors."""
+    """The observable; empty for priors."""
 
 
 class SeriesRows(NamedTuple):
@@ -43,9 +43,9 @@ class SeriesRows(NamedTuple):
     noise: Noise
     rows: slice
     sd_rows: slice | None
-    """Rows that stand for its spreads, or conditional variances, where these depend on unknowns."""
+    """Rows for its spreads, or conditional variances, if these depend on unknowns."""
     lag_rows: slice | None = None
-    """Rows that stand for correlations in time where the noise depends on unknowns."""
+    """Rows for correlations in time if the noise depends on unknowns."""
     estimates_spread: bool = False
     """True if its spreads depend on unknowns."""
 
@@ -68,21 +68,21 @@ class SeriesLayout:
     Attributes
     ----------
     count
-        Number of residuals r, those of priors not among them.
+        Number of residuals r, without those of priors.
     measurements
         Number of measurements.
     log_density_offset
         Term that the transforms of the noise models add to the log-likelihood.
     sources
-        Where the residuals come from, in their order.
+        The sources of the residuals, in their order.
     series_rows
-        The same by series, values with standard deviations of their own apart from others.
+        The same by series; values with their own standard deviations are separate.
     gaussian
         Whether all densities are normal, without censored values.
     correlated
         The series whose noise is correlated in time, by number of the condition and observable.
     likelihood
-        Whether the noise depends on unknowns, or is said by expressions.
+        Whether the noise depends on unknowns, or is given by expressions.
     """
 
     def __init__(self, problem: Problem, estimated: Mapping[str, int]) -> None:
@@ -107,7 +107,7 @@ class SeriesLayout:
                 spread = self._spread_depends_on_unknowns(noise, series, condition)
                 time = self._correlation_time(name, noise, condition)
                 moving = time is not None and time_depends_on_unknowns(time, condition)
-                # Correlations first: what comes last of a source stands for its spreads.
+                # Correlations first: the last rows of a source are those of its spreads.
                 ends = start + len(series.values) * np.arange(3)
                 lag_rows = sd_rows = None
                 if time is not None and (spread or moving):

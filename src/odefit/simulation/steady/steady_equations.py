@@ -1,4 +1,4 @@
-"""The equations of a steady state, what they conserve, and Newton's method for them."""
+"""The equations of a steady state, their conserved quantities, and Newton's method for them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from odefit.problem.vector_field import VectorField
 from odefit.simulation.engines.registry import import_problem, missing_package
 
 CONSERVED = 1e-9
-"""Rate of a conserved quantity at random points, relative to its largest term, up to which it is
-taken for zero."""
+"""Rate of a conserved quantity at random points, relative to its largest term, that counts as
+zero."""
 
 MORE_POINTS = 8  # number of random points beyond the number of equations
 
@@ -25,8 +25,8 @@ class Linearised(NamedTuple):
     """The equations F(y) = (f, g) of a steady state at one point y = (x, z)."""
 
     value: Array  # Right-hand sides and left-hand sides of the algebraic equations, shape (n + a,)
-    jacobian: Array  # Their derivatives by y, shape (n + a, n + a)
-    by_scalars: Array  # Their derivatives by the run-time scalars, shape (n + a, p)
+    jacobian: Array  # Their derivatives with respect to y, shape (n + a, n + a)
+    by_scalars: Array  # Their derivatives with respect to the run-time scalars, shape (n + a, p)
 
     @property
     def finite(self) -> bool:
@@ -37,14 +37,14 @@ class Linearised(NamedTuple):
 class Conserved(NamedTuple):
     """Linear combinations of the states that no trajectory changes."""
 
-    weights: Array  # Weights of the states, shape (k, n): weights x stays what it is
-    moving: BoolArray  # Scalars that the weights depend on, such as volumes, shape (p,)
+    weights: Array  # Weights of the states, shape (k, n): weights x is constant
+    moving: BoolArray  # Scalars on which the weights depend, such as volumes, shape (p,)
 
 
 class SteadyEquations:
     """The equations 0 = f(t, x, z, u, p), 0 = g(t, x, z, u, p) of a field, at any time and inputs.
 
-    Raises InputError: CasADi, which differentiates the equations, cannot be imported.
+    Raises InputError if CasADi, which differentiates the equations, cannot be imported.
     """
 
     def __init__(self, field: VectorField) -> None:
@@ -90,14 +90,14 @@ class SteadyEquations:
         )
 
     def conserved(self, time: float, scalars: Array, fixed: BoolArray, inputs: Array) -> Conserved:
-        """Return what the equations conserve.
+        """Return the conserved quantities of the equations.
 
         Combinations of the right-hand sides vanish at every point if they vanish at random ones.
-        These are found where scalars that are unknown have random values of the order of one, at
-        which no rate is lost beside others; if they do not hold for the true values, as weights may
-        depend on these, they are found at the true values.
+        These are computed with random values of order one for unknown scalars, at which no rate is
+        negligible. If they do not hold for the true values, as weights may depend on these, they
+        are computed at the true values.
 
-        `fixed` says which scalars are known numbers, shape (p,).
+        `fixed` marks the scalars that are known numbers, shape (p,).
         """
         kept = fixed | (scalars == 0.0)
         key = np.concatenate([kept, np.where(kept, scalars, 0.0), inputs, [time]]).tobytes()
@@ -154,7 +154,7 @@ class SteadyEquations:
 
 @lru_cache(maxsize=8)
 def steady_equations(field: VectorField) -> SteadyEquations:
-    """Return the equations of a field; the last ones are kept."""
+    """Return the equations of a field; the last ones are cached."""
     return SteadyEquations(field)
 
 
@@ -175,7 +175,7 @@ def _reduced(rows: Array) -> Array:
 
 
 def pivots(weights: Array, sizes: Array) -> IntArray:
-    """Return for each conserved quantity a state of its own, its largest part if possible."""
+    """Return a separate state for each conserved quantity, its largest part if possible."""
     from scipy.linalg import qr
 
     scaled = weights * sizes
@@ -191,10 +191,10 @@ singular."""
 
 @dataclass(frozen=True, eq=False)
 class NewtonSystem:
-    """Newton's equations at one point: F(y) = 0, conservation in the place of some rows."""
+    """Newton's equations at one point: F(y) = 0, with conservation in place of some rows."""
 
     value: Array  # The left-hand sides, shape (n + a,)
-    places: IntArray  # Rows in whose place conservation stands, shape (k,)
+    places: IntArray  # Rows replaced by conservation, shape (k,)
     # The inverse of the matrix over the largest entries of its rows, and then of its columns.
     inverse: Array
     rows: Array
@@ -202,7 +202,7 @@ class NewtonSystem:
 
     @classmethod
     def of(cls, value: Array, places: IntArray, matrix: Array) -> NewtonSystem | None:
-        """Return the equations with a matrix, shape (n + a, n + a); None where it is singular."""
+        """Return the equations with a matrix, shape (n + a, n + a); None if it is singular."""
         rows = np.abs(matrix).max(axis=1)
         if not (np.isfinite(matrix).all() and (rows > 0).all()):
             return None
@@ -223,7 +223,7 @@ class NewtonSystem:
         )
 
     def instead(self, right: Array, totals: Array) -> Array:
-        """Return a right-hand side with the rows of conservation put in."""
+        """Return a right-hand side with the rows of conservation replaced."""
         made = right.copy()
         made[self.places] = totals
         return made
@@ -235,7 +235,7 @@ class NewtonSystem:
 
 
 def eigenvalues_of(matrix: Array) -> Array:
-    """Return eigenvalues; none of a matrix that is not finite."""
+    """Return eigenvalues; none for a matrix that is not finite."""
     if not np.isfinite(matrix).all():
         return np.zeros(0)
     return np.asarray(np.linalg.eigvals(matrix))

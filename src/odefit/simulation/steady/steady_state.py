@@ -1,13 +1,13 @@
 """The steady state that a trajectory approaches, and its sensitivities.
 
 A trajectory is followed over time spans that grow by factors, with an implicit engine and without
-sensitivities, until Newton's method ends nearby. Its equations are 0 = f(x) but for one state of
-each conserved quantity, whose place conservation takes: L x = L x0. The end of Newton's iteration
-is believed only where the trajectory certainly goes: it lies close, the equations are nearly linear
+sensitivities, until Newton's method ends nearby. Its equations are 0 = f(x), with one equation for
+each conserved quantity replaced by conservation: L x = L x0. The end of Newton's iteration is
+accepted only if the trajectory certainly leads there: it is close, the equations are nearly linear
 in between, and they are stable there. Derivatives follow from the implicit function theorem.
 
-Where Newton's equations are singular, as for steady states that are not isolated, the trajectory
-itself is followed, with its sensitivities, until neither changes any more.
+If Newton's equations are singular, as for steady states that are not isolated, the trajectory
+itself is followed, with its sensitivities, until neither changes.
 """
 
 from __future__ import annotations
@@ -40,56 +40,57 @@ from odefit.simulation.steady.steady_equations import (
     steady_equations,
 )
 
-NEWTON_STEPS = 15  # steps of Newton's method from one point, at most
+NEWTON_STEPS = 15  # largest number of steps of Newton's method from one point
 
 CONVERGED = 1e-11
 """Step of Newton's method, relative to the states' sizes, at which it has converged."""
 
 STAGNATED = 1e-8
-"""Relative step at which it has converged if steps become no smaller: roundoff is reached."""
+"""Relative step at which it has converged if steps do not decrease: roundoff is reached."""
 
 CLOSE = 0.1
 """Distance of a steady state, relative to the states' sizes, up to which it may be the one that the
 trajectory approaches."""
 
 NEARLY_LINEAR = 0.1
-"""Deviation of the equations from linear ones over that distance, in the same units as the distance
-and relative to it, up to which the trajectory certainly ends there."""
+"""Nonlinearity of the equations over that distance, in the same units as the distance and relative
+to it, up to which the trajectory certainly ends there."""
 
 SMALL_STATE = 1e-3
-"""Size of a state that has become small, relative to its largest value, that distances are relative
-to: below, it counts as gone."""
+"""Smallest reference size of a state for distances, relative to its largest value: below, the state
+counts as gone."""
 
 ROUNDOFF = 1e-15
-"""Size of states and sensitivities, relative to the largest, that a state which was zero all along
-may have from roundoff alone; distances are relative to no smaller sizes."""
+"""Size of states and sensitivities, relative to the largest, that roundoff alone may cause in a
+state which was always zero; it is the smallest reference size for distances."""
 
 UNSTABLE = 1e-11
 """Real part of an eigenvalue, relative to the largest eigenvalue, above which a steady state is
 unstable; below, it is roundoff."""
 
 SPANS = 40
-"""Time spans over which a trajectory is followed, at most; the last is 1e12 times the first, or
-more."""
+"""Largest number of time spans over which a trajectory is followed; the last is at least 1e12 times
+the first."""
 
 LEAST_FACTOR, LARGEST_FACTOR = 10.0, 1e4
 """The smallest and the largest factor by which the time grows from one span to the next."""
 
 LARGEST_TIME = 1e15
-"""Time, over that of the fastest rate at the start, up to which a trajectory is followed."""
+"""Largest time for which a trajectory is followed, relative to that of the fastest rate at the
+start."""
 
-STEPS = 20_000  # steps that the engine gets for one span
+STEPS = 20_000  # limit of the engine's steps for one span
 
 AT_REST = 1e-8
-"""Change of the states while the time grows at least tenfold, relative to their sizes, up to which
-a trajectory has come to rest; but ten times the tolerance of the engine, where that is more."""
+"""Change of the states while the time grows at least tenfold, relative to their sizes, below which
+a trajectory has come to rest; at least ten times the tolerance of the engine."""
 
 SENSITIVITIES_AT_REST = 1e-6
-"""Change of the sensitivities up to which they have come to rest, in the same sense; but a hundred
-times the tolerance of the engine, where that is more."""
+"""Change of the sensitivities below which they have come to rest, in the same sense; at least a
+hundred times the tolerance of the engine."""
 
 LATER = (1e2, 1e4, 1e6)
-"""The factor of time at which equations that contain it must still have the steady state."""
+"""Factors of time at which equations that contain the time must still have the steady state."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +100,7 @@ class Surroundings:
     time: float
     inputs: Array  # Values of the inputs, constant from then on, shape (u,)
     fixed: BoolArray  # Which scalars are numbers that depend on no unknown, shape (p,)
-    # Whether the time stands still: whether equations that contain it have its present value.
+    # Whether time is frozen: equations that contain it then have its present value.
     stopped: bool
 
 
@@ -113,7 +114,7 @@ class _Point(NamedTuple):
 class SteadyStateSearch:
     """The search for the steady state that a trajectory approaches from `initial`.
 
-    The pattern is that of the scalars' sensitivities. Derivatives are along the directions of
+    The pattern belongs to the scalars' sensitivities. Derivatives are along the directions of
     `initial`.
     """
 
@@ -140,7 +141,7 @@ class SteadyStateSearch:
 
     @np.errstate(all="ignore")
     def run(self) -> ConsistentValues | EngineFailure:
-        """Return the steady state, or a failure: the trajectory oscillates, grows, follows time."""
+        """Return the steady state; a failure if the trajectory oscillates, grows, follows time."""
         now = _Point(0.0, np.concatenate([self.initial.states, self.initial.algebraic]))
         first = self._at(now)
         if not np.isfinite(first.value).all():
@@ -199,7 +200,7 @@ class SteadyStateSearch:
         return float(np.clip(3.0 / self._slowest(now), least, most))
 
     def _slowest(self, now: _Point) -> float:
-        """Return the slowest rate of change of the linearised equations that is not zero."""
+        """Return the slowest nonzero rate of change of the linearised equations."""
         rates = np.abs(eigenvalues_of(ordinary_jacobian(self._at(now).jacobian, self.n)).real)
         slow = rates[rates > UNSTABLE * rates.max(initial=0.0)]
         return float(slow.min(initial=math.inf))
@@ -235,13 +236,13 @@ class SteadyStateSearch:
         return self.equations.conserved(around.time, scalars, around.fixed, around.inputs)
 
     def _sizes(self, *points: Array) -> Array:
-        """Return sizes that changes of y are relative to."""
+        """Return reference sizes for changes of y."""
         sizes = np.max(np.abs(points), axis=0)
         sizes[: self.n] = np.maximum(sizes[: self.n], SMALL_STATE * self.largest)
         return np.asarray(np.maximum(sizes, ROUNDOFF * sizes.max(initial=0.0) or 1.0))
 
     def _system(self, point: _Point, at: Linearised, sizes: Array) -> NewtonSystem | None:
-        """Return Newton's equations at a point; None where they are singular."""
+        """Return Newton's equations at a point; None if they are singular."""
         weights = self.conserved.weights
         value, matrix = at.value.copy(), at.jacobian.copy()
         places = np.zeros(0, dtype=np.intp)
@@ -299,7 +300,7 @@ class SteadyStateSearch:
         return self._stable(at.jacobian, system)
 
     def _stable(self, jacobian: Array, system: NewtonSystem) -> bool:
-        """Return whether all eigenvalues but those of conserved quantities have negative parts."""
+        """Return whether eigenvalues have negative real parts, except for conserved quantities."""
         reduced = ordinary_jacobian(jacobian, self.n)
         if len(system.places):
             others = np.setdiff1d(np.arange(self.n), system.places)
@@ -315,11 +316,11 @@ class SteadyStateSearch:
         return bool((eigenvalues.real <= limit).all())
 
     def _persists(self, end: _Point) -> bool:
-        """Return whether equations that contain the time have the steady state later, too."""
+        """Return whether equations that contain the time also have the steady state later."""
         if self.around.stopped or not self.timed:
             return True
         if end.elapsed == 0.0:
-            return False  # nothing is known of the rest of the time
+            return False  # the later equations are unknown
         since = max(end.elapsed, abs(self.around.time))
         for factor in LATER:
             later = end._replace(elapsed=factor * since)
@@ -335,7 +336,7 @@ class SteadyStateSearch:
     def _rest(self, end: _Point, at: Linearised) -> ConsistentValues | None:
         """Return the steady state with its derivatives, by the implicit function theorem."""
         n, changes = self.n, self.initial.scalar_sensitivities
-        # States that stay zero: what a linear solver leaves in them would ask for its digits, too.
+        # States that stay zero: the residue of a linear solver in them would need accuracy, too.
         size = np.abs(end.y[:n])
         gone = np.flatnonzero((self.largest == 0.0) & (size <= ROUNDOFF * size.max(initial=0.0)))
         end.y[gone] = 0.0
@@ -402,7 +403,7 @@ class SteadyStateSearch:
         return ConsistentValues(values, found.algebraic_sensitivities[-1])
 
     def _no_rest(self, before: _Point, now: _Point, failure: EngineFailure | None) -> EngineFailure:
-        """Return the sentence that says why there is no steady state."""
+        """Return a failure with the reason why there is no steady state."""
         if failure is not None and not failure.out_of_steps:
             time = self._time(now.elapsed)
             return EngineFailure(time, f"no steady state is approached: {failure.reason}")

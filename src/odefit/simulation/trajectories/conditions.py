@@ -1,12 +1,11 @@
-"""Trajectories of all conditions of a problem, each segment that they share integrated once.
+"""Trajectories of all conditions of a problem, with shared segments integrated once.
 
-The work is divided into units, which need nothing of each other: conditions that share nothing, and
-limbs of shared segments with the trunk that they grow from. Units may be integrated elsewhere. Each
-has its own choice of an engine, from the evaluation before. So the trajectories are the same
-wherever they come from.
+The work is divided into independent units: conditions that share nothing, and limbs of shared
+segments with their trunk. Units may be integrated in other processes. Each has its own choice of an
+engine, from the previous evaluation. So the trajectories are the same wherever they are computed.
 
-An evaluation without choices of its own lets the first unit find one, with which all others begin:
-most problems are stiff in all conditions or in none.
+An evaluation without choices takes the one of the first unit, with which all others begin: most
+problems are stiff in all conditions or in none.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
 class UnitOutcome(NamedTuple):
     """The result of the integration of a unit."""
 
-    found: Mapping[int, Trajectory] | Failure  # Trajectories by condition, or why there is none
-    after: EngineChoice  # The next choice of an engine for it
+    found: Mapping[int, Trajectory] | Failure  # Trajectories by condition, or a failure
+    after: EngineChoice  # The next choice of an engine for the unit
     trunk_after: EngineChoice  # That for its trunk, if it has one
 
 
@@ -61,7 +60,7 @@ class _Unit(NamedTuple):
 
     part: ConditionMap | LocatedMap | SharedMap
     number: int  # Number of the condition, or of the limb
-    # Numbers of the choices of an engine that it begins with, and its trunk.
+    # Numbers of the initial choices of an engine for it and for its trunk.
     choice: int
     trunk_choice: int
 
@@ -69,7 +68,7 @@ class _Unit(NamedTuple):
 class ConditionsMap:
     """The forward map of all conditions at their data times.
 
-    `further` are names that are wanted where events assign them, beside those in observables.
+    `further` are names to record where events assign them, besides those in observables.
     `elsewhere` integrates units in other processes.
     """
 
@@ -122,10 +121,10 @@ class ConditionsMap:
     def __call__(
         self, vector: Array, choice: EngineChoice = UNDECIDED
     ) -> list[Trajectory] | Failure:
-        """Return the trajectories of all conditions in their order, or why one has none.
+        """Return the trajectories of all conditions in their order, or a failure.
 
-        Of the scalars that events assign, those of conditions with shared segments have the ones
-        that observables refer to.
+        Of the scalars that events assign, trajectories of conditions with shared segments contain
+        those in observables.
         """
         first = self._units[0]
         if not isinstance(first.part, SharedMap) and len(self._units) == 1:
@@ -148,14 +147,14 @@ class ConditionsMap:
                 return replace(outcome.found, choice=together(choice, after))
             found.update(outcome.found)
         trajectories = [found[number] for number in range(len(found))]
-        # The last one tells what is known now.
+        # The last one has the present knowledge.
         trajectories[-1] = replace(trajectories[-1], choice=together(choice, after))
         return trajectories
 
     def integrate(
         self, numbers: Iterable[int], vector: Array, choices: Sequence[EngineChoice]
     ) -> dict[int, UnitOutcome]:
-        """Return the outcomes of units by number, up to the first that fails."""
+        """Return the outcomes of units by number, up to the first failure."""
         outcomes = {}
         for number in numbers:
             unit = self._units[number]
@@ -166,7 +165,7 @@ class ConditionsMap:
 
 
 class _Trunks:
-    """The last trunk, of which further limbs are wanted."""
+    """The last trunk, whose other limbs may follow."""
 
     def __init__(self) -> None:
         self._key: tuple[SharedMap, bytes, EngineChoice] | None = None
@@ -187,7 +186,7 @@ def _integrate(
     trunks: _Trunks,
     chained: bool = False,
 ) -> UnitOutcome:
-    """Integrate a unit; `chained` if it begins with what its trunk has found, not with its own."""
+    """Integrate a unit; `chained` if it begins with its trunk's choice instead of its own."""
     choice = choices[unit.choice]
     if not isinstance(unit.part, SharedMap):
         trajectory = unit.part(vector, None, choice)

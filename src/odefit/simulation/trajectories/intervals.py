@@ -1,8 +1,8 @@
-"""The forward map of one condition on shooting intervals, each with initial values of its own (4).
+"""The forward map of one condition on shooting intervals, with separate initial values (4).
 
-Everything that happens within an interval (events, breakpoints of inputs, algebraic equations) is
-as in :class:`ConditionMap`, which integrates an interval as a condition that begins there. Where
-nothing happens, all intervals are integrated together, as one batch of initial value problems.
+Events, breakpoints of inputs and algebraic equations within an interval are treated as in
+:class:`ConditionMap`, which integrates an interval as a condition that begins there. Intervals
+without them are integrated together, as one batch of initial value problems.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from odefit.simulation.nodes import Nodes, node_names
 from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
 
 MAX_BATCH_STEPS = 2_000
-"""Steps that a batch of intervals gets for each before they are integrated one by one."""
+"""Limit of steps per interval in a batch, after which intervals are integrated one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +37,11 @@ class IntervalSolution:
     There are K intervals, and a node has N values.
     """
 
-    # The discontinuous trajectory at the condition's times. Its sensitivities are by the unknowns
-    # of the problem, numbers 0 to n - 1, and by the values of the node that the time's interval
-    # begins with, numbers n to n + N - 1.
+    # The discontinuous trajectory at the condition's times. Its sensitivities are with respect to
+    # the unknowns of the problem, numbers 0 to n - 1, and to the values of the node at the
+    # beginning of the interval, numbers n to n + N - 1.
     trajectory: Trajectory
-    # The first node and its derivatives by the unknowns, shapes (N,) and (N, n).
+    # The first node and its derivatives with respect to the unknowns, shapes (N,) and (N, n).
     first_node: Array
     first_node_by_unknown: Array
     ends: Array  # Values at the end of each interval but the last, shape (K - 1, N)
@@ -54,13 +54,13 @@ class IntervalSolution:
 RemoteIntegration = Callable[
     [Sequence[int], Array, Array, EngineChoice], Iterable[Trajectory | Failure]
 ]
-"""Integrates the intervals of given numbers, for a vector and all nodes, in other processes."""
+"""Integrates the intervals with given numbers, for a vector and all nodes, in other processes."""
 
 
 class _Rows:
     """Values at the rows of a trajectory and at the ends of intervals, filled in by interval.
 
-    A node has N values, which have sensitivities by n + N unknowns.
+    A node has N values, with sensitivities to n + N unknowns.
     """
 
     def __init__(self, rows: int, intervals: int, size: int, algebraic: int, width: int) -> None:
@@ -76,7 +76,7 @@ class _BatchRows:
     """The places of the values of a batch of intervals."""
 
     intervals: IntArray  # Intervals that end at a node
-    is_end: BoolArray  # Which of the batch's values are the ends of these
+    is_end: BoolArray  # The batch's values at the ends of these
     at_nodes: IntArray  # Rows of measurements at a node
     nodes: IntArray  # The numbers of these nodes
     at: IntArray  # Rows of all other measurements: the other values, in their order
@@ -87,9 +87,9 @@ class IntervalMap:
 
     A node holds the differential states, and the scalars that events assign. Intervals begin at the
     nodes, whose times increase, the first at t0, the others before the last data time. An event at
-    a node happens after it; a measurement at a node is one of the node. `sizes` are typical sizes
-    of a node's values, for error control. `remote` integrates the intervals that are not part of a
-    batch in other processes.
+    a node happens after it; a measurement at a node belongs to the node. `sizes` are typical sizes
+    of a node's values, for error control. `remote` integrates intervals outside a batch in other
+    processes.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class IntervalMap:
                     if not failure.failure.out_of_steps:
                         time, reason = failure.failure.time, failure.failure.reason
                         return Failure(self.condition.name, time, reason, choice)
-                    batch = []  # stiff: one by one, the engine chosen for each
+                    batch = []  # stiff: one by one, with an engine chosen for each
         together = set(batch)
         wanted = [i for i in range(count) if i not in together and len(self._times[i])]
         for i, at in zip(wanted, self._one_by_one(wanted, vector, nodes, choice), strict=False):
@@ -192,7 +192,7 @@ class IntervalMap:
 
     @cached_property
     def _without_events(self) -> list[int]:
-        """Numbers of the intervals in which nothing happens, and in which values are wanted."""
+        """Numbers of the intervals with outputs but without events or breakpoints."""
         found = []
         for i, times in enumerate(self._times):
             start = float(self.node_times[i])
@@ -225,7 +225,7 @@ class IntervalMap:
     def _integrate_batch(
         self, integrator: BatchIntegrator, vector: Array, nodes: Array, out: _Rows
     ) -> BatchFailure | None:
-        """Integrate the intervals without events into the rows; return what has failed."""
+        """Integrate the intervals without events into the rows; return any failure."""
         batch = self._without_events
         size, active = len(self.names), np.array(self._active, dtype=np.intp)
         scales = np.abs(vector[active])
@@ -341,7 +341,7 @@ class IntervalMap:
 class PiecewiseMap:
     """The trajectory of one condition through given nodes, in place of :class:`ConditionMap`.
 
-    Its sensitivities are those with the nodes held fixed.
+    Its sensitivities hold for fixed nodes.
     """
 
     def __init__(
@@ -386,7 +386,7 @@ class PiecewiseMap:
 
 
 class NodesMap:
-    """The trajectories of all conditions through given nodes, as of a :class:`ConditionsMap`."""
+    """The trajectories of all conditions through given nodes, like a :class:`ConditionsMap`."""
 
     units = 1
 

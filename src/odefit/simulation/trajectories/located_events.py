@@ -1,6 +1,6 @@
-"""The position of a trajectory with located events, their actions, and its coming to rest.
+"""The position of a trajectory with located events, their effects, and its approach to rest.
 
-The derivatives follow the module's text of :mod:`odefit.simulation.trajectories.located_map`.
+The derivatives are explained in :mod:`odefit.simulation.trajectories.located_map`.
 """
 
 from __future__ import annotations
@@ -33,35 +33,34 @@ from odefit.simulation.steady.steady_state import LEAST_FACTOR
 from odefit.simulation.trajectories.trajectory import Recording
 
 LOOK_AHEAD = 4.0
-"""Factor of the time ahead in which the next event is looked for: over the time that the last event
-took to come, or over the time ahead before, where none came."""
+"""Ratio of the time ahead in which the next event is sought to the time before the last event, or
+to the previous time ahead if there was no event."""
 
 SHORTENED = 0.9
-"""Part of the time that a solution has covered which is integrated again where the solution ended
-before the time ahead did."""
+"""Part of the time covered by a solution that is integrated again if the solution ended early."""
 
 MAX_FAILURES = 15
-"""Number of solutions that end early, one after the other without an event, after which a
-trajectory is given up."""
+"""Number of consecutive solutions that end early without an event after which a trajectory is given
+up."""
 
 
 class Moment(NamedTuple):
     """An event at its time."""
 
     assign: Mapping[str, Expression]
-    # How its time changes along the directions, shape (m,); None for a known time.
+    # Changes of its time along the directions, shape (m,); None for a known time.
     change: Array | None
     measured_after: bool  # Whether measurements at its time see the values after it
 
 
 class Due(NamedTuple):
-    """An event whose condition has become true, and which is to happen."""
+    """An event whose condition has become true and which is about to happen."""
 
     trigger: Trigger
     number: int  # The number of the trigger
     time: float
-    change: Array | None  # How its time changes along the directions, shape (m,)
-    chosen: Values | None  # The new values, where they were computed when that was
+    change: Array | None  # Changes of its time along the directions, shape (m,)
+    chosen: Values | None  # The new values, if they were computed at that moment
 
 
 @dataclass
@@ -73,22 +72,22 @@ class Walk:
     choice: EngineChoice
     # Which of the comparisons that trigger events hold from now on, shape (comparisons,).
     flags: BoolArray
-    ahead: float  # The time ahead in which changes of these are looked for at once
-    due: list[Due] = field(default_factory=list)  # Events that are to happen
+    ahead: float  # The time ahead in which changes of these are sought at once
+    due: list[Due] = field(default_factory=list)  # Pending events
     triggered: int = 0  # Number of triggered events so far
     burst: tuple[float, int] = (-np.inf, 0)  # The time of the last ones, and their number
-    # The comparison that has triggered the last one, and when.
+    # The comparison that triggered the last one, and its time.
     last: tuple[int, float] = (-1, -np.inf)
-    # Rates of the states just before, where the right-hand side switches and they are known
+    # Rates of the states just before, if the right-hand side switches and they are known
     arrival: Array | None = None
-    # Draws the first of several events; each evaluation draws the same.
+    # Draws the first of several simultaneous events; each evaluation draws the same.
     draws: random.Random = field(default_factory=lambda: random.Random(1))
-    failures: int = 0  # Number of solutions since then that have ended earlier than was wanted
+    failures: int = 0  # Number of solutions since then that ended early
 
     def may_end_earlier(self, end: float, small: float) -> bool:
-        """Return whether to look less far ahead, where a solution ends at `end`.
+        """Return whether to look less far ahead if a solution ends at `end`.
 
-        Not after many such ends without an event, nor where no more than `small` time is left.
+        Not after many such ends without an event, nor if at most the time `small` is left.
         """
         return self.failures < MAX_FAILURES and SHORTENED * (end - self.time) > small
 
@@ -99,7 +98,7 @@ class Walk:
 
 
 class StoppedError(Exception):
-    """A trajectory cannot go on beyond a time."""
+    """A trajectory cannot continue beyond a time."""
 
     def __init__(self, time: float, reason: str, choice: EngineChoice) -> None:
         super().__init__(reason)
@@ -107,7 +106,7 @@ class StoppedError(Exception):
 
 
 class EarlyEndError(Exception):
-    """A solution ends before the time to which it was wanted."""
+    """A solution ends before its requested time."""
 
     def __init__(self, time: float) -> None:
         super().__init__()
@@ -118,21 +117,23 @@ MAX_TRIGGERED = 100_000
 """Largest number of triggered events of one trajectory."""
 
 MAX_AT_ONCE = 1000
-"""Largest number of triggered events at one time: more follow each other ever faster."""
+"""Largest number of triggered events at one time: with more, events follow each other ever
+faster."""
 
 SEARCHED_TRIGGERED = 50
-"""Largest number of triggered events where engines have few steps, as in a search, or the number of
-times of output, if that is larger: fast switching, which no data show, costs most of a search."""
+"""Largest number of triggered events if engines have few steps, as in a search, or the number of
+output times if that is larger: fast switching, which no data show, would take most of the time of a
+search."""
 
 
 @dataclass
 class LocatedEvents:
-    """The events of one trajectory: they move its walk, and are kept by its recording."""
+    """The events of one trajectory: they move its position, and are stored in its recording."""
 
     field: VectorField
     condition: Condition
-    propagation: Propagation  # How states and sensitivities go on
-    # What is compared, and which events the comparisons trigger.
+    propagation: Propagation  # Moves states and sensitivities
+    # The comparisons, and the events that they trigger.
     comparisons: Sequence[Comparison]
     triggers: Sequence[Trigger]
     differences: Sequence[MovingExpression]  # The compared quantities with their derivatives
@@ -143,7 +144,7 @@ class LocatedEvents:
     sizes: Array
     span: float
     choice: EngineChoice
-    recording: Recording  # What is wanted of the trajectory
+    recording: Recording  # The requested values of the trajectory
 
     def happen(
         self,
@@ -153,11 +154,11 @@ class LocatedEvents:
         driver: int = -1,
         change: Array | None = None,
     ) -> None:
-        """Let events happen, those that are due, and all that they trigger.
+        """Apply pending events, and all events that they trigger.
 
-        Conditions held `before` or not. `driver` is the comparison that has just changed, and
-        `change` how the time of that changes along the directions, shape (m,). After each event all
-        conditions are looked at again.
+        `before` tells which conditions held. `driver` is the comparison that has just changed, and
+        `change` the change of its time along the directions, shape (m,). After each event all
+        conditions are evaluated again.
         """
         after = False
         values = self._values(walk) if moments or walk.due or driver >= 0 else None
@@ -189,11 +190,11 @@ class LocatedEvents:
             self.recording.moment(walk.time, self._consistent(walk.time, walk.now))
 
     def near(self, time: float) -> float:
-        """Return by how much times may differ that count as the same."""
+        """Return the difference up to which times count as equal."""
         return ROUNDING * max(abs(time), self.span)
 
     def _due(self, walk: Walk, number: int, change: Array | None) -> Due:
-        """Return an event whose condition has become true now, with the time of it."""
+        """Return an event whose condition has just become true, with its time."""
         trigger, time, now = self.triggers[number], walk.time, walk.now
         delay, _ = self.waiting[number]
         chosen = None
@@ -218,7 +219,7 @@ class LocatedEvents:
         return Due(trigger, number, time + waits.value, later, chosen)
 
     def _first(self, walk: Walk, ready: Sequence[Due]) -> Due:
-        """Return that with the highest priority now, of equal given ones any, as SBML has it."""
+        """Return the event of highest priority, a random one of equal given priorities (SBML)."""
         at, states = np.array([walk.time]), walk.now.states[None]
         best, found = -np.inf, list(ready)
         for due in ready:
@@ -234,15 +235,15 @@ class LocatedEvents:
         return walk.draws.choice(found)
 
     def _moved(self, walk: Walk, change: Array) -> tuple[Values, dict[str, Array]]:
-        """Return values whose sensitivities are those of a time that changes, and its clock."""
+        """Return values with the sensitivities for a time that changes, and its clock."""
         time, now = walk.time, walk.now
         moved = now.sensitivities + np.outer(self.rates(time, now, walk.arrival), change)
         return now._replace(sensitivities=moved), clock_of(self.condition.inputs, time, change)
 
     def _apply(self, walk: Walk, moment: Moment, chosen: Values | None = None) -> None:
-        """Let one event happen, with the jump of the sensitivities.
+        """Apply one event, with the jump of the sensitivities.
 
-        `chosen` has the new values where they were computed before.
+        `chosen` has the new values if they were computed before.
         """
         now, time, change = walk.now, walk.time, moment.change
         clock = None
@@ -285,8 +286,8 @@ class LocatedEvents:
     def flags(self, walk: Walk, before: Array | None = None, driver: int = -1) -> BoolArray:
         """Return which comparisons hold from now on.
 
-        One that has just changed, the `driver` above all, stands at zero but for rounding; then its
-        rate decides; where an event has moved it there, it counts as zero: `before` has the
+        A quantity that has just changed sign, above all the `driver`, is zero up to rounding, and
+        its rate decides. If an event has moved it there, it counts as zero: `before` has the
         quantities just before.
         """
         values = self._values(walk)
@@ -307,13 +308,13 @@ class LocatedEvents:
         return flags
 
     def truths(self, flags: BoolArray) -> BoolArray:
-        """Return which events' conditions hold where these comparisons hold."""
+        """Return the events whose conditions hold for these comparisons."""
         return np.array([bool(t.holds(flags)) for t in self.triggers], dtype=bool)
 
     def count(self, walk: Walk, before: BoolArray, more: int = 1) -> None:
         """Count `more` triggered events.
 
-        Raises StoppedError: there are too many.
+        Raises StoppedError if there are too many.
         """
         since, count = walk.burst
         if walk.time - since > NOISE * max(abs(walk.time), self.span):
@@ -334,7 +335,8 @@ class LocatedEvents:
 
 
 WATCHED_SPANS = 16
-"""Time spans over which conditions are watched, each tenfold, before there is no steady state."""
+"""Number of time spans, each ten times the last, over which conditions are watched before the
+search for a steady state is given up."""
 
 
 def come_to_rest(
@@ -344,12 +346,12 @@ def come_to_rest(
     nearby: Callable[[Walk], ConsistentValues | None],
     flags: Callable[[Walk], BoolArray],
 ) -> ConsistentValues:
-    """Move a walk to the steady state that it approaches, through the events that happen before.
+    """Move a trajectory to the steady state that it approaches, through the events before it.
 
     `first` is the length of the first time span. `watch` moves the walk to a time, or to the next
     event before it. `nearby` returns the steady state to which the walk certainly leads without
-    events, if it is close; `flags` returns which comparisons hold at the walk's values. Raises
-    StoppedError: no steady state is approached.
+    events, if it is close. `flags` returns which comparisons hold at the walk's values. Raises
+    StoppedError if no steady state is approached.
     """
     start, span = walk.time, first
     for _ in range(WATCHED_SPANS):
@@ -371,7 +373,7 @@ def come_to_rest(
 
 
 def refuse_time(field: VectorField, condition: Condition, times: Array) -> None:
-    """Refuse steady states beside events with delays, and where the time or an input acts."""
+    """Refuse steady states with delayed events, or if the time or an input acts."""
     conditions = [e.when for e in condition.located if e.when is not None]
     if not conditions or not (condition.steady_start or (len(times) and np.isinf(times[-1]))):
         return

@@ -1,13 +1,14 @@
 """Trajectories of a condition with events whose times depend on the unknowns or on the states.
 
-The time tau of an event is located anew for each vector of unknowns. Where it is an expression, its
-derivative tau' by an unknown follows from that. Where a condition triggers the event, tau is the
-root of a comparison g(t, x, p), and tau' = -(dg/dtheta)/(dg/dt) along the trajectory. At the event
-the states jump from x- to x+ = h(tau, x-, p); their sensitivities become (Rozenvasser 1967)
+The time tau of an event is located separately for each vector of unknowns. If it is an expression,
+its derivative tau' with respect to an unknown follows from that. If a condition triggers the event,
+tau is the root of a comparison g(t, x, p), and tau' = -(dg/dtheta)/(dg/dt) along the trajectory. At
+the event the states jump from x- to x+ = h(tau, x-, p); their sensitivities become (Rozenvasser
+1967)
 
     S+ = h_x (S- + f- tau') + h_t tau' + h_p P- - f+ tau'.
 
-Where two events coincide, or an event and a measurement, derivatives are those from one side.
+If two events coincide, or an event and a measurement, derivatives are one-sided.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ from odefit.simulation.trajectories.located_events import (
 from odefit.simulation.trajectories.trajectory import Recording, Trajectory, switched_scalars
 
 MONITORED = 64
-"""Number of points in the time ahead between which changes of conditions are looked for."""
+"""Number of points in the time ahead between which changes of conditions are sought."""
 
-REFINEMENTS = 6  # how often points are added where a condition may have changed twice between two
+REFINEMENTS = 6  # rounds of adding points where a condition may have changed twice
 
 
 class LocatedMap:
@@ -94,9 +95,9 @@ class LocatedMap:
     def __call__(
         self, vector: Array, times: Array | None = None, choice: EngineChoice = UNDECIDED
     ) -> Trajectory | Failure:
-        """Return the trajectory at `times` (the data times), or why there is none.
+        """Return the trajectory at `times` (the data times), or a failure.
 
-        Raises InputError: a steady state is wanted while conditions are watched and the time acts.
+        Raises InputError for a steady state if conditions are watched and the time acts.
         """
         at = self.condition.times if times is None else times
         refuse_time(self.field, self.condition, at)
@@ -155,7 +156,7 @@ class _LocatedCourse:
         before = self.events.truths(walk.flags)
         before &= np.array([t.event.initially for t in whole._triggers], dtype=bool)
         if watched and whole.condition.steady_start:
-            # What triggers events goes on as it is when the experiment begins.
+            # The state of the triggers carries over into the experiment.
             begun, before = self._before_experiment(walk, before)
         self.recording.moment(t0, begun)
         self.events.happen(walk, schedule.pop(t0, []), before)
@@ -183,7 +184,7 @@ class _LocatedCourse:
     def _before_experiment(
         self, walk: Walk, before: BoolArray
     ) -> tuple[ConsistentValues, BoolArray]:
-        """Move a walk from the initial values to the steady state, where the experiment begins."""
+        """Move from the initial values to the steady state, where the experiment begins."""
         t0, self.times = walk.time, np.zeros(0)
         self.events.happen(walk, [], before)
         begun = self._rest(walk)
@@ -201,7 +202,7 @@ class _LocatedCourse:
         )
 
     def _schedule(self) -> dict[float, list[Moment]]:
-        """Return the events at known times and at those that are expressions, by time."""
+        """Return the events at known times and at expressions, by time."""
         condition = self.whole.condition
         schedule: dict[float, list[Moment]] = {}
         for time, assign in condition.events:
@@ -218,7 +219,7 @@ class _LocatedCourse:
         return schedule
 
     def _stop_at(self, time: float, schedule: Mapping[float, Any]) -> float:
-        """Return the time, or one that it differs from by rounding alone."""
+        """Return the time, or a scheduled one from which only rounding separates it."""
         near = self.events.near(time)
         for other in (self.whole.condition.t0, *schedule, *self.times.tolist()):
             if abs(other - time) <= near:
@@ -228,7 +229,7 @@ class _LocatedCourse:
     # One span ---------------------------------------------------------------------------------
 
     def _proceed(self, walk: Walk, stop: float) -> None:
-        """Integrate to the next stop, and keep what is wanted on the way."""
+        """Integrate to the next stop, and store the requested values on the way."""
         wanted = self.times[(self.times > walk.time) & (self.times <= stop)]
         found = self._integrated(walk, np.unique(np.append(wanted, stop)))
         self.recording.times_of(wanted, walk.now, found, np.arange(len(wanted)))
@@ -256,8 +257,8 @@ class _LocatedCourse:
     def _watch(self, walk: Walk, stop: float) -> None:
         """Integrate to the next stop, or to the next triggered event, which then happens.
 
-        A solution may end soon after the event that it does not see yet, as where a state grows
-        without bound that the event resets: then less is integrated at once.
+        A solution may end soon after an undetected event, for example if the event resets a state
+        that would grow without bound: then shorter times are integrated.
         """
         try:
             self._look_ahead(walk, stop)
@@ -282,7 +283,7 @@ class _LocatedCourse:
                 break
             grid = np.union1d(grid, added)
         holds = np.array([c.holds(v) for c, v in zip(whole._comparisons, values, strict=True)])
-        holds[:, 0] = walk.flags  # at the start rounding would decide
+        holds[:, 0] = walk.flags  # at the start, rounding would decide
         truths = np.array([np.broadcast_to(t.holds(holds), times.shape) for t in whole._triggers])
         fired = np.flatnonzero((truths[:, 1:] & ~truths[:, :-1]).any(axis=0))
         last = int(fired[0]) if len(fired) else len(grid)  # grid points before the first event
@@ -306,7 +307,7 @@ class _LocatedCourse:
     def _differences(
         self, walk: Walk, grid: Array, found: SegmentSolution
     ) -> tuple[Array, Array, Array]:
-        """Return times from where the walk stands, and compared quantities with their rates."""
+        """Return times from the present one, and compared quantities with their rates."""
         times = np.append(walk.time, grid)
         states = np.concatenate([walk.now.states[None], found.states])
         algebraic = np.concatenate([walk.now.algebraic[None], found.algebraic])
@@ -320,7 +321,7 @@ class _LocatedCourse:
     def _fire(
         self, walk: Walk, times: Array, values: Array, rates: Array, holds: BoolArray
     ) -> None:
-        """Find the first of the changes between two times that triggers an event: it happens."""
+        """Locate the first change between two times that triggers an event, and apply it."""
         whole, before = self.whole, self.events.truths(walk.flags)
         changed = np.flatnonzero(holds[:, 0] != holds[:, 1])
         holds_at = [c.holds for c in whole._comparisons]
@@ -353,7 +354,7 @@ class _LocatedCourse:
         self.events.happen(walk, [], before, driver, change)
 
     def _to_root(self, walk: Walk, driver: int, high: float, guess: float) -> None:
-        """Move to where a comparison changes."""
+        """Move to the point where a comparison changes."""
         comparison = self.whole._comparisons[driver]
         moving = self.whole._differences[driver]
         start, before = walk.time, bool(walk.flags[driver])

@@ -1,10 +1,10 @@
-"""The periodic state that repeated events lead to, and its sensitivities.
+"""The periodic state to which repeated events lead, and its sensitivities.
 
-One period from the states x leads to the states F(x, p). The periodic state is the fixed point
-x = F(x, p), which Newton's method finds with the derivatives M = dF/dx of the trajectory; one step
-is exact where the equations are linear in the states. It is one that repetition approaches if all
-eigenvalues of M are less than one in size. Derivatives follow from the implicit function theorem:
-(I - M) dx/dp = dF/dp.
+One period from the states x leads to the states F(x, p). The periodic state is the fixed point x =
+F(x, p), which Newton's method finds with the derivatives M = dF/dx of the trajectory; one step is
+exact if the equations are linear in the states. Repetition approaches it if all eigenvalues of M
+are less than one in magnitude. Derivatives follow from the implicit function theorem: (I - M) dx/dp
+= dF/dp.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ from odefit.simulation.propagation.propagation import Propagation
 from odefit.simulation.trajectories.located_map import LocatedMap
 from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
 
-PERIODS = 200  # periods that are integrated, at most
-FIRST_PERIODS = 3  # periods that are followed as they are before Newton's method is tried
+PERIODS = 200  # largest number of integrated periods
+FIRST_PERIODS = 3  # periods that are integrated before Newton's method is tried
 
 CONVERGED = 1e-11
 """Change over one period, relative to the states' sizes, at which the state is periodic."""
 
 STAGNATED = 1e-8
-"""The same, where a further step makes it no smaller: the accuracy of the integration
-is reached."""
+"""The same, if a further step does not reduce it: the accuracy of the integration is reached."""
 
 SMALL_STATE = 1e-6
-"""Smallest size of a state that changes are relative to, over the largest of all states."""
+"""Smallest reference size of a state for changes, relative to the largest state."""
 
-ATTRACTING = 1.0 - 1e-9  # size of an eigenvalue of M up to which repetition approaches the state
+ATTRACTING = 1.0 - 1e-9  # largest |eigenvalue| of M with which repetition approaches the state
 
 
 class PeriodicState:
@@ -51,7 +50,7 @@ class PeriodicState:
     def __call__(
         self, propagation: Propagation, vector: Array, sizes: Array, now: Values
     ) -> ConsistentValues | EngineFailure:
-        """Return what the condition begins with, or why there is no periodic state."""
+        """Return the values with which the condition begins, or a failure."""
         found = self._fixed_point(vector, now.states)
         if isinstance(found, EngineFailure):
             return replace(found, reason=f"before the experiment, {found.reason}")
@@ -101,7 +100,7 @@ class PeriodicState:
         )
 
     def _newton(self, states: Array, end: Array, by_states: Array) -> Array | None:
-        """Return the end of a step of Newton's method; None where it leads astray."""
+        """Return the end of a step of Newton's method; None if it leads astray."""
         matrix = np.eye(len(states)) - by_states
         if np.linalg.cond(matrix) > 1.0 / CONVERGED:
             return None
@@ -118,7 +117,7 @@ class PeriodicState:
         return found
 
     def _period(self, vector: Array, states: Array) -> Trajectory | Failure:
-        """Integrate one period; its initial states are unknowns behind those of the problem."""
+        """Integrate one period; its initial states are unknowns after those of the problem."""
         condition, repeated = self._condition, self._condition.repeated
         assert repeated is not None
         if self._map is None:

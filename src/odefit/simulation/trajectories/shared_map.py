@@ -1,4 +1,4 @@
-"""Conditions that begin with the same values: each segment that they share integrated once."""
+"""Conditions that begin with the same values, with shared segments integrated once."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from odefit.simulation.trajectories.trajectory import Trajectory, switched_scala
 class _Branch(NamedTuple):
     """The integration of a shared segment."""
 
-    # Events and engines, with sensitivities by the unknowns that act on all its conditions.
+    # Events and engines, with sensitivities to the unknowns that act on all its conditions.
     propagation: Propagation
     directions: int  # Number m of these
     columns: IntArray | None  # The parent's directions among them; None if they are the same
     # The rows that lie in it, with the directions among those of the condition, shape (m,).
     rows: Sequence[tuple[SharedRows, IntArray | None]]
-    # In the same form, the rows at its start that see the values after the events.
+    # In the same form, the rows at its start with the values after the events.
     rows_after: Sequence[tuple[SharedRows, IntArray | None]]
     following: list[int]  # Numbers of the segments that follow
 
 
 class Limb(NamedTuple):
-    """Segments that can be integrated apart from others, once the trunk is known."""
+    """Segments that can be integrated separately once the trunk is known."""
 
     segments: range  # Numbers of the segments; none for conditions that end in the trunk
     conditions: tuple[int, ...]  # Numbers of the conditions that end in them
 
 
 class Trunk(NamedTuple):
-    """The segments that all conditions share, integrated, and what follows from them."""
+    """The integrated segments that all conditions share, and the values that follow."""
 
     after: EngineChoice
-    # By the number of a segment, the values that it begins with.
+    # Initial values by the number of a segment.
     begins: dict[int, Values]
     found: dict[int, Trajectory]  # The trajectories by condition, filled as far as they are known
 
@@ -53,10 +53,10 @@ class Trunk(NamedTuple):
 class SharedMap:
     """The forward map of conditions that begin with the same values.
 
-    A segment that several conditions share has sensitivities by the unknowns that act on all of
-    them. Others come in at its end, where their sensitivities are zero.
+    A segment that several conditions share has sensitivities to the unknowns that act on all of
+    them. Other unknowns enter at its end, where their sensitivities are zero.
 
-    `limbs`: what can be integrated apart, in the order in which it is done.
+    `limbs` are the parts that can be integrated separately, in their order.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class SharedMap:
     def _run(
         self, numbers: range, trunk: Trunk, vector: Array, choice: EngineChoice
     ) -> EngineChoice | Failure:
-        """Integrate consecutive segments, and store what is wanted of them in the trajectories."""
+        """Integrate consecutive segments, and store the requested values in the trajectories."""
         for number in numbers:
             shared, branch = self._segments[number], self._branches[number]
             propagation = branch.propagation
@@ -208,7 +208,7 @@ class SharedMap:
     def _start(
         self, root: Propagation, vector: Array, out: Mapping[int, Trajectory]
     ) -> Values | EngineFailure:
-        """Return the values at t0, and store them where they are wanted."""
+        """Return the values at t0, and store them where they are needed."""
         sizes = root.sizes(vector)
         begun = root.begin(vector, sizes)
         if isinstance(begun, EngineFailure):
@@ -250,7 +250,7 @@ class SharedMap:
 
 
 def _positions(some: Sequence[int], every: Sequence[int]) -> IntArray | None:
-    """Return where some numbers stand among others; None if they are the same."""
+    """Return the positions of some numbers among others; None if they are the same."""
     if tuple(some) == tuple(every):
         return None
     return np.searchsorted(np.array(every, dtype=np.intp), np.array(some, dtype=np.intp))

@@ -2,8 +2,8 @@
 
 Conditions follow one trajectory as long as everything that acts is the same: initial values, the
 scalars of the vector field, events and inputs. So their segments form trees. A condition leaves the
-common segment at its first event that the others do not have, or where its inputs become different;
-conditions that differ in nothing but their observation never part.
+common segment at its first event that the others lack, or where its inputs begin to differ.
+Conditions that differ only in their observation never separate.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SharedSegment:
     events: tuple[Mapping[str, Expression], ...]
     segment: Segment | None  # Times and inputs; None if no values are wanted after the start
     rows: tuple[SharedRows, ...]  # Rows of the conditions that lie in it
-    # Rows of the conditions at its start that see the values after the events, one each.
+    # Rows of the conditions at its start with the values after the events, one each.
     rows_after: tuple[SharedRows, ...]
 
 
@@ -74,7 +74,7 @@ def shared_segments(
 ) -> list[SharedSegment]:
     """Return the tree of segments of conditions that begin with the same values.
 
-    Each comes after the one that it follows; `members` are the numbers of those that begin alike.
+    Parents come before children; `members` are the numbers of the conditions that begin alike.
     """
     tree = _Tree(field, conditions)
     start = conditions[members[0]].t0
@@ -93,7 +93,7 @@ def shared_segments(
 
 @dataclass(frozen=True)
 class _Event:
-    """The events of a condition at one time, and a key that is equal where they do the same."""
+    """The events of a condition at one time, and a key that is equal for equal effects."""
 
     time: float
     assignments: tuple[Mapping[str, Expression], ...]
@@ -102,7 +102,7 @@ class _Event:
 
 @dataclass(frozen=True)
 class _Beginning:
-    """The beginning of a shared segment; `passed` counts the events that each condition has had."""
+    """The beginning of a shared segment; `passed` counts the past events of each condition."""
 
     conditions: tuple[int, ...]
     parent: int
@@ -128,7 +128,7 @@ class _Tree:
         """Add a segment and all that follow it."""
         start, members, passed = beginning.start, beginning.conditions, beginning.passed
         stops = {c: self._stop(c, passed[c]) for c in members}
-        # The others leave the condition that goes on longest.
+        # The others leave the condition that continues longest.
         main = max(members, key=lambda c: (stops[c], -c))
         leaves = {c: min(stops[c], self._same_inputs_until(main, c, start)) for c in members}
         goes_on = {c: leaves[c] < stops[c] or passed[c] < len(self._events_of(c)) for c in members}
@@ -196,7 +196,7 @@ class _Tree:
         return float(times[-1]) if len(times) else t0
 
     def _rows(self, condition: int, start: float, stop: float) -> slice:
-        """Return the rows after `start` up to `stop`, without one that sees events of that time."""
+        """Return the rows after `start` up to `stop`, without one that sees values after events."""
         times = self._conditions[condition].times
         excluded = self._conditions[condition].sees_events(stop)
         first = int(np.searchsorted(times, start, side="right"))
@@ -204,7 +204,7 @@ class _Tree:
         return slice(first, max(first, last))
 
     def _rows_after(self, members: Sequence[int], start: float) -> Iterator[SharedRows]:
-        """Yield the rows of conditions at the time of events that see the values after them."""
+        """Yield the rows of conditions at the time of events with the values after them."""
         for c in members:
             row = int(np.searchsorted(self._conditions[c].times, start))
             here = self._conditions[c].times[row : row + 1] == start
@@ -212,7 +212,7 @@ class _Tree:
                 yield SharedRows(c, slice(row, row + 1), slice(0, 1))
 
     def _events_of(self, number: int) -> list[_Event]:
-        """Return the events of a condition that act on what is measured."""
+        """Return the events of a condition that act on measured quantities."""
         if number not in self._events:
             condition = self._conditions[number]
             end = condition.times[-1] if len(condition.times) else condition.t0
@@ -264,7 +264,7 @@ class _Tree:
 
 
 def _numbers(union: Array, own: Array) -> IntArray | slice:
-    """Return where `own` times stand in the union, as a slice if they are consecutive."""
+    """Return the positions of `own` times in the union, as a slice if they are consecutive."""
     found = np.searchsorted(union, own)
     first, last = int(found[0]), int(found[-1])
     return slice(first, last + 1) if last + 1 - first == len(found) else found

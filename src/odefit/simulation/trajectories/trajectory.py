@@ -38,9 +38,9 @@ class Trajectory:
     algebraic
         Algebraic variables that an engine solved for, shape (k, a).
     unknowns
-        Indices of the unknowns that the sensitivities are with respect to, shape (m,).
+        Indices of the unknowns of the sensitivities, shape (m,).
     sensitivities
-        Derivatives of the states by these unknowns, shape (k, n, m).
+        Derivatives of the states with respect to these unknowns, shape (k, n, m).
     algebraic_sensitivities
         Derivatives of the algebraic variables, shape (k, a, m).
     switched
@@ -61,7 +61,7 @@ class Trajectory:
 
 
 def without_sensitivities(trajectory: Trajectory) -> Trajectory:
-    """Return the same states without derivatives, which what is computed from them then saves."""
+    """Return the same states without derivatives, which saves the derivatives of results."""
     count = len(trajectory.times)
     return replace(
         trajectory,
@@ -75,8 +75,8 @@ def without_sensitivities(trajectory: Trajectory) -> Trajectory:
 class ConditionMap:
     """The forward map of one condition.
 
-    Unknowns count with `minimal_sizes` at least for error control, shape (unknowns,). `known` has
-    expressions of other conditions, see :class:`odefit.problem.binding.Binding`.
+    For error control the sizes of unknowns are at least `minimal_sizes`, shape (unknowns,). `known`
+    has expressions of other conditions, see :class:`odefit.problem.binding.Binding`.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class ConditionMap:
     def __call__(
         self, vector: Array, times: Array | None = None, choice: EngineChoice = UNDECIDED
     ) -> Trajectory | Failure:
-        """Return the trajectory at `times` (the data times), or why there is none."""
+        """Return the trajectory at `times` (the data times), or a failure."""
         with np.errstate(all="ignore"):
             found = self._found(vector, self.condition.times if times is None else times, choice)
         if isinstance(found, Trajectory):
@@ -119,7 +119,7 @@ class ConditionMap:
     def _found(
         self, vector: Array, times: Array, choice: EngineChoice
     ) -> Trajectory | tuple[EngineFailure, EngineChoice]:
-        """Go through the events and segments of the condition in the order of time."""
+        """Traverse the events and segments of the condition in the order of time."""
         propagation = self.propagation
         at_start, entries = self._timeline(times)
         sizes = propagation.sizes(vector)
@@ -199,7 +199,7 @@ def switched_scalars(field: VectorField, condition: Condition) -> dict[str, int]
 
 
 class Recording:
-    """The values at the times of a trajectory, as they are found between and at events."""
+    """The values at the times of a trajectory, collected between and at events."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class Recording:
     def part(
         self, first: int, now: Values, solution: SegmentSolution, places: IntArray | slice
     ) -> None:
-        """Keep what stands at `places` of a solution, in rows from `first` on."""
+        """Store the values at `places` of a solution, in rows from `first` on."""
         states = solution.states[places]
         rows = slice(first, first + len(states))
         self._states[rows] = states
@@ -233,16 +233,16 @@ class Recording:
     def times_of(
         self, wanted: Array, now: Values, solution: SegmentSolution, places: IntArray
     ) -> None:
-        """Keep the values at some of the times, which stand at `places` of a solution."""
+        """Store the values at some of the times, which are at `places` of a solution."""
         if len(wanted):
             self.part(int(np.searchsorted(self.times, wanted[0])), now, solution, places)
 
     def row(self, row: int, found: ConsistentValues) -> None:
-        """Keep the values of one row, in place of earlier ones."""
+        """Store the values of one row, replacing earlier ones."""
         self.part(row, found.values, found.as_solution(), slice(0, 1))
 
     def moment(self, time: float, found: ConsistentValues) -> None:
-        """Keep the values at a time, if the trajectory has it, in place of earlier ones."""
+        """Store the values at a time, if the trajectory has it, replacing earlier ones."""
         row = int(np.searchsorted(self.times, time))
         if row < len(self.times) and self.times[row] == time:
             self.row(row, found)

@@ -1,13 +1,13 @@
-"""Gradients of scalars by the adjoint of an integration: the steps backwards, transposed.
+"""Gradients of scalars by the adjoint of an integration: the transposed steps, backwards.
 
 An integration of the states is a chain of operations that are linear in the backward differences,
-but for the implicit equations of each step. With step lengths and orders as they were, its
-derivative is exact: the chain is gone through from its end, each operation transposed, with one
-transposed solution of linear equations a step (internal numerical differentiation; H. G. Bock,
-Numerical treatment of inverse problems in chemical reaction kinetics, 1981). What that costs does
-not depend on the number of unknowns.
+except for the implicit equations of each step. For the step lengths and orders that were used, its
+derivative is exact: the chain is traversed from its end, each operation transposed, with one
+transposed solution of linear equations per step (internal numerical differentiation; H. G. Bock,
+Numerical treatment of inverse problems in chemical reaction kinetics, 1981). Its cost does not
+depend on the number of unknowns.
 
-numba keeps it on disk, and looks for changes in this file only, see
+numba caches it on disk, and checks only this file for changes, see
 :mod:`odefit.simulation.engines.bdf.integration`.
 """
 
@@ -57,13 +57,13 @@ def pull_back(
     by_states: Array,
     by_scalars: Array,
 ) -> bool:
-    """Take the derivatives of a scalar by the outputs of an integration back to its start.
+    """Propagate the derivatives of a scalar from the outputs of an integration to its start.
 
-    What was integrated is given as to :func:`odefit.simulation.engines.bdf.integration.integrate`,
-    with its record. `by_outputs` are derivatives of the scalar by the states at the times, shape
-    (k, n). Derivatives by the initial states, shape (n,), are written to `by_states`, and those by
-    the scalars of the field, shape (p,), added to `by_scalars`. Returns whether all factors could
-    be trusted.
+    The integration is given as in :func:`odefit.simulation.engines.bdf.integration.integrate`, with
+    its record. `by_outputs` are derivatives of the scalar with respect to the states at the times,
+    shape (k, n). Derivatives with respect to the initial states, shape (n,), are written to
+    `by_states`, and those with respect to the scalars of the field, shape (p,), are added to
+    `by_scalars`. Returns whether all factors were reliable.
     """
     n = states.shape[0]
     nonzeros = eq.jacobian_row.shape[0]
@@ -73,7 +73,7 @@ def pull_back(
     x = np.empty(1 + n + constants.shape[0])
     for i in range(constants.shape[0]):
         x[1 + n + i] = constants[i]
-    d = np.zeros((MAX_ORDER + 2, n))  # derivatives by the differences
+    d = np.zeros((MAX_ORDER + 2, n))  # derivatives with respect to the differences
     rows = np.empty((MAX_ORDER + 1, n))
     solved = np.empty(n)
     matrix = np.empty((MAX_ORDER + 1, MAX_ORDER + 1))
@@ -92,8 +92,8 @@ def pull_back(
                     for i in range(n):
                         d[j, i] += shares[0, j] * by_outputs[row, i]
                 row -= 1
-            # The differences are sums of the old ones and of the correction, which is the new
-            # state less what was extrapolated.
+            # The differences are sums of the old ones and of the correction, which is the new state
+            # minus the extrapolated one.
             for j in range(order + 1):
                 for i in range(n):
                     d[j + 1, i] += d[j, i]
@@ -149,11 +149,11 @@ class RecordedPart(NamedTuple):
     states: Array
     constants: Array
     record: Array  # The steps, see :mod:`odefit.simulation.engines.bdf.recording`
-    rows: slice  # Which of the times of the segment lie in it
+    rows: slice  # The times of the segment that lie in it
 
 
 class RecordedSegment:
-    """The adjoint of an integration: from derivatives by its values to those by its beginning."""
+    """The adjoint of an integration: derivatives with respect to its values and its start."""
 
     def __init__(
         self, compiled: CompiledField, scalars: int, parts: Sequence[RecordedPart]
@@ -165,7 +165,7 @@ class RecordedSegment:
     def pull_back(self, by_values: Array) -> tuple[Array, Array] | None:
         """See :class:`odefit.simulation.engines.engine.Adjoint`.
 
-        There are no derivatives where the elimination without pivoting cannot be trusted.
+        There are no derivatives if the elimination without pivoting is unreliable.
         """
         compiled = self._compiled
         n = len(compiled.order)

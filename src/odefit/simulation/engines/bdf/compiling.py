@@ -12,11 +12,11 @@ R = TypeVar("R")
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that numba compiles when it is first called, and keeps on disk.
+    """Return a function that numba compiles on the first call, and caches on disk.
 
-    A product and a sum may be rounded together. Sums may not be reordered: how they are depends on
-    what the compiler has inlined, so that the process that compiles would get other digits than
-    those that load what it has kept.
+    A product and a sum may be rounded together. Sums may not be reordered: the order would depend
+    on inlining by the compiler, so that the compiling process would get other digits than those
+    that load the cached code.
     """
     compile_function: Callable[[Callable[P, R]], Callable[P, R]] = numba.njit(
         cache=True,

@@ -16,7 +16,7 @@ from odefit.simulation.engines.bdf.compiling import compiled
 MAX_ORDER = 5  # highest order of the formulas
 
 BLOCK = 512
-"""Columns of the differences that are gone through together, so that they stay in the cache."""
+"""Number of columns of the differences processed together, so that they stay in the cache."""
 
 KAPPA = np.array([0.0, -0.1850, -1.0 / 9.0, -0.0823, -0.0415, 0.0])
 """Coefficients by order that make NDF of the backward differentiation formulas."""
@@ -27,11 +27,11 @@ GAMMA = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, MAX_ORDER + 1))])
 ALPHA = (1.0 - KAPPA) * GAMMA  # coefficients by order of the correction in the derivative
 
 EXTRAPOLATION = np.tri(MAX_ORDER + 1)
-"""Shares, by order, of the differences in the values that they extrapolate to, a step ahead."""
+"""Shares, by order, of the differences in the values that they extrapolate a step ahead."""
 
 IMPLICIT = EXTRAPOLATION.copy()
-"""Shares, by order, of the differences in the right-hand side of the implicit equations: what they
-extrapolate to, less what they give of the derivative."""
+"""Shares, by order, of the differences in the right-hand side of the implicit equations: the
+extrapolated values minus the known part of the derivative."""
 
 IMPLICIT[1:, :] -= np.tri(MAX_ORDER + 1)[1:, :] * GAMMA / ALPHA[1:, None]
 
@@ -48,7 +48,7 @@ ERROR = KAPPA * GAMMA + 1.0 / np.arange(1, MAX_ORDER + 2)
 def combine(d: Array, shares: Array, row: int, out: Array) -> None:
     """Write the sum of differences times a row of `shares`, shape (k, 6), to `out`.
 
-    All orders are read at once: a sum for each order takes three times as long.
+    All orders are read together: a sum for each order takes three times as long.
     """
     s0, s1, s2 = shares[row, 0], shares[row, 1], shares[row, 2]
     s3, s4, s5 = shares[row, 3], shares[row, 4], shares[row, 5]
@@ -108,11 +108,11 @@ def change_matrix(order: int, factor: float, out: Array) -> None:
 
 @compiled
 def change_differences(d: Array, order: int, m: Array, rows: Array) -> None:
-    """Apply the transposed matrix `m` of a change of step to differences `d`, by means of `rows`.
+    """Apply the transposed matrix `m` of a change of step to differences `d`, using `rows`.
 
     The first row and column of the matrix are those of the unit matrix, so that the difference of
-    order 0 remains. Differences have the shape (orders, size) or more; `rows` need not have more
-    columns than a block. Long rows are what compilers turn into instructions on vectors.
+    order 0 remains. Differences have at least the shape (orders, size); `rows` needs no more
+    columns than a block. Compilers turn long rows into vector instructions.
     """
     size = d.shape[1]
     for start in range(0, size, BLOCK):
@@ -127,7 +127,7 @@ def change_differences(d: Array, order: int, m: Array, rows: Array) -> None:
 
 @compiled
 def change_step(d: Array, ds: Array, order: int, factor: float, m: Array, rows: Array) -> None:
-    """Take the differences of states and sensitivities to a step length `factor` times as long.
+    """Convert the differences of states and sensitivities to a step length times `factor`.
 
     Those of states have the shape (orders, n), those of sensitivities (tiles, orders, size). The
     matrix of the change is written to `m`, shape (6, 6); `rows` has space for six rows.

@@ -1,4 +1,4 @@
-"""Gaussian elimination without pivoting, with a pattern and an order that are fixed beforehand."""
+"""Gaussian elimination without pivoting, with a fixed pattern and order."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from odefit.simulation.engines.bdf.compiling import compiled
 from odefit.simulation.engines.programs import Indices
 
 SMALLEST_PIVOT = 1e-8
-"""Smallest pivot that is trusted, relative to the largest of the terms that it is the sum of.
+"""Smallest reliable pivot, relative to the largest of the terms of which it is the sum.
 
-Pivots and these terms have no unit. Multipliers have that of one state over another, so that their
-size says nothing."""
+Pivots and these terms have no unit. Multipliers have the unit of one state over another, so that
+their size carries no information.
+"""
 
 
 class Elimination(NamedTuple):
@@ -34,8 +35,8 @@ class Elimination(NamedTuple):
     # Row k of U has the entries `upper_start[k]` to `upper_start[k + 1] - 1`; their columns.
     upper_start: Indices
     upper_column: Indices
-    target: Indices  # Positions that elimination changes, in the order in which it changes them
-    # Where both an entry of column k of L and the one of row k of U that mirrors it may be nonzero:
+    target: Indices  # Positions changed by elimination, in the order of the changes
+    # If an entry of column k of L and its mirror image in row k of U may both be nonzero:
     # the positions of both, from `pair_start[k]` to `pair_start[k + 1] - 1`.
     pair_start: Indices
     pair_lower: Indices
@@ -48,7 +49,7 @@ class Elimination(NamedTuple):
 
 def minimum_degree(rows: IntArray, columns: IntArray, n: int) -> IntArray:
     """Return an order of elimination with little fill-in, by minimum degree."""
-    # SuperLU orders and factorises at once: with a dominant diagonal nothing else matters.
+    # SuperLU orders and factorises together: with a dominant diagonal nothing else matters.
     dominant = csc_array(
         coo_array((np.full(len(rows), -1e-3), (rows, columns)), shape=(n, n))
         + coo_array((np.full(n, float(n)), (np.arange(n), np.arange(n))), shape=(n, n))
@@ -63,7 +64,7 @@ def minimum_degree(rows: IntArray, columns: IntArray, n: int) -> IntArray:
 
 
 def elimination(rows: IntArray, columns: IntArray, n: int) -> Elimination:
-    """Return the fixed elimination of I - c J, in the order in which the rows are given."""
+    """Return the fixed elimination of I - c J, in the given order of the rows."""
     below: list[set[int]] = [set() for _ in range(n)]
     right: list[set[int]] = [set() for _ in range(n)]
     for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
@@ -112,7 +113,7 @@ def _indices(values: object) -> Indices:
 
 @compiled
 def factorise(e: Elimination, c: float, jacobian: Array, lu: Array) -> bool:
-    """Write the factors of I - c J to `lu`; return whether they can be trusted."""
+    """Write the factors of I - c J to `lu`; return whether they are reliable."""
     n = e.diagonal.shape[0]
     lu[:] = 0.0
     for k in range(n):

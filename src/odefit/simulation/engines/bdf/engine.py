@@ -13,7 +13,7 @@ from odefit.simulation.engines.segments import Segment
 class BdfEngine(KernelEngine):
     """Numerical differentiation formulas.
 
-    Where the errors of sensitivities are not controlled, it takes half the steps or two thirds.
+    Without error control of the sensitivities, it takes a half to two thirds of the steps.
     """
 
     name = "bdf"
@@ -21,7 +21,7 @@ class BdfEngine(KernelEngine):
     def recorded(
         self, segment: Segment, initial: Values, max_steps: int
     ) -> tuple[SegmentSolution, RecordedSegment] | EngineFailure:
-        """Return the solution, and what leads from derivatives by it back to its beginning."""
+        """Return the solution, and the adjoint that leads from it back to its beginning."""
         found = self._integrate(segment, initial, max_steps, recording=True)
         if isinstance(found, EngineFailure):
             return found

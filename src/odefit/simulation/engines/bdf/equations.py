@@ -1,4 +1,4 @@
-"""A model's equations in arrays, as the kernels of the stiff engine read them."""
+"""A model's equations as arrays for the kernels of the stiff engine."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from odefit.simulation.engines.programs import Indices, Program, program
 
 
 class Equations(NamedTuple):
-    """A model in arrays.
+    """A model as arrays.
 
-    Variables of the programs are the time, the states, and what is constant in between.
+    Variables of the programs are the time, the states, and values that are constant in between.
     """
 
     rhs: Program
@@ -29,12 +29,13 @@ class Equations(NamedTuple):
     # Rows and columns of the Jacobian's nonzeros.
     jacobian_row: Indices
     jacobian_column: Indices
-    # Terms whose changes of sign show what a step could step across; none where nothing can.
+    # Terms whose changes of sign reveal features that a step could miss; none if there are no such
+    # features.
     watched: Program
 
 
 class ScalarTerms(NamedTuple):
-    """The terms of df/dp dp that are not zero, with p the scalars, one tile after the other."""
+    """The nonzero terms of df/dp dp, with p the scalars, tile by tile."""
 
     start: Indices  # Number of the first term of each tile, and of all terms, shape (tiles + 1,)
     # State, and direction within the tile, that a term belongs to.
@@ -45,10 +46,10 @@ class ScalarTerms(NamedTuple):
 
 
 class CompiledField:
-    """A vector field as the kernels read it, whatever sensitivities are wanted.
+    """A vector field in the form of the kernels, whatever the sensitivities.
 
-    The field has no algebraic variables that need solving. `order` is that of elimination, in which
-    the kernels have the states.
+    The field has no algebraic variables that need solving. `order` is the order of elimination, in
+    which the kernels store the states.
     """
 
     def __init__(self, field: VectorField, features: NarrowFeatures | None = None) -> None:
@@ -79,7 +80,7 @@ class CompiledField:
         )
 
     def _watched(self, variables: Any, features: NarrowFeatures | None) -> Any:
-        """Return the watched terms in the kernels' variables, the states in their order."""
+        """Return the watched terms in the kernels' variables, with the states in their order."""
         if features is None:
             return ca.SX(0, 1)
         n = len(self.order)
@@ -91,7 +92,7 @@ class CompiledField:
 
 @lru_cache(maxsize=4)
 def compiled_field(field: VectorField, features: NarrowFeatures | None = None) -> CompiledField:
-    """Return what the kernels read of a field; the last ones are kept, for other sensitivities."""
+    """Return the kernels' form of a field; the last ones are cached for other sensitivities."""
     return CompiledField(field, features)
 
 

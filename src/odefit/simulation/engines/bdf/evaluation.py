@@ -17,7 +17,7 @@ NOT, FABS, SIGN, SINH, COSH, TANH = _CODES[28:]
 
 @compiled
 def run(program: Program, w: Array) -> None:
-    """Carry out the instructions of a program on its registers `w`."""
+    """Execute the instructions of a program on its registers `w`."""
     code = program.instructions
     k = 0
     for block in range(program.blocks.shape[0]):
@@ -172,7 +172,7 @@ def registers(program: Program) -> Array:
 
 @compiled
 def evaluate(program: Program, x: Array, w: Array, out: Array) -> None:
-    """Write a program's values at `x` to `out`, by means of its registers `w`."""
+    """Write a program's values at `x` to `out`, using its registers `w`."""
     for k in range(program.variables):
         w[k] = x[k]
     run(program, w)

@@ -1,7 +1,7 @@
 """Variable-order integration of states and sensitivities: the outermost of the compiled kernels.
 
-numba keeps it on disk, and looks for changes in this file only: whoever changes another kernel
-has to change this file as well, or to delete what is kept.
+numba caches it on disk, and checks only this file for changes: after a change of another kernel,
+change this file as well, or delete the cache.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from odefit.simulation.engines.bdf.step_control import (
 )
 from odefit.simulation.engines.bdf.watching import largest_defect
 
-Flag = npt.NDArray[np.uint8]  # a number that is looked at while another thread may set it
+Flag = npt.NDArray[np.uint8]  # a number that is checked while another thread may set it
 
 FINISHED, TOO_MANY_STEPS, NO_CONVERGENCE, TOO_STEEP, UNDEFINED, CUT_OFF = range(6)
 """The ends of an integration."""
@@ -58,14 +58,14 @@ MAX_ITERATIONS = 4  # Newton iterations of a step
 CONVERGENCE = 0.03  # error of the Newton iteration, in units of the tolerance
 
 MAX_JACOBIAN_AGE = 40
-"""Steps after which the Jacobian is evaluated anew where no sensitivities need it."""
+"""Number of steps after which the Jacobian is evaluated again if no sensitivities need it."""
 
 MISSED = 100.0
-"""Defect within a step, in units of the tolerance, from which on it has stepped across something.
+"""Defect within a step, in units of the tolerance, above which the step has missed a feature.
 
 The interpolating polynomial's own defect is a few units."""
 
-PLACES = 17  # times at which rates are looked at for the sizes of states that begin at zero
+PLACES = 17  # times at which rates give the sizes of states that begin at zero
 
 
 @compiled
@@ -85,8 +85,8 @@ def newton(
 ) -> tuple[bool, float]:
     """Solve (correction + psi) - c f(t, predicted + correction) = 0 for the correction.
 
-    `f` and `delta` are space for n numbers each; `rate` is the rate of convergence that is
-    expected. Returns whether the iteration has converged, and its rate of convergence.
+    `f` and `delta` are space for n numbers each; `rate` is the expected rate of convergence.
+    Returns whether the iteration has converged, and its rate of convergence.
     """
     n = predicted.shape[0]
     for i in range(n):
@@ -144,16 +144,15 @@ def integrate(
 
     The `times` are increasing, shape (k,). The constants, shape (c,), are the variables of the
     programs after the time and the states; they hold until `horizon`. `sensitivities` come in tiles
-    of w directions, shape (tiles, n, w). `sizes` are the largest magnitudes that the states have
-    had, shape (n,), zero where a state has always been zero; those of the whole integration are
-    left there. States that begin at zero have sizes that count after the time `ahead`. `absolute`
-    is in units of these sizes. `controlled` says whether the errors of sensitivities are held to
-    the tolerances, too, and `watching` whether defects are looked at within the steps. Another
-    thread sets the number `ended` to end the integration. States and sensitivities at the times are
-    written to `out`, shape (k, n), and `out_sensitivities`, shape (tiles, k, n * w). Returns how
-    the integration has ended, when (counted from `start`), after how many steps (failed ones
-    included), the length of the last step, and a record of the steps, see
-    :mod:`odefit.simulation.engines.bdf.recording`; it is empty unless it was asked for.
+    of w directions, shape (tiles, n, w). `sizes` are the largest magnitudes of the states so far,
+    shape (n,), zero if a state has always been zero; on return they include this integration. The
+    sizes of states that begin at zero apply after the time `ahead`. `absolute` is in units of these
+    sizes. `controlled` extends error control to sensitivities, and `watching` checks defects within
+    the steps. Another thread sets the number `ended` to stop the integration. States and
+    sensitivities at the times are written to `out`, shape (k, n), and `out_sensitivities`, shape
+    (tiles, k, n * w). Returns the kind of end, its time (counted from `start`), the number of steps
+    (including failed ones), the length of the last step, and a record of the steps, see
+    :mod:`odefit.simulation.engines.bdf.recording`; the record is empty unless requested.
     """
     e = eq.elimination
     n = states.shape[0]

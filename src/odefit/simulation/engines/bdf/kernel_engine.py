@@ -32,16 +32,18 @@ from odefit.simulation.engines.narrow_features import NarrowFeatures
 from odefit.simulation.engines.segments import Segment, SmoothPart
 
 LANES = 8
-"""Multiple of directions in a tile: as many doubles as the widest vectors of processors hold."""
+"""Multiple of directions in a tile: the number of doubles in the widest processor vectors."""
 
 MAX_TILE = 96
 """Largest number of directions in a tile.
 
-Measured on 14 to 500 states: long rows save more than a small cache costs, up to about here."""
+Measured on 14 to 500 states: up to about this number, long rows save more than cache misses cost.
+"""
 
 TOO_LARGE = 1e3
-"""Size that a state from zero was given, over its largest value, from which on the segment is
-integrated once more: its absolute tolerance is then as large as its relative one, or larger."""
+"""Ratio of the assumed size of a state that begins at zero to its largest value above which the
+segment is integrated again: its absolute tolerance is then at least as large as its relative
+one."""
 
 REASONS = {
     TOO_MANY_STEPS: "more than {steps} steps are needed; the solution may grow without bound",
@@ -54,20 +56,20 @@ REASONS = {
 
 
 class PartToSolve(NamedTuple):
-    """A smooth part of a segment in the arrays that kernels read."""
+    """A smooth part of a segment as arrays for the kernels."""
 
     start: float
-    times: Array  # Times at which values are wanted, counted from the start
+    times: Array  # Output times, counted from the start
     horizon: float  # Time until which the constants hold, counted from the start
     ahead: float  # Time after which states that begin at zero have their sizes
-    states: Array  # Shape (n,), in the order of the compiled field, as all that follows
+    states: Array  # Shape (n,), in the order of the compiled field, like all following arrays
     constants: Array
     sensitivities: Array  # Shape (tiles, n, w)
     terms: ScalarTerms
-    sizes: Array  # The largest magnitudes of the states, which a kernel renews
+    sizes: Array  # The largest magnitudes of the states, which a kernel updates
     watching: bool
     max_steps: int
-    proposed: float  # Length of the first step; zero where none is known
+    proposed: float  # Length of the first step; zero if unknown
     recording: bool
     out: Array  # States at the times, shape (k, n), which a kernel writes
     out_sensitivities: Array  # Sensitivities at the times, shape (tiles, k, n * w)
@@ -77,20 +79,20 @@ class SolvedPart(NamedTuple):
     """The end of the integration of a part."""
 
     status: int
-    time: float  # The time that was reached, counted from the start of the part
-    steps: int  # Number of steps that were tried
+    time: float  # The end of the integration, counted from the start of the part
+    steps: int  # Number of attempted steps
     step: float  # Length of the last step, or of the next one
-    record: Array  # The steps, where they were to be recorded
+    record: Array  # The steps, if they were to be recorded
 
 
 class KernelEngine(ABC):
     """An engine of compiled kernels, on states and sensitivities.
 
-    The equations have no algebraic variables that need solving; they may have kinks. Where the
-    errors of sensitivities are not controlled, it takes fewer steps. `absolute` is
-    the absolute tolerance over the relative one, in units of the largest magnitude that each state
-    has had along the trajectory. States that begin at zero have the size that they come to until
-    the end; with less than the usual tolerance, that of the first output.
+    The equations have no algebraic variables that need solving; they may have kinks. Without error
+    control of the sensitivities, it takes fewer steps. `absolute` is the ratio of the absolute to
+    the relative tolerance, in units of each state's largest magnitude so far along the trajectory.
+    States that begin at zero have the size that they reach by the end, or by the first output if
+    the tolerance is smaller than usual.
     """
 
     name: str
@@ -150,7 +152,7 @@ class KernelEngine(ABC):
     def _integrate(
         self, segment: Segment, initial: Values, max_steps: int, *, recording: bool
     ) -> tuple[SegmentSolution, list[RecordedPart]] | EngineFailure:
-        """Integrate a segment; once more where states from zero have stayed far below a guess."""
+        """Integrate a segment; again if states from zero stayed far below their assumed sizes."""
         begin = np.abs(initial.states)
         sizes = begin[self._order]
         found = self._integrated(segment, initial, max_steps, sizes, recording)
@@ -251,7 +253,7 @@ class KernelEngine(ABC):
         return solution, parts
 
     def _scalar_terms(self, sensitivities: Array) -> ScalarTerms:
-        """Return what sensitivities of scalars, shape (p, m), add to those of the states."""
+        """Return the terms of scalars' sensitivities, shape (p, m), in those of the states."""
         multipliers = sensitivities[self._entries][self._terms[4]]
         if multipliers.all():
             return ScalarTerms(*self._all_terms[:4], multipliers)
@@ -273,7 +275,7 @@ class KernelEngine(ABC):
 
 
 def _horizons(parts: Sequence[SmoothPart]) -> list[float]:
-    """Return the time until which the polynomials of the inputs of each part hold."""
+    """Return the times until which the polynomials of the inputs of each part hold."""
     found: list[float] = []
     for part, following in zip(reversed(parts), [None, *reversed(parts[1:])], strict=True):
         same = following is not None and np.array_equal(part.polynomials, following.polynomials)

@@ -17,25 +17,26 @@ from odefit.simulation.engines.bdf.elimination import solve
 from odefit.simulation.engines.bdf.equations import Equations, ScalarTerms
 
 SENSITIVITY_SHARE = 0.5
-"""Share of the sensitivities' local error that is held to the tolerance.
+"""Share of the local error of the sensitivities that is held to the tolerance.
 
-Measured on thirteen stiff models, states and sensitivities then have errors like those of CVODES
-for states and sensitivities together at the same tolerance, or smaller ones. A smaller share is no
-gain: 0.1 takes 10 to 20 per cent fewer steps, and errors are two to four times as large, as with
-a larger tolerance."""
+Measured on thirteen stiff models, states and sensitivities then have errors at most like those of
+CVODES for both together at the same tolerance. A smaller share brings no gain: 0.1 takes 10 to 20
+per cent fewer steps, and errors are two to four times as large, as with a larger tolerance.
+"""
 
 ROUNDING = 10 * float(np.finfo(float).eps)
 """Rounding error of elimination where reactions are fast, relative to |c J_ii|.
 
-The slow part of what fast reactions move to and fro is then the small difference of large numbers.
-Where the sensitivity of one state all but vanishes beside those of others, its own digits are their
-rounding errors, and steps that should resolve them shrink without end: on a published model (Fujita
-et al., Sci. Signal. 3, 2010) from 250 steps to 100,000, for sensitivities that nobody sees."""
+The slow part of fast reversible reactions is then the small difference of large numbers. If the
+sensitivity of one state almost vanishes compared with those of others, its digits are their
+rounding errors, and steps that should resolve them shrink without end. On a published model (Fujita
+et al., Sci. Signal. 3, 2010) 250 steps became 100,000, for sensitivities without any effect.
+"""
 
 MAX_ROUNDING = 100.0
-"""Largest rounding error over the relative tolerance, both relative to the largest sensitivity of
-the same direction, and relative to the largest value that the sensitivity itself has had: where
-elimination is more accurate than predicted, it keeps its digits."""
+"""Largest ratio of the rounding error to the relative tolerance, relative to the largest
+sensitivity of the same direction, and to the largest value of the sensitivity itself so far: if
+elimination is more accurate than predicted, the sensitivity keeps its digits."""
 
 
 @compiled
@@ -103,7 +104,7 @@ def sensitivity_step(
     """Solve the sensitivity equations of a tile; leave the new sensitivities in `new`.
 
     (I - c J) S = D_0 + sum_j (1 - gamma_j / alpha) D_j + c df/dp dp, where D_j are the backward
-    differences of S, shape (orders, n * w). What they extrapolate to is left in `predicted`. The
+    differences of S, shape (orders, n * w). The extrapolated values are left in `predicted`. The
     matrices `extrapolation` and `implicit` are those of the module of differences.
     """
     out, other = predicted.reshape(predicted.size), new.reshape(new.size)
@@ -141,7 +142,7 @@ def sensitivity_weights(
     """Write the weights of a tile's errors, shape (n, w), to `weights`.
 
     They are 1 / (atol + rtol |S| + rounding error). The new sensitivities `new` become their
-    difference from what was predicted.
+    difference from the predicted ones.
 
     Sensitivities of a direction are compared in units of the states' errors, whose weights are
     `by_state`. `rounded` is what :func:`rounding` returns; `shares` is space for w numbers.
@@ -164,7 +165,7 @@ def sensitivity_weights(
 
 @compiled
 def subtract(predicted: Array, new: Array) -> None:
-    """Let new sensitivities, shape (n, w), become their difference from what was predicted."""
+    """Replace new sensitivities, shape (n, w), by their difference from the predicted ones."""
     for i in range(new.shape[0]):
         for q in range(new.shape[1]):
             new[i, q] -= predicted[i, q]
@@ -172,7 +173,7 @@ def subtract(predicted: Array, new: Array) -> None:
 
 @compiled
 def note_largest(values: Array, largest: Array) -> None:
-    """Let `largest`, shape (n, w), be no less than the magnitudes of values, shape (n w,)."""
+    """Raise `largest`, shape (n, w), to the magnitudes of values, shape (n w,)."""
     seen = largest.reshape(largest.size)
     for x in range(values.shape[0]):
         seen[x] = max(seen[x], abs(values[x]))

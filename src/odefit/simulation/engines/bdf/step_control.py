@@ -13,10 +13,10 @@ from odefit.simulation.engines.bdf.sensitivities import largest_norm
 from odefit.simulation.engines.programs import Program
 
 SAFETY = np.array([1.36, 1.25, 1.45])
-"""Divisors of the step length that an error allows, for a lower, the same, and a higher order."""
+"""Divisors of the step length allowed by an error, for a lower, the same, and a higher order."""
 
 LAST_DIGITS = 20 * float(np.finfo(float).eps)
-"""Rounding errors of the terms of a right-hand side that are no error of a step, relative."""
+"""Relative rounding errors of the terms of a right-hand side that do not count as step errors."""
 
 OVERFLOW = 1e300  # norms above this count as infinite
 
@@ -35,7 +35,7 @@ def norm(values: Array, weights: Array) -> float:
 def first_step(
     eq: Equations, t: float, span: float, x: Array, w: Array, f: Array, weights: Array
 ) -> float:
-    """Return the length of the first step; zero if the right-hand side is not defined.
+    """Return the length of the first step; zero if the right-hand side is undefined.
 
     The second derivative comes from a small Euler step (Hairer, Nørsett & Wanner, Solving Ordinary
     Differential Equations I, section II.4); a step of order 1 has an error of h^2 / 2 times it.
@@ -50,7 +50,7 @@ def first_step(
     shortest = h = 1e-6 * span
     if size > 1e-5 and slope * span > 1e-5:
         h = min(0.01 * size / slope, span)
-    # Far ahead, something that begins slowly may be over.
+    # Far ahead, a process that begins slowly may be over.
     curvature = 0.0
     euler = x.copy()
     change = np.empty(n)
@@ -84,10 +84,10 @@ def initial_sizes(
 ) -> None:
     """Write the size of each state that begins at zero to `sizes`, shape (n,).
 
-    That is what its equation makes of it in the time `ahead`, by implicit Euler steps of its own
-    component: the states that others feed come after those. So sizes change with the units of
-    states and time as the states do. A state that nothing moves gets the smallest other size. The
-    rates are the largest at some places until `end`, one at least: what is flat now may act later.
+    That is its value after the time `ahead`, by implicit Euler steps of its own component; states
+    fed by others come after those. So sizes scale with the units of states and time as the states
+    do. A state without a rate gets the smallest other size. The rates are the largest at some times
+    until `end`, at least one: a flat term may act later.
     """
     n = sizes.shape[0]
     at = x.copy()
@@ -129,7 +129,7 @@ def initial_sizes(
                 sizes[i] = abs(at[1 + i])
                 unknown -= sizes[i] > 0.0
                 if sizes[i] == 0.0:
-                    found -= 1  # it has become too small for a number
+                    found -= 1  # it has underflowed
         if found == 0:
             break
         at[0] = x[0] + ahead
@@ -148,8 +148,8 @@ def rounding_errors(
 ) -> None:
     """Write the rounding errors of the right-hand sides to `noise`, and |J_ii| to `diagonal`.
 
-    The terms of a right-hand side are taken for about as large as the products of derivatives and
-    states. Shapes (n,).
+    The terms of a right-hand side are assumed to be about as large as the products of derivatives
+    and states. Shapes (n,).
     """
     for i in range(noise.shape[0]):
         noise[i] = 0.0
@@ -167,7 +167,7 @@ def absolute_tolerances(
 ) -> None:
     """Write the absolute tolerances of a step to `atol`, shape (n,).
 
-    They are shares of the sizes, but no less than what rounding does to a step: a state that is the
+    They are shares of the sizes, but at least the rounding errors of a step: a state that is the
     small difference of large terms has no more digits.
     """
     for i in range(atol.shape[0]):
@@ -183,7 +183,7 @@ def next_order(
 ) -> tuple[int, float]:
     """Return the order for the next steps, and the factor by which they can be longer.
 
-    Differences `ds` are those of the sensitivities whose errors count, none if theirs do not.
+    Differences `ds` are those of the sensitivities under error control, if any.
     """
     best = (SAFETY[1] ** (order + 1) * max(error, 1e-12)) ** (-1.0 / (order + 1))
     chosen = order

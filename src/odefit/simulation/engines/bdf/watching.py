@@ -1,9 +1,9 @@
-"""Signs that a step has stepped across something: its defect, changes of sign of watched terms.
+"""Signs that a step has missed a feature: its defect, and sign changes of watched terms.
 
-The error test of a step sees the equations at its end alone. Where functions may be flat elsewhere
+The error test of a step uses the equations at its end alone. If functions may be flat elsewhere
 (:mod:`odefit.simulation.engines.narrow_features`), the defect of the interpolating polynomial P is
-looked at within the step, too. As in a step of Newton's method, it is divided by I - c J, so that
-what stiffness would damp does not count.
+checked within the step, too. As in a step of Newton's method, it is divided by I - c J, so that
+components damped by stiffness do not count.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from odefit.simulation.engines.bdf.equations import Equations
 from odefit.simulation.engines.bdf.evaluation import evaluate
 
 GOLDEN = 0.6180339887498949
-"""Shift, from step to step, of the place at which the defect is looked at."""
+"""Shift, from step to step, of the place at which the defect is checked."""
 
 ITERATIONS = 5  # iterations of the search for a change of sign within a step
 
@@ -103,8 +103,8 @@ def largest_defect(
 ) -> float:
     """Return the largest defect at some places of a step that ends at `time`.
 
-    One of the places follows from the number of the step. `before` and `after` are the watched
-    terms at both ends of the step, shape (v,); `signs` is space for them.
+    One of the places depends on the number of the step. `before` and `after` are the watched terms
+    at both ends of the step, shape (v,); `signs` is space for them.
     """
     place = 0.1 + 0.8 * ((number * GOLDEN) % 1.0)
     largest = defect(

@@ -1,8 +1,8 @@
 """Explicit engine for batches: heyoka's Taylor method with an initial value problem in each lane.
 
 Measured on Lorenz' equations with six directions, a problem of one step takes 5 us, against 14 us
-one by one and 60 us through :class:`HeyokaEngine` with its trajectories. What is done in Python is
-done for all problems at once, as far as it can be.
+one by one and 60 us through :class:`HeyokaEngine` with its trajectories. Work in Python is done for
+all problems at once as far as possible.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class HeyokaBatchIntegrator:
                 initial[:n] = problems.states[group].T
                 ta = self._equations.start(grid[0], initial)
                 _, out = ta.propagate_grid(grid, max_steps=max(1, max_steps))
-                # A lane that is not a number, or that was stopped, does not arrive.
+                # A lane that is NaN, or that was stopped, does not reach its end.
                 if len(out) <= length or not (ta.time >= grid[-1]).all():
                     failure = self._stopped(problems, group)
                     if failure is not None:
@@ -106,7 +106,7 @@ class HeyokaBatchIntegrator:
                 end = float(problems.times[k][-1])
                 time = float(ta.time[lane])
                 if outcome == hy.taylor_outcome.step_limit and time >= end:
-                    continue  # it has arrived: another lane needs more
+                    continue  # it has reached its end: another lane needs more
                 time = time if math.isfinite(time) else float(problems.starts[k])
                 step = float(abs(ta.last_h[lane]))
                 return BatchFailure(int(k), failure_of(outcome, time, taken, end, step))
@@ -116,8 +116,8 @@ class HeyokaBatchIntegrator:
 def _groups(problems: InitialValueProblems, lengths: IntArray) -> list[tuple[IntArray, Array]]:
     """Return problems in groups of as many as there are lanes, with initial and output times.
 
-    Those of an incomplete group repeat its last problem. heyoka wants as many times in every lane,
-    increasing: where a problem has fewer, those in its last gap are not used.
+    An incomplete group repeats its last problem. heyoka needs equally many increasing times in
+    every lane: if a problem has fewer, the times in its last gap are not used.
 
     Returns for each length of groups their problems, shape (groups, lanes), and their times, shape
     (groups, length + 1, lanes).

@@ -1,9 +1,9 @@
 """Explicit engine: heyoka's Taylor method on the variational equations.
 
-Compact mode at optimisation level 1 was measured best from process start to result: 0.07 to
-0.17 s to compile (full optimisation 0.2 to 7 s), at 1.2 to 2 times its run time. A Taylor
-method pays little for accuracy, so the tolerance is well below what fits need: between 1e-9
-and 1e-12 a step grows by a quarter.
+Compact mode at optimisation level 1 was measured best from process start to result: 0.07 to 0.17 s
+to compile (full optimisation 0.2 to 7 s), at 1.2 to 2 times its run time. Accuracy costs a Taylor
+method little, so the tolerance is well below the needs of fits: between 1e-9 and 1e-12 a step grows
+by a quarter.
 
 heyoka's batch mode integrates as many problems at once as a vector of the processor has lanes:
 
@@ -47,23 +47,25 @@ from odefit.simulation.engines.segments import Segment
 from odefit.simulation.engines.steps import DIRECTIONS_IN_LANES
 
 WALKED_STEPS = 10
-"""Steps that one in units of each state's own size counts for, where engines are compared."""
+"""Number of steps to which a step in units of each state's own size is equivalent, when engines are
+compared."""
 
 if TYPE_CHECKING:
     from odefit.simulation.engines.narrow_features import NarrowFeatures
 
 LONG_INTEGRATION = 1_500_000
-"""Steps times equations from which on the integrator asks after each step whether to end: such an
-integration takes half a second, and asking costs it 8 % at most. Shorter ones are not asked."""
+"""Steps times equations above which the integrator checks after each step whether to stop: such an
+integration takes half a second, and the checks add at most 8 %. Shorter integrations are not
+checked."""
 
 
 class HeyokaEngine:
     """Taylor integration of states and sensitivities along one segment after the other.
 
     The field is smooth and has no algebraic variables. The tolerance is relative and absolute, on
-    the largest component. Where that is too little for a state that is small beside others or in
-    its unit, each is integrated in units of its own. If digits may be lost by a larger factor than
-    usual, `lost`, as in searches, states count as no smaller than they were measured.
+    the largest component. If that is not enough for a state that is small compared with others or
+    in its unit, each is integrated in its own unit. If digits may be lost by a larger factor `lost`
+    than usual, as in searches, states are assumed to be at least as large as measured.
     """
 
     name = "heyoka"
@@ -128,7 +130,7 @@ class HeyokaEngine:
     ) -> SegmentSolution | EngineFailure:
         """Integrate in units of each state's own size, step by step."""
         found = self._walk.integrate(segment, initial, max_steps)
-        # What is looked at in Python takes several times as long as a step.
+        # Checks in Python take several times as long as a step.
         return replace(found, steps=WALKED_STEPS * found.steps)
 
     def _watched(self, scalars: Array) -> bool:
@@ -182,7 +184,7 @@ class HeyokaEngine:
         time, and the length of the last step.
         """
         ta = self._equations.start(start, state)
-        # heyoka's grid begins where the integrator stands.
+        # heyoka's grid begins at the integrator's present time.
         grid = np.concatenate([[start], times])
         limit = max(1, max_steps)
         asking: dict[str, Any] = {}

@@ -20,29 +20,29 @@ from odefit.simulation.engines.cut_off import REASON
 from odefit.simulation.engines.engine import EngineFailure
 from odefit.simulation.engines.segments import input_value
 
-# Where a solution ends, the search for events warns of every polynomial that is not finite.
+# At the end of a solution, the search for events warns of every polynomial that is not finite.
 hy.set_logger_level_error()
 
 COMPILED_IN_MEMORY = 32 * 2**20
-"""Bytes of compiled models that stay in memory; beyond that, heyoka lets go of those that were used
-least lately. All of them are on disk as well. A small model has about 0.3 MB, so that a process
-that fits thousands of models would feel heyoka's own limit of 2 GB as a leak."""
+"""Bytes of compiled models that stay in memory; beyond that, heyoka drops the least recently used.
+All of them are on disk as well. A small model has about 0.3 MB, so that with heyoka's own limit of
+2 GB a process that fits thousands of models would seem to leak memory."""
 
 hy.llvm_state.set_memcache_limit(min(COMPILED_IN_MEMORY, hy.llvm_state.get_memcache_limit()))
 
 
 LANES = 4
-"""Problems, or shares of directions, that are integrated at once: as many doubles as the vectors
-of most processors hold."""
+"""Problems, or shares of directions, integrated at once: as many doubles as most processors'
+vectors hold."""
 
 
 class HeyokaAlgebra:
-    """heyoka expressions. Functions with kinks are not here: see :attr:`VectorField.smooth`.
+    """heyoka expressions. Functions with kinks are missing: see :attr:`VectorField.smooth`.
 
-    `edges`: expressions that become zero where the right-hand side ends: the arguments of roots and
-    fractional powers x^a, and x^(1 - a), which crosses zero where the solution of x' = -x^a does. A
-    Taylor series does not see that end where the solution is a polynomial: the tank that x' =
-    -sqrt(x) empties by t = 2 as (1 - t/2)^2 would fill again.
+    `edges`: expressions that become zero where the domain of the right-hand side ends: the
+    arguments of roots and fractional powers x^a, and x^(1 - a), which crosses zero where the
+    solution of x' = -x^a does. A Taylor series does not detect that end if the solution is a
+    polynomial: the tank that x' = -sqrt(x) empties by t = 2 as (1 - t/2)^2 would fill again.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class HeyokaAlgebra:
 
 
 class VariationalEquations:
-    """The compiled variational equations of a field, and the parameters that they are given.
+    """The compiled variational equations of a field, and their parameters.
 
     Each lane integrates some columns of sensitivities; `entries` are pairs (scalar, column) of
     sensitivities of scalars that may not be zero. With `scaled`, states and sensitivities are
@@ -143,7 +143,7 @@ class VariationalEquations:
 
 
 class _Compiled:
-    """Variational equations with what heyoka has compiled of them, which users copy."""
+    """Variational equations with heyoka's compiled code for them, which users copy."""
 
     def __init__(self, system: list[tuple[Any, Any]], integrator: Any, used: int) -> None:
         self.size, self.used = len(system), used
@@ -162,9 +162,9 @@ class _Compiled:
 
 
 _RECENT: deque[tuple[tuple[object, ...], _Compiled]] = deque(maxlen=8)
-"""This holds the equations that were compiled last, with what they depend on. A search and the
-stages after it, and the parts of a search, need the same equations; to copy an integrator takes a
-fifth of the time that heyoka takes to make it."""
+"""The last compiled equations, with their keys. A search and the stages after it, and the parts of
+a search, need the same equations; copying an integrator takes a fifth of the time that heyoka needs
+to make it."""
 
 
 def _compiled(
@@ -175,14 +175,14 @@ def _compiled(
     tolerance: float,
     first_scale: int | None,
 ) -> _Compiled:
-    """Return the compiled variational equations, those of before if there are any."""
+    """Return the compiled variational equations, reusing earlier ones if there are any."""
     key = (columns, (*place,), lanes, tolerance, first_scale, field)
     for known, compiled in tuple(_RECENT):
         if known == key:
             return compiled
     algebra = HeyokaAlgebra()
     system = _variational_system(field, columns, place, algebra, first_scale)
-    # heyoka counts the parameters that simplification has left in the equations.
+    # heyoka counts the parameters that remain in the equations after simplification.
     indices = [int(str(par)[1:]) for _, f in system for par in hy.get_params(f)]
     used = max(indices, default=-1) + 1
     make = hy.taylor_adaptive if lanes == 1 else hy.taylor_adaptive_batch
@@ -255,13 +255,13 @@ def _variables(names: Sequence[str]) -> list[Any]:
 
 
 def index_arrays(pairs: Sequence[tuple[int, int]]) -> tuple[IntArray, IntArray]:
-    """Return the first and the second numbers of pairs, to index a matrix with."""
+    """Return the first and the second numbers of pairs, as indices of a matrix."""
     rows, columns = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     return rows, columns
 
 
 def failure_of(outcome: Any, time: float, steps: int, end: float, step: float) -> EngineFailure:
-    """Return in words why heyoka stopped at `time` before `end`, its last step being `step`."""
+    """Return in words why heyoka stopped at `time` before `end`, with its last step `step`."""
     if outcome == hy.taylor_outcome.step_limit:
         ahead = float(end - time) / step if step > 0 else math.inf
         return EngineFailure(

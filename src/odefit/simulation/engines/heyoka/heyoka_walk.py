@@ -1,11 +1,11 @@
-"""The Taylor method step by step, where its own error control is not enough.
+"""The Taylor method step by step, for cases in which its own error control is not enough.
 
-heyoka's tolerance holds for the largest component alone, and is absolute where that is below one.
-So states whose sizes differ much, or grow much, are integrated in units of their own size, which
-change along the trajectory. And a Taylor series says nothing of a function that is flat to all
-orders where the step begins, so that the defect x' - f(x) of each step's polynomial is looked at
-within the step: at fixed places, and where a watched term changes its sign
-(:mod:`odefit.simulation.engines.narrow_features`). The integration goes on from the last time
+heyoka's tolerance applies to the largest component alone, and is absolute if that is below one. So
+states whose sizes differ much, or grow much, are integrated in units of their own size, which
+change along the trajectory. A Taylor series also carries no information on a function that is flat
+to all orders at the beginning of the step. So the defect x' - f(x) of each step's polynomial is
+checked within the step: at fixed places, and where a watched term changes its sign
+(:mod:`odefit.simulation.engines.narrow_features`). The integration continues from the last time
 before the defect becomes visible.
 """
 
@@ -32,36 +32,38 @@ if TYPE_CHECKING:
     from odefit.problem.vector_field import SensitivityPattern, VectorField
     from odefit.simulation.engines.narrow_features import NarrowFeatures
 
-GROWTH = 1e3  # growth of a state, in units of its size, after which the units are chosen anew
+GROWTH = 1e3  # growth of a state, in units of its size, after which the units are renewed
 DEFECT = 1e-9  # largest defect of a step times its length, relative to the size of each component
 
 PLACES = np.array([0.11, 0.29, 0.47, 0.64, 0.83, 0.97])
-"""Places within a step at which its defect is looked at."""
+"""Places within a step at which its defect is checked."""
 
-FINE = 48  # places at which the beginning of a defect is looked for within a step
-MAX_CENTRES = 400  # centres of features that are looked at in one integration
-SHORTER = 0.25  # longest next step, relative to one whose defect is visible from its beginning on
+FINE = 48  # places within a step at which the beginning of a defect is sought
+MAX_CENTRES = 400  # centres of features that are checked in one integration
+SHORTER = 0.25  # longest next step, relative to one whose defect is visible from its beginning
 
 FIRST_STEPS = 16
-"""Steps that are taken before their defects are looked at; more as long as these are small."""
+"""Number of steps taken before their defects are checked; more while these are small."""
 
-PASSES = 5  # times that a segment is integrated with better sizes of states that begin at zero
+PASSES = 5  # integrations of a segment with better sizes of states that begin at zero
 
 TOO_LARGE = 1e3
-"""Size of a state over its largest value from which on it is integrated with a better size."""
+"""Ratio of the size of a state to its largest value above which it is integrated with a better
+size."""
 
 FAINTEST = 1e-30
-"""Smallest size that is guessed of a state that begins at zero, relative to the largest size."""
+"""Smallest guessed size of a state that begins at zero, relative to the largest size."""
 
 MAX_ROUNDS = 12
-"""States in a chain that feed each other, of which sizes are guessed from the equations."""
+"""Largest number of states in a chain, each feeding the next, whose sizes are guessed from the
+equations."""
 
-MAX_RESTARTS = 5_000  # times that an integration of a segment begins anew
-SHORTEST = 1e-12  # shortest steps, relative to the segment, with which a defect may be pursued
+MAX_RESTARTS = 5_000  # restarts of the integration of a segment
+SHORTEST = 1e-12  # shortest step, relative to the segment, that resolves a defect
 
 
 class HeyokaWalk:
-    """Taylor integration in units of each state's own size, with its defects looked at."""
+    """Taylor integration in units of each state's own size, with checks of its defects."""
 
     def __init__(
         self,
@@ -104,7 +106,7 @@ class HeyokaWalk:
         sizes: tuple[Array, Array],
         max_steps: int,
     ) -> SegmentSolution | EngineFailure:
-        """Integrate with sizes of the states, and the largest values seen, brought up to date."""
+        """Integrate with sizes of the states; update them and the largest values."""
         n, m = self._n, self._m
         count = len(segment.times)
         values = np.empty((count, n))
@@ -214,7 +216,7 @@ class HeyokaWalk:
         pars: Array,
         units: Array,
     ) -> tuple[float, float]:
-        """Return until when the steps of an output are kept, and the longest step that follows."""
+        """Return the time up to which an output's steps are kept, and the longest next step."""
         edges = np.array(output.times)
         coefficients = np.array(output.tcs)
         reached, n = float(edges[-1]), self._n
@@ -299,7 +301,7 @@ class HeyokaWalk:
         pars: Array,
         units: Array,
     ) -> Array:
-        """Return the defects of some steps at times in each, relative to what is tolerated.
+        """Return the defects of some steps at times in each, relative to the tolerated ones.
 
         The steps have shape (s,), their times and the result (s, k). A slice copies no
         coefficients.
@@ -326,9 +328,9 @@ class HeyokaWalk:
     def _guess(self, segment: Segment, initial: Values, sizes: Array) -> Array:
         """Return sizes of all states, from the equations for those that begin at zero.
 
-        Each gets what its equation alone would make of it until the end of the segment: about
-        T f / (1 + T d), with f its largest rate on the way and d its decay. States that others feed
-        come after those. Where that is far too much, the integration shows it.
+        Each gets the value to which its equation alone would lead by the end of the segment: about
+        T f / (1 + T d), with f its largest rate on the way and d its decay. States fed by others
+        come after those. If the size is far too large, the integration shows it.
         """
         n = self._n
         begins = sizes == 0.0
@@ -363,11 +365,11 @@ class HeyokaWalk:
         known = sizes[sizes > 0.0]
         if not len(known):
             return np.ones(n)
-        # What is flat at all these places may still come to something.
+        # A rate that is zero at all these places may still act later.
         sizes = np.where(begins, np.maximum(sizes, FAINTEST * known.max()), sizes)
         return np.where(sizes > 0.0, sizes, known.min())
 
 
 def _powers_of_two(sizes: Array) -> Array:
-    """Return the powers of two next below sizes: division by them rounds nothing."""
+    """Return the powers of two just below sizes: division by them is exact."""
     return np.asarray(2.0 ** np.floor(np.log2(np.clip(sizes, 1e-280, 1e280))))

@@ -4,13 +4,13 @@ A step of the Local Linearization method is one block exponential (Van Loan, 197
 
     exp [[Z, R], [0, 0]] = [[exp(Z), phi(Z) R], [0, I]],   phi(z) = (exp(z) - 1)/z,
 
-of which only the upper rows are wanted. The Pade approximation and its squarings are therefore
-carried out on these rows alone; their order depends on the norm of Z, not on that of R, so that
-large columns R cost no extra squarings.
+of which only the upper rows are needed. The Pade approximation and its squarings are therefore
+computed for these rows alone. Their order depends on the norm of Z, not on that of R, so that large
+columns R need no extra squarings.
 
-Where the norm of Z is small, or Z is large and R has few columns, the Taylor series of phi(Z) R
-takes fewer operations: it has products with R only, and no matrix is inverted. In NumPy a
-batched solution of 3 by 3 systems takes as long as a dozen batched products.
+If the norm of Z is small, or Z is large and R has few columns, the Taylor series of phi(Z) R takes
+fewer operations: it has products with R only, and no matrix is inverted. In NumPy a batched
+solution of 3 by 3 systems takes as long as a dozen batched products.
 """
 
 from __future__ import annotations
@@ -47,19 +47,20 @@ _PADE: tuple[tuple[float, tuple[float, ...]], ...] = (
     ),
 )  # fmt: skip
 
-_MAX_TERMS = 30  # terms of the Taylor series that are never exceeded
+_MAX_TERMS = 30  # largest number of terms of the Taylor series
 
 _SERIES_NORMS = [0.0] + [
     (2.0**-53 * math.factorial(d + 2)) ** (1.0 / (d + 1)) for d in range(_MAX_TERMS)
 ]
-"""The norm, by number of terms, up to which the first term left out is below rounding."""
+"""The norm, by number of terms, up to which the first omitted term is below rounding."""
 
 SERIES_NORM = 2.0
-"""1-norm up to which the series is taken in one piece: its terms hardly cancel yet."""
+"""1-norm up to which the series is summed in one piece: its terms hardly cancel yet."""
 
 MAX_SERIES_TERMS = (8, 60)
-"""Terms of the series that take as long as Pade's approximation in NumPy, measured for matrices
-of up to 60 rows: so many for each row, and at most so many. For larger ones operations count."""
+"""Numbers of terms of the series that take as long as Pade's approximation in NumPy, measured for
+matrices of up to 60 rows: a number for each row, and a largest number. For larger matrices
+operations are counted."""
 
 MAX_SERIES_NORM = 0.5  # norm of hJ up to which the estimate of the error needs no linear system
 
@@ -106,8 +107,8 @@ def exponential(matrices: Array) -> Array:
 def phi_product(matrices: Array, columns: Array) -> Array:
     """Return phi(Z) R for stacks of matrices Z and columns R, phi(z) = (exp(z) - 1)/z.
 
-    Shapes (k, n, n) of Z, (k, n, c) of R and the result, which is NaN where the input is not
-    finite. Each matrix is treated by what suits its own norm.
+    Z has the shape (k, n, n), R and the result (k, n, c); the result is NaN where the input is not
+    finite. The norm of each matrix decides its algorithm.
     """
     norms = _norms(matrices)
     if (norms <= 0.5 * SERIES_NORM).all():
@@ -136,8 +137,8 @@ def damped(hJ: Array, columns: Array) -> Array:
     """Return about (1 - hJ/4)^-1 applied to columns, shapes (k, n, n) and (k, n, c).
 
     6 phi_3(z) = 1 + z/4 + z^2/20 + ... turns a third of h times the defect at the end of a step,
-    which grows quadratically over it, into its effect on the states. For large hJ the inverse
-    damps it as phi_3 does: stiff components do not count for more than they are.
+    which grows quadratically over it, into its effect on the states. For large hJ the inverse damps
+    it as phi_3 does: stiff components are not overestimated.
     """
     small = np.abs(hJ).sum(axis=1).max(axis=1, initial=0.0) <= MAX_SERIES_NORM
     if small.all():
@@ -152,7 +153,7 @@ def damped(hJ: Array, columns: Array) -> Array:
     matrices[~usable] = np.eye(hJ.shape[1])
     try:
         solved = np.linalg.solve(matrices, columns[stiff])
-    except np.linalg.LinAlgError:  # an eigenvalue of hJ is 4: growth, which wants no damping
+    except np.linalg.LinAlgError:  # an eigenvalue of hJ is 4: growth, which needs no damping
         solved = columns[stiff]
     solved[~usable] = np.nan
     found[stiff] = solved
@@ -170,7 +171,7 @@ def _series(matrices: Array, columns: Array, norms: Array) -> Array:
 
 
 def _pieces(norms: Array, n: int, c: int) -> npt.NDArray[np.intp]:
-    """Return by matrix the number of pieces of the series; 0 where Pade is better."""
+    """Return the number of pieces of the series for each matrix; 0 if Pade is better."""
     usable = np.where(np.isfinite(norms), norms, 1e9)
     pieces = np.maximum(np.ceil(usable / SERIES_NORM), 1.0)
     terms = pieces * np.searchsorted(_SERIES_NORMS, usable / pieces)

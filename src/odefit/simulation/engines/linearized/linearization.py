@@ -18,8 +18,8 @@ class LinearizedField:
     """The field linearised at one point of each of k trajectories."""
 
     rhs: Array  # The right-hand sides f, shape (k, n)
-    jacobian: Array  # Derivatives of f by the states, shape (k, n, n)
-    by_time: Array  # Derivatives of f by the time, through the inputs too, shape (k, n)
+    jacobian: Array  # Derivatives of f with respect to the states, shape (k, n, n)
+    by_time: Array  # Derivatives of f with respect to time, also through the inputs, shape (k, n)
     by_scalars: Array  # Derivatives of f by the scalars along each direction, shape (k, n, m)
 
     def take(self, chosen: BoolArray) -> LinearizedField:
@@ -43,8 +43,8 @@ class LinearizedField:
 class Linearization:
     """Evaluates a field and its derivatives at one point of each trajectory.
 
-    The field has no algebraic variables that have to be solved for. `active` are the scalars that
-    may change along a direction, `changes` the derivatives of all along each, shape (p, m).
+    The field has no algebraic variables that need solving. `active` are the scalars that may change
+    along a direction, `changes` the derivatives of all scalars along each direction, shape (p, m).
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Linearization:
 
 
 def is_nonautonomous(field: VectorField) -> bool:
-    """Return whether the time or an input stands in the equations."""
+    """Return whether the equations contain the time or an input."""
     equations = (*field.model.ode.values(), *field.model.algebraic.values())
     return any(e.names & {TIME, *field.inputs} for e in equations)
 

@@ -1,18 +1,18 @@
 """The Local Linearization integrator, many trajectories at once.
 
-After section 3.1 of the paper on multiple shooting with local linearization. Over a step the
-field is replaced by its linearisation in states and time, and the linear ODE is solved
-exactly by one block exponential: of order 2 in the states, equation (25), exact where the field
-is linear, and stable however stiff it is (A-stable). The sensitivities, equations (26) and (27),
-have the field's derivatives frozen over the step, and need nothing but more columns in the same
-exponential: of order 1.
+It follows section 3.1 of the paper on multiple shooting with local linearization. Over a step the
+field is replaced by its linearisation in states and time, and one block exponential solves the
+linear ODE exactly. The states are of order 2, equation (25), exact for a linear field, and stable
+however stiff it is (A-stable). The sensitivities, equations (26) and (27), keep the field's
+derivatives fixed over the step, and only need more columns in the same exponential; they are of
+order 1.
 
-With ``order=3`` both are corrected by what the linearisation has left out at the end of the
-step. That defect is the error estimate of the step anyway. The states are then of order 3, the
-sensitivities of order 2, at the price of one more evaluation of the field.
+With ``order=3`` both are corrected by the defect of the linearisation at the end of the step, which
+is also the error estimate of the step. The states are then of order 3, the sensitivities of order
+2, for one more evaluation of the field.
 
-Every trajectory of a batch has its own time, step and list of output times; all of them take one
-step at a time together, in NumPy.
+Every trajectory of a batch has its own time, step and list of output times; all of them step
+together, in NumPy.
 """
 
 from __future__ import annotations
@@ -48,15 +48,14 @@ from odefit.simulation.engines.segments import Segment
 Order = Literal[2, 3]
 
 STEP_SAFETY, MIN_STEP_FACTOR, MAX_STEP_FACTOR = 0.9, 0.2, 5.0
-"""Factors of the step size control: how far below the tolerance the next step aims, and the least
-and the largest change of a step."""
+"""Factors of the step size control: the safety factor of the next step, and the smallest and
+largest change of a step."""
 
 MIN_STEP = 4e-16  # smallest step, relative to the time and to the time span of the problem
 
 BLOW_UP_GROWTH, BLOW_UP_TIME = 1e6, 1e-8
-"""A blow-up is recognised where the states have grown by the first factor and double within the
-second fraction of the time so far: following it to the largest number would take ten times as
-many steps."""
+"""A blow-up is detected if the states have grown by the first factor and double within the second
+fraction of the time so far: following it to overflow would take ten times as many steps."""
 
 
 @dataclass(eq=False)
@@ -67,13 +66,13 @@ class _Active:
     # The next and the last time to hit, as indices into the times of the whole batch.
     target: IntArray
     last: IntArray
-    # The times at which the trajectories stand, and at which they began.
+    # The present and initial times of the trajectories.
     time: Array
     start: Array
-    # The values there.
+    # The present values.
     states: Array
     sensitivities: Array
-    step: Array  # Steps that are proposed
+    step: Array  # Proposed steps
     shrunk: BoolArray  # Whether the last attempt failed: the next step must not grow
     size: Array  # Sizes of each state at the start
     largest: Array  # The largest absolute value of the states at the start
@@ -88,12 +87,12 @@ class _Active:
 class LocalLinearizationBatchIntegrator:
     """Adaptive Local Linearization of many initial value problems at once.
 
-    The field may have kinks, but no algebraic variables that have to be solved for (InputError).
-    The relative tolerance is that of a step's error on the largest component; the absolute one is
-    in units of each state's size at the start of its problem. The errors of sensitivities limit the
-    steps with order 3 alone. A `step` is the length of fixed steps without error control, to
-    measure orders. `longest` is the longest adaptive step, relative to the time of a problem: where
-    functions may be flat, what a longer one would step across is not seen.
+    The field may have kinks, but no algebraic variables that need solving (InputError). The
+    relative tolerance applies to a step's error on the largest component; the absolute one is in
+    units of each state's size at the start of its problem. The errors of sensitivities limit the
+    steps only with order 3. A `step` is the length of fixed steps without error control, to measure
+    orders. `longest` is the longest adaptive step, relative to the time of a problem: if functions
+    may be flat, a longer step could miss a feature.
     """
 
     name = "local-linearization"
@@ -196,8 +195,8 @@ class LocalLinearizationBatchIntegrator:
     ) -> tuple[BoolArray, LinearizedField]:
         """Take one step of every active trajectory.
 
-        Returns `hits`: which of them have hit their target; `here`: the field linearised where they
-        stand now.
+        Returns `hits`, the trajectories that have reached their target, and `here`, the field
+        linearised at the new points.
         """
         goal = targets[active.target]
         left = goal - active.time
@@ -240,7 +239,7 @@ class LocalLinearizationBatchIntegrator:
         factor = np.where(active.shrunk, np.minimum(factor, 1.0), factor)
         factor = np.where(finite, factor, MIN_STEP_FACTOR)
         proposed = h * factor
-        # A step cut short by a target says nothing against the longer one proposed before.
+        # A step shortened by a target does not rule out the longer one proposed before.
         keep = good & ~active.shrunk & (h < active.step)
         proposed = np.where(keep, np.maximum(proposed, active.step), proposed)
         active.step = np.minimum(proposed, active.longest)
@@ -271,7 +270,7 @@ class LocalLinearizationBatchIntegrator:
             R[:, :n, 1:] = (here.jacobian @ S + here.by_scalars) * step
         if self._nonautonomous:
             by_time = here.by_time * h[:, None]
-            # In a unit of time in which f_t is as large as J: it must not cost squarings.
+            # In a unit of time in which f_t is as large as J, so that it needs no squarings.
             size = np.abs(by_time).sum(axis=1)
             unit = np.maximum(np.abs(A).sum(axis=1).max(axis=1), 1e-2) / size
             unit[~np.isfinite(unit)] = 1.0
@@ -283,7 +282,7 @@ class LocalLinearizationBatchIntegrator:
     def _first_steps(
         self, active: _Active, here: LinearizedField, targets: Array, linear: Linearization
     ) -> Array:
-        """Return the first steps, from the defect a hundredth of the states' change ahead."""
+        """Return the first steps, from the defect after a hundredth of the states' change."""
         span = targets[active.last - 1] - active.time
         if self._fixed is not None:
             return np.full(len(span), self._fixed)
@@ -309,7 +308,7 @@ class LocalLinearizationBatchIntegrator:
         steps: IntArray,
         max_steps: int,
     ) -> BatchFailure | None:
-        """Return the failure of the first active trajectory that cannot go on."""
+        """Return the failure of the first active trajectory that cannot continue."""
         if cut_off().reached:
             taken = int(steps[active.index[0]])
             ended = EngineFailure(float(active.time[0]), REASON, steps=max(taken, 1))
@@ -346,7 +345,7 @@ class LocalLinearizationBatchIntegrator:
 class LocalLinearizationEngine:
     """Local Linearization of one trajectory after the other.
 
-    Raises InputError: the field has algebraic equations.
+    Raises InputError if the field has algebraic equations.
     """
 
     name = "local-linearization"

@@ -55,7 +55,7 @@ COUPLING = _rows("""
 0:-0.42889630158379194 5:-4.697621415361164 6:7.683421196062599 7:4.06898981839711
     8:0.3567271874552811 12:-0.0013990241651590145 13:2.9475147891527724 14:-9.15095847217987
 """)
-"""Shares of the stages before in the values at stages 1 to 15; row 11 is the step itself."""
+"""Shares of the previous stages in the values at stages 1 to 15; row 11 is the step itself."""
 
 ERRORS = _rows("""
 0:0.01312004499419488 5:-1.2251564463762044 6:-0.4957589496572502 7:1.6643771824549864

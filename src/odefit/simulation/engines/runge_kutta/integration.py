@@ -1,7 +1,7 @@
 """The integration of states and sensitivities: the outermost of the compiled kernels.
 
-numba keeps it on disk, and looks for changes in this file only: whoever changes another kernel
-has to change this file as well, or to delete what is kept.
+numba caches it on disk, and checks only this file for changes: after a change of another kernel,
+change this file as well, or delete the cache.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from odefit.simulation.engines.runge_kutta.stages import (
 )
 from odefit.simulation.engines.runge_kutta.watching import largest_defect
 
-SAFETY = 0.9  # share of the step length that an error allows
+SAFETY = 0.9  # share of the step length allowed by an error
 SHRINK, GROW = 0.2, 6.0  # limits of the change of the step length
 ERROR_SHARE = 0.25
 """Share of the estimated error of a step that is held to the tolerance: errors are far smaller."""
 
 MISSED = 1e3
-"""Defect within a step, in units of the tolerance, from which on it has missed something."""
+"""Defect within a step, in units of the tolerance, above which it has missed a feature."""
 
 STIFF_STEPS = 15  # steps at the limit of stability after which equations are stiff
 STABLE = 6.1  # length of the interval of stability on the negative real axis
@@ -118,9 +118,9 @@ def integrate(
 ) -> tuple[int, float, int, float]:
     """Integrate from `start` through `times`.
 
-    See :func:`odefit.simulation.engines.bdf.integration.integrate` for what is given. `proposed`
-    is the length of the first step, zero to look for one. Returns how the integration has ended,
-    when (counted from `start`), after how many steps, and the length proposed for the next step.
+    See :func:`odefit.simulation.engines.bdf.integration.integrate` for the arguments. `proposed` is
+    the length of the first step, zero to estimate one. Returns the kind of end, its time (counted
+    from `start`), the number of steps, and the length proposed for the next step.
     """
     n = states.shape[0]
     tiles, _, width = sensitivities.shape
@@ -158,7 +158,7 @@ def integrate(
     if proposed > 0.0 and not watching:
         h = proposed
     elif not watching:
-        # An error of order 8, where all changes as fast as the states do now.
+        # An error of order 8, if all derivatives change as fast as the states do now.
         size_now, slope = norm(x[1:], weights), norm(k[0], weights)
         if size_now > 1.0:
             h = max(h, size_now / max(slope, size_now / end) * (0.01 / size_now) ** 0.125)

@@ -48,7 +48,7 @@ from odefit.simulation.engines.bdf.evaluation import (
 from odefit.simulation.engines.programs import Program
 
 LANES = np.uint64(16)
-"""Values of a register: one for each stage, and those that fill the vectors of processors."""
+"""Number of values of a register: one for each stage, padded to the processor's vectors."""
 
 
 @compiled
@@ -112,7 +112,7 @@ def result_of(operation: int, x: float, y: float) -> float:
 
 @compiled
 def run_in_lanes(program: Program, w: Array) -> None:
-    """Carry out the instructions of a program on its registers `w`, shape (registers * LANES,)."""
+    """Execute the instructions of a program on its registers `w`, shape (registers * LANES,)."""
     code = program.instructions
     k = 0
     for block in range(program.blocks.shape[0]):

@@ -21,21 +21,21 @@ from odefit.simulation.engines.runge_kutta.coefficients import (
 )
 from odefit.simulation.engines.runge_kutta.lanes import LANES
 
-AT_ONCE = 4  # rows that are added to a sum together
+AT_ONCE = 4  # number of rows added to a sum together
 FEW_OUTPUTS = 4  # outputs within a step up to which each is a sum over the stages
 POWERS = 8  # coefficients of the dense output, with one that is zero
 
 ERROR, EXTRA, OUTPUT = LAST, LAST + 2, LAST + 5
-"""Rows of a method: those before are the sums for stages 1 to 12; then come the two estimates of
-the error, the sums for the stages of the dense output, and its coefficients."""
+"""Rows of a method after the sums for stages 1 to 12: the two error estimates, the sums for the
+stages of the dense output, and its coefficients."""
 
 
 class Method(NamedTuple):
-    """Sums of rates at the stages, each with as many terms as are added together, or a multiple."""
+    """Sums of rates at the stages, each padded to a multiple of the terms added together."""
 
     stage: Indices  # Stages of the terms of each sum, shape (rows, 16)
-    share: Array  # Shares of these stages; zero for those that fill up, shape (rows, 16)
-    length: Indices  # Number of terms of each sum, with those that fill up
+    share: Array  # Shares of these stages; zero for padding, shape (rows, 16)
+    length: Indices  # Number of terms of each sum, including padding
     nodes: Array  # Times of the stages within a step
 
 
@@ -95,10 +95,10 @@ def copy(values: Array, out: Array) -> None:
 def states_stage(
     eq: Equations, stage: int, time: float, states: Array, w: Array, lanes: Array, k: Array
 ) -> None:
-    """Write the rates of the states at a stage to `k`, and note the stage in the lane of it.
+    """Write the rates of the states at a stage to `k`, and store the stage in its lane.
 
-    `w` are registers of the right-hand sides, which hold all that is constant; `lanes` those of the
-    derivatives, none where they are not needed.
+    `w` are registers of the right-hand sides, which contain the constants; `lanes` are those of the
+    derivatives, empty if they are not needed.
     """
     n = states.shape[0]
     w[0] = time
@@ -130,7 +130,7 @@ def states_step(
 ) -> None:
     """Write the states at the end of a step to `new`, and those at its last stage to `last`.
 
-    The rates at the stages are written to `k`, those at the end among them.
+    The rates at the stages, including those at the end, are written to `k`.
     """
     for c in range(1, LAST + 1):
         copy(new, last)
@@ -268,8 +268,8 @@ def write_outputs(
 ) -> None:
     """Write values at some of the times, within a step that begins at `time`, to rows of `out`.
 
-    They are sums over the stages, whose rates are `k`, where they are few; otherwise the
-    coefficients of the dense output, shape (8, size), are found first.
+    A few values are sums over the stages, whose rates are `k`; otherwise the coefficients of the
+    dense output, shape (8, size), are computed first.
     """
     many = count > FEW_OUTPUTS
     if many:

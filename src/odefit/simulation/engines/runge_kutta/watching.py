@@ -1,6 +1,7 @@
-"""Signs that a step has stepped across something: its defect, changes of sign of watched terms.
+"""Signs that a step has missed a feature: its defect, and sign changes of watched terms.
 
-As in the stiff engine (:mod:`odefit.simulation.engines.bdf.watching`), with the dense output.
+The method is that of the stiff engine (:mod:`odefit.simulation.engines.bdf.watching`), with the
+dense output.
 """
 
 from __future__ import annotations
@@ -76,9 +77,9 @@ def largest_defect(
 ) -> float:
     """Return the largest defect at some places of a step of the length `h`.
 
-    One of the places follows from the number of the step. `f` are the coefficients of the dense
-    output, shape (8, n); `before` and `after` are the watched terms at both ends of the step,
-    shape (v,). What follows is space.
+    One of the places depends on the number of the step. `f` are the coefficients of the dense
+    output, shape (8, n); `before` and `after` are the watched terms at both ends of the step, shape
+    (v,). The remaining arguments are work space.
     """
     place = 0.1 + 0.8 * ((number * GOLDEN) % 1.0)
     largest = defect(eq, start, h, place, y, f, x, w, weights, p, rates)
