@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from odefit.common.errors import InputError, did_you_mean, shown
+from odefit.common.errors import InputError, did_you_mean, one_of, shown
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
@@ -77,6 +77,25 @@ def with_habits(
 def _said(owner: str, name: str, known: frozenset[str], habits: Mapping[str, str]) -> str:
     hint = f"; write {habits[name]}" if name in habits else did_you_mean(name, known - {"self"})
     return f"odefit.{owner} has no argument {name!r}{hint}"
+
+
+INTERPOLATIONS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("zoh", "zero-order hold", "hold", "step", "steps", "previous", "nearest", "piecewise"),
+        "constant",
+    ),
+    **dict.fromkeys(("foh", "first-order hold", "lin", "pchip", "interp"), "linear"),
+    **dict.fromkeys(("spline", "cubicspline", "akima", "smooth"), "cubic"),
+}
+"""Other programs' words for the interpolation of an input, with ours."""
+
+
+def interpolation_hint(value: Any, known: tuple[str, ...]) -> str:
+    """Return what to write instead of an interpolation that is unknown."""
+    if not isinstance(value, str):
+        return ""
+    meant = INTERPOLATIONS.get(value.strip().lower())
+    return f'; write "{meant}"' if meant else one_of(value, known)
 
 
 def not_a_model(value: Any) -> InputError:

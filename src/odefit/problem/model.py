@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from odefit.common.errors import counted, one_of, shown
+from odefit.common.errors import counted, shown
 from odefit.expressions.expressions import (
     FUNCTIONS,
     NAME_PATTERN,
@@ -21,7 +21,7 @@ from odefit.expressions.expressions import (
     parse,
 )
 from odefit.expressions.grammar import RESERVED
-from odefit.problem.habits import MODEL_HABITS, with_habits
+from odefit.problem.habits import MODEL_HABITS, interpolation_hint, with_habits
 from odefit.problem.inputs.issues import Issues, finite_number
 from odefit.problem.notation.notation import Notation, written_out
 from odefit.problem.sbml import SbmlModel, read_antimony, read_sbml
@@ -412,7 +412,7 @@ def _interpolations(section: str, table: object, issues: Issues) -> dict[str, In
     found: dict[str, Interpolation] = {}
     for name, value in issues.items(section, table):
         if value not in get_args(Interpolation):
-            hint = one_of(value, get_args(Interpolation)) if isinstance(value, str) else ""
+            hint = interpolation_hint(value, get_args(Interpolation))
             issues.error(f"{section} {name}", f"unknown interpolation {shown(value)}{hint}")
             found[name] = "linear"
         else:

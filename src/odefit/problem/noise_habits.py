@@ -34,6 +34,9 @@ LAWS = {
     "negativebinomial": "negative-binomial", "negative_binomial": "negative-binomial",
 }  # fmt: skip
 
+COUNTS = frozenset({"negative-binomial"})
+"""Laws whose scatter is a dispersion."""
+
 _PERCENT = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(%?)\s*\Z")
 _UNKNOWN_FRACTION = "f = { lower = 0.001, upper = 1 } in [parameters]"
 _UNKNOWN_PARTS = "a = { lower = 0 } and b = { lower = 0, upper = 1 } in [parameters]"
@@ -78,6 +81,7 @@ def noise_meant(given: Mapping[Any, Any], known: tuple[str, ...], observable: st
     absolute: Any = None
     relative: Any = None
     parts: list[str] = []
+    counts = False
     for key, value in given.items():
         tokens = frozenset(_word(key).split("_"))
         word = _word(value)
@@ -97,7 +101,7 @@ def noise_meant(given: Mapping[Any, Any], known: tuple[str, ...], observable: st
             absolute = "estimate" if absolute is None else absolute
         elif word in LAWS and (key == "distribution" or (key not in known and tokens & KIND)):
             parts.append(f'distribution = "{LAWS[word]}"' if LAWS[word] != "normal" else "")
-            absolute = "estimate" if absolute is None else absolute
+            counts = LAWS[word] in COUNTS
         elif key == "sd" or (key not in known and tokens & ABSOLUTE):
             if isinstance(value, str) and "%" in value:
                 relative = _fraction(value)
@@ -109,7 +113,15 @@ def noise_meant(given: Mapping[Any, Any], known: tuple[str, ...], observable: st
             return None
     if absolute is not None and relative == "estimate" and "value" in given:
         relative, absolute = absolute, None  # the value belongs to the word of the kind
+    if counts:
+        absolute = "estimate" if absolute is None else absolute
+        scatter = [] if "dispersion" in given else [f"dispersion = {_written(absolute)}"]
+        return _written_table(observable, [*parts, *scatter])
     return _table(absolute, relative, [part for part in parts if part], observable)
+
+
+def _written_table(observable: str, parts: Iterable[str]) -> str:
+    return f"write {observable} = {{ {', '.join(parts)} }}"
 
 
 def _table(absolute: Any, relative: Any, parts: list[str], observable: str) -> str:
@@ -128,7 +140,7 @@ def _table(absolute: Any, relative: Any, parts: list[str], observable: str) -> s
         spread = f"relative = {_written(relative)}"
     else:
         spread = f"sd = {_written('estimate' if absolute is None else absolute)}"
-    return f"write {observable} = {{ {', '.join((spread, *parts))} }}{needed}"
+    return f"{_written_table(observable, (spread, *parts))}{needed}"
 
 
 def noise_of_unknown_name(name: str, alone: bool, observable: str) -> str | None:

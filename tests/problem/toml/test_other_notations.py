@@ -55,6 +55,16 @@ NOISE = [
         '{ sd = 0.1, distribution = "log-normal" }',
         "",
     ),
+    (
+        '{ distribution = "negative binomial", dispersion = "estimate" }',
+        '{ distribution = "negative-binomial", dispersion = "estimate" }',
+        "",
+    ),
+    (
+        '{ distribution = "nbinom" }',
+        '{ distribution = "negative-binomial", dispersion = "estimate" }',
+        "",
+    ),
     ("{ additive = 0.1, proportional = 0.05 }", '{ sd = "sqrt(0.1^2 + (0.05*x)^2)" }', ""),
     ("{ sd = 0.1, relative = 0.05 }", '{ sd = "sqrt(0.1^2 + (0.05*x)^2)" }', ""),
     ('{ sd = "estimate", relative = "estimate" }', '{ sd = "sqrt(a^2 + (b*x)^2)" }', BOTH),
@@ -85,7 +95,9 @@ def test_noise_in_the_words_of_others_is_told_whole(
     assert all(line in message for line in needed.splitlines())
     assert message.endswith("in [parameters]") == bool(needed)
     mended = f"{PARTS['parameters']}\n{needed}"
-    assert told(tmp_path, noise=f"[noise]\nx = {right}", parameters=mended) == []
+    counts = "[[experiment]]\ndata = { t = [0, 1, 2], x = [9, 7, 4] }"  # for laws of counts
+    given = {"experiment": counts} if "negative" in right else {}
+    assert told(tmp_path, noise=f"[noise]\nx = {right}", parameters=mended, **given) == []
 
 
 @pytest.mark.parametrize(
@@ -250,6 +262,36 @@ def test_noise_in_the_words_of_others_is_told_whole(
             ),
             '[constants]\nV = 2\n[units]\nV = "L"',
         ),
+        (
+            "constants",
+            '[constants]\nV = "1/8"',
+            "[constants] V: expected a number, got '1/8'; write 0.125",
+            "[constants]\nV = 0.125",
+        ),
+        (
+            "constants",
+            '[constants]\nstop = "2023-12-11"',
+            (
+                "[constants] stop: expected a number, got '2023-12-11'; in place of a date write "
+                "the time since t = 0, in the unit of time"
+            ),
+            "[constants]\nstop = 35",
+        ),
+        (
+            "inputs",
+            '[inputs]\nw = { interpolation = "zoh" }',
+            "[inputs] w: unknown interpolation 'zoh'; write \"constant\"",
+            '[inputs]\nw = { interpolation = "constant" }',
+        ),
+        (
+            "experiment",
+            (
+                '[[experiment]]\ndata = "nothing.csv"\nt0 = "2023-11-06"\n[[experiment.event]]\n'
+                'time = "2023-12-11"\nassign = { x = 1 }'
+            ),
+            "nothing.csv: there is no such file in FOLDER",
+            "",
+        ),
         # experiments
         (
             "experiment",
@@ -329,7 +371,7 @@ def test_a_habit_of_others_is_one_mistake_and_its_remedy_is_right(
     messages = told(tmp_path, **{part: wrong})
     if "\nat = 3" in wrong:
         assert "unknown key 'at'; write time" in messages.pop(0)
-    assert messages == [message]
+    assert messages == [message.replace("FOLDER", str(tmp_path))]
     assert told(tmp_path, **{part: right or PARTS[part]}) == []
 
 

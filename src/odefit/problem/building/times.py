@@ -172,16 +172,19 @@ def _counted_from(
 
 def _refused(experiment: Experiment, numeric: bool, place: str, issues: Issues) -> Experiment:
     """Return an experiment without dates that cannot be converted, which are reported."""
-    t0 = experiment.t0
+    t0, readable = experiment.t0, experiment.data is not UNREADABLE
     if isinstance(t0, str) or moment(t0):
         if not moment(t0):
             text = f"expected a number or a date such as 2024-01-31, got {shown(t0)}"
             issues.error(f"{place} t0", text)
-        elif numeric:
+        elif numeric and readable:
             issues.error(f"{place} t0", f"{t0} is a date, but {_NUMBERS}")
         t0 = None
     events = tuple(
-        replace(event, times=_counted(event, None, "", f"{place} event {i} time", issues))
+        replace(
+            event,
+            times=_counted(event, None, "", f"{place} event {i} time", issues, readable=readable),
+        )
         for i, event in enumerate(experiment.events, 1)
     )
     return replace(experiment, t0=t0, events=events)
@@ -193,15 +196,25 @@ _NUMBERS = (
 
 
 def _counted(
-    event: Event, begin: datetime.datetime | None, unit: str, place: str, issues: Issues
+    event: Event,
+    begin: datetime.datetime | None,
+    unit: str,
+    place: str,
+    issues: Issues,
+    *,
+    readable: bool = True,
 ) -> Any:
-    """Return the times of an event, with dates as numbers since `begin`."""
+    """Return the times of an event, with dates as numbers since `begin`.
+
+    A date is reported where nothing is known to count it from, unless the data are unreadable.
+    """
     if not isinstance(event.times, (list, tuple)):
         return event.times
     dates = [moment(t) for t in event.times]
-    if any(dates) and begin is None:
+    if any(dates) and begin is None and readable:
         why = "t0 has no date, and each subject begins at a date of its own" if unit else _NUMBERS
         issues.error(place, f"it is a date, but {why}")
+    if begin is None:
         return tuple(0.0 if d else t for t, d in zip(event.times, dates, strict=True))
     return tuple(
         _since(d, begin, unit) if d else t for t, d in zip(event.times, dates, strict=True)

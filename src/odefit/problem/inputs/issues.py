@@ -137,6 +137,7 @@ def finite_number(
     return number
 
 
+_DATE = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}")
 _QUOTED = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf)\s*(\D*)\Z")
 
 
@@ -145,7 +146,16 @@ def _number_in(value: Any) -> str:
     if isinstance(value, str) and (read := _QUOTED.match(value[:MAX_SHOWN_LENGTH])):
         if not read[2]:
             return f"; write {read[1]} without quotes"
-        return f"; write {read[1]} alone, and the unit as a text in [units]" * (read[1] != "inf")
+        if read[2].isalpha() and read[1] != "inf":
+            return f"; write {read[1]} alone, and the unit as a text in [units]"
+    if isinstance(value, str) and _DATE.match(value):
+        return "; in place of a date write the time since t = 0, in the unit of time"
+    if isinstance(value, str):
+        try:
+            known = as_expression(value).constant
+        except (ExpressionError, TypeError, ValueError, OverflowError):
+            known = None
+        return f"; write {known:.15g}" if known is not None else ""
     if isinstance(value, Mapping) and len(value) == 1:
         (inner,) = value.values()
         if isinstance(inner, (int, float)) and not isinstance(inner, bool):
