@@ -17,7 +17,7 @@ from tests.designs.problems import RATES, SCALED, box_lucas, scaled
     [
         ({"observables": ["z"]}, "there is no observable or state of this name"),
         ({"observables": ["y = 2*b"]}, "there is an observable 'y' already"),
-        ({"observables": ["a"]}, "nothing is known of it"),
+        ({"observables": ["a"]}, "it is not given, while"),
         ({"times": (5, 1)}, "before it begins"),
         ({"times": (-1, 5)}, "before t0 = 0"),
         ({"times": "soon"}, "expected a window"),

@@ -232,8 +232,8 @@ def test_names_that_sbml_reserves_get_an_underscore(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"noise": {"y": {"sd": 0.1, "loss": "student"}}}, "no words for student"),
-        ({"noise": {"y": {"sd": 0.1, "lower_limit": 1.0}}}, "no words for censored values"),
+        ({"noise": {"y": {"sd": 0.1, "loss": "student"}}}, "cannot express student"),
+        ({"noise": {"y": {"sd": 0.1, "lower_limit": 1.0}}}, "cannot express censored values"),
         (
             {"parameters": {"k": {"prior": {"mean": 0.0, "sd": 1.0, "on": "log10"}}}},
             "only densities of the value itself",

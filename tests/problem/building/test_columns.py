@@ -122,7 +122,10 @@ def test_an_unused_column_is_a_warning_with_a_hint() -> None:
         ({"t": [0.0], "u": [1.0]}, "nothing is measured"),
         (good(y_sd=[1, 0, 1]), "column y_sd: the standard deviation of a measured value must be"),
         (good(y_sd=[1, None, -1]), "be positive, got -1 at t = 2; correct it, or leave the field"),
-        (good(y_sd=[1, 1e-200, 1]), "1e-200 at t = 1 is too small beside the value 2, as squares"),
+        (
+            good(y_sd=[1, 1e-200, 1]),
+            "1e-200 at t = 1 is too small beside the value 2, because squares",
+        ),
         (good(y=[1, 1e100, 1], y_sd=[1, 1e-60, 1]), "1e-60 at t = 1 is too small beside the value"),
         (good(y=[1, 1e308, 3]), "column y: at t = 1: 1e+308 is too large, since its square over"),
         (good(u=[1, -1e308, 3]), "column u: at t = 1: -1e+308 is too large, since its square over"),

@@ -261,7 +261,7 @@ ROW = "ID,TIME,AMT,DV,EVID,RATE,DUR,II,ADDL,SS,CMT\n1,1,,3.1,0,,,,,,\n"
         ),
         (
             ROW + "1,0,9,,1,,,8,,2,1\n",
-            "column SS: expected 0 or 1 (2, a superposition, is not known",
+            "column SS: expected 0 or 1 (2, a superposition, is not supported",
         ),
         (
             ROW + "1,0,9,,1,,,,,1,1\n",

@@ -230,7 +230,7 @@ def test_a_chain_of_thirty_is_fitted_like_any_other() -> None:
         ),
         (
             {"x[1:2.5]": "0"},
-            "[ode] x[1:2.5]: the index '2.5' in 'x[1:2.5]' is 2.5, no whole number",
+            "[ode] x[1:2.5]: the index '2.5' in 'x[1:2.5]' is 2.5, which is not a whole number",
         ),
         (
             {"x[10^9 + 1]": "0"},
